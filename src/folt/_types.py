@@ -1,0 +1,66 @@
+"""Shapes and protocols shared by every room.
+
+folt works on one point at a time and maps over points at the edge, so the shapes below name
+a single point, a batch of points, and the scalars computed from them.
+"""
+
+from __future__ import annotations
+
+import functools
+from abc import abstractmethod
+from collections.abc import Callable
+from typing import ParamSpec, TypeVar
+
+import equinox as eqx
+import jax
+from jaxtyping import Array, Float, PRNGKeyArray
+
+Key = PRNGKeyArray
+Point = Float[Array, " dim"]
+Points = Float[Array, "n dim"]
+Scalar = Float[Array, ""]
+Scalars = Float[Array, " n"]
+
+P = ParamSpec("P")
+R = TypeVar("R")
+
+
+class Density(eqx.Module):
+    """Something with a log density on R^dim, normalised or not."""
+
+    dim: eqx.AbstractVar[int]
+
+    @abstractmethod
+    def log_prob(self, x: Point) -> Scalar:
+        """Log density at one point."""
+
+
+class Distribution(Density):
+    """A normalised density that can be drawn from.
+
+    Draw and density come from one call: a proposal without its density cannot be written down.
+    """
+
+    @abstractmethod
+    def sample_and_log_prob(self, key: Key) -> tuple[Point, Scalar]:
+        """One draw and its log density."""
+
+    def sample(self, key: Key) -> Point:
+        """One draw."""
+        return self.sample_and_log_prob(key)[0]
+
+
+def in_float64(function: Callable[P, R]) -> Callable[P, R]:
+    """Run a public function in double precision without touching JAX's global setting.
+
+    Every number that a verdict rests on is computed in float64. JAX's switch is global by
+    default; a library that flips it changes its host program, so folt enters the local context
+    in each public function instead.
+    """
+
+    @functools.wraps(function)
+    def wrapped(*args: P.args, **kwargs: P.kwargs) -> R:
+        with jax.enable_x64(True):
+            return function(*args, **kwargs)
+
+    return wrapped
