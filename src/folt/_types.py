@@ -4,8 +4,6 @@ folt works on one point at a time and maps over points at the edge, so the shape
 a single point, a batch of points, and the scalars computed from them.
 """
 
-from __future__ import annotations
-
 import functools
 from abc import abstractmethod
 from collections.abc import Callable

@@ -1,0 +1,1 @@
+from folt.groups.base import Element, Group

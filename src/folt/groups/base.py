@@ -4,8 +4,6 @@ A group supplies five primitives: its elements, how one acts, how two compose wi
 and which one folds a point. Everything else is derived here, once.
 """
 
-from __future__ import annotations
-
 from abc import abstractmethod
 from typing import Any
 
