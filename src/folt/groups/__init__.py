@@ -1,1 +1,36 @@
+"""Symmetry: finite groups that act on R^dim by orthogonal maps.
+
+Each group knows its elements, how they act, and a fundamental domain with one representative of
+every orbit. This room knows no densities.
+"""
+
 from folt.groups.base import Element, Group
+from folt.groups.joint import Joint
+from folt.groups.parts import Blocks, Fixed, Part, Square, ZeroSum, ZeroSumRows
+from folt.groups.permutation import Permutation
+from folt.groups.product import Product
+from folt.groups.reflection import Reflection
+from folt.groups.relabelling import Relabelling
+from folt.groups.signed import SignedArrangement, SignedPermutation
+from folt.groups.trivial import Trivial
+from folt.groups.zero_sum import zero_sum_basis
+
+__all__ = [
+    "Blocks",
+    "Element",
+    "Fixed",
+    "Group",
+    "Joint",
+    "Part",
+    "Permutation",
+    "Product",
+    "Reflection",
+    "Relabelling",
+    "SignedArrangement",
+    "SignedPermutation",
+    "Square",
+    "Trivial",
+    "ZeroSum",
+    "ZeroSumRows",
+    "zero_sum_basis",
+]

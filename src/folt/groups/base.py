@@ -1,10 +1,11 @@
 """The grammar of a finite group acting orthogonally on R^dim.
 
-A group supplies five primitives: its elements, how one acts, how two compose with the inverse,
-and which one folds a point. Everything else is derived here, once.
+A group says what its elements are, how one acts, how two compose, how one is undone, and which
+one folds a point. Everything else is derived here, once. This room knows no densities.
 """
 
 from abc import abstractmethod
+from collections.abc import Callable
 from typing import Any
 
 import equinox as eqx
@@ -17,12 +18,24 @@ from folt._types import Key, Point, Scalar
 Element = Any
 """A pytree of small integer arrays that names one group element."""
 
+LARGEST_ENUMERATED = 50_000
+"""Largest group whose elements are listed one by one; 8! = 40 320 is below it."""
+
+
+def require_enumerable(order: int) -> None:
+    """Raise if a group has too many elements to be listed."""
+    if order > LARGEST_ENUMERATED:
+        raise ValueError(
+            f"expected a group of at most {LARGEST_ENUMERATED} elements, got {order}: "
+            "groups this large are not supported yet where every element is needed"
+        )
+
 
 class Group(eqx.Module):
     """A finite group G acting on R^dim by orthogonal maps, with a fundamental domain.
 
     The domain D is the set of points that `fold` leaves alone: one representative of every
-    orbit. The first entry of `elements` is the identity.
+    orbit. All configuration is static, so equal groups compare equal and share compiled code.
     """
 
     dim: eqx.AbstractVar[int]
@@ -42,31 +55,70 @@ class Group(eqx.Module):
         """The image g·x of one point under one element."""
 
     @abstractmethod
+    def compose(self, first: Element, second: Element) -> Element:
+        """The product ab, which acts as (ab)·x = a·(b·x)."""
+
+    @abstractmethod
     def inverse(self, element: Element) -> Element:
         """The element that undoes `element`."""
 
     @abstractmethod
     def folding_element(self, x: Point) -> Element:
-        """The element g with g·x in the fundamental domain D."""
+        """The element g with g·x in the fundamental domain D; the identity if x is there."""
 
     @abstractmethod
     def describe(self, element: Element) -> str:
-        """One element in words, for messages: "swap components 1 and 2"."""
+        """One element in words, counting from one: "swap components 1 and 2"."""
+
+    @property
+    def identity(self) -> Element:
+        """The element e that moves nothing."""
+        return self.element(0)
+
+    @property
+    def generators(self) -> Element:
+        """A stack of elements whose products are the whole group.
+
+        A function is invariant under G if it is invariant under these, which makes the check
+        cheap. Groups with a small generating set say so; the default leaves out the identity.
+        """
+        return jax.tree.map(lambda leaf: leaf[1:], self.elements)
+
+    @property
+    def factors(self) -> tuple[Element, ...]:
+        """Stacks T_1, ..., T_r such that every g is t_r···t_1 with t_k in T_k in just one way.
+
+        A sum over the group is then r nested sums over short stacks: for m labels m²/2 terms
+        instead of m!. The default is a single stack, the group itself.
+        """
+        return (self.elements,)
+
+    def element(self, index: Any) -> Element:
+        """The element at a position of `elements`."""
+        return jax.tree.map(lambda leaf: jnp.asarray(leaf)[index], self.elements)
 
     def fold(self, x: Point) -> Point:
         """The representative of x's orbit in D."""
+        self.check_point(x)
         return self.act(self.folding_element(x), x)
 
     def orbit(self, x: Point) -> Float[Array, "order dim"]:
         """All images of x, in the order of `elements`."""
+        self.check_point(x)
         return jax.vmap(self.act, in_axes=(0, None))(self.elements, x)
 
     def contains(self, x: Point) -> Bool[Array, ""]:
-        """Whether x lies in the fundamental domain."""
-        return jnp.all(self.fold(x) == x)
+        """Whether x lies in the fundamental domain: whether the identity folds it.
+
+        Comparing elements, not points, keeps the answer free of rounding in the action.
+        """
+        self.check_point(x)
+        same = jax.tree.map(jnp.array_equal, self.folding_element(x), self.identity)
+        return jnp.all(jnp.stack(jax.tree.leaves(same)))
 
     def distance(self, x: Point, y: Point) -> Scalar:
         """Quotient distance d_G(x, y) = min over g of |x - g·y|."""
+        self.check_point(x)
         return jnp.min(jnp.linalg.norm(x - self.orbit(y), axis=-1))
 
     def separation(self, x: Point) -> Scalar:
@@ -78,14 +130,61 @@ class Group(eqx.Module):
         return jnp.min(moved, initial=jnp.inf)
 
     def random_element(self, key: Key) -> Element:
-        """One element drawn uniformly."""
-        index = jax.random.randint(key, (), 0, self.order)
-        return self.element(index)
-
-    def element(self, index: Any) -> Element:
-        """The element at a position of `elements`."""
-        return jax.tree.map(lambda leaf: jnp.asarray(leaf)[index], self.elements)
+        """One element drawn uniformly: the product of one uniform draw from every factor."""
+        drawn = self.identity
+        factors = self.factors
+        for step, stack in zip(jax.random.split(key, len(factors)), factors, strict=True):
+            index = jax.random.randint(step, (), 0, _length(stack))
+            chosen = jax.tree.map(lambda leaf, at=index: jnp.asarray(leaf)[at], stack)
+            drawn = self.compose(chosen, drawn)
+        return drawn
 
     def random_image(self, key: Key, x: Point) -> Point:
         """A uniformly chosen image of x: how folded draws return to all labels."""
+        self.check_point(x)
         return self.act(self.random_element(key), x)
+
+    def average(self, matrix: Float[Array, "dim dim"]) -> Float[Array, "dim dim"]:
+        """Projection (1/s) Σ_g g M gᵀ onto the matrices that commute with the action.
+
+        The covariance of an invariant distribution is such a matrix. Exact: the sum runs over
+        `factors`, never over samples of the group.
+        """
+        if matrix.shape != (self.dim, self.dim):
+            raise ValueError(f"expected a matrix ({self.dim}, {self.dim}), got {matrix.shape}")
+
+        def conjugate(element: Element, value: Array) -> Array:
+            on_rows = jax.vmap(self.act, in_axes=(None, 0))(element, value)
+            return jax.vmap(self.act, in_axes=(None, 1), out_axes=1)(element, on_rows)
+
+        return self._averaged(conjugate, matrix)
+
+    def average_mean(self, vector: Point) -> Point:
+        """Projection (1/s) Σ_g g·v onto the vectors that every element leaves alone."""
+        self.check_point(vector)
+        return self._averaged(self.act, vector)
+
+    def check_point(self, x: Any) -> None:
+        """Raise unless x is a single point of R^dim; costs nothing in compiled code."""
+        if jnp.shape(x) != (self.dim,):
+            raise ValueError(
+                f"expected one point of shape ({self.dim},), got shape {jnp.shape(x)}; "
+                "map over many points with jax.vmap"
+            )
+
+    def _averaged(self, image: Callable[[Element, Array], Array], value: Array) -> Array:
+        for stack in self.factors:
+            value = _sum_of_images(image, stack, value) / _length(stack)
+        return value
+
+
+def _sum_of_images(image: Callable[[Element, Array], Array], stack: Element, value: Array) -> Array:
+    def add(total: Array, element: Element) -> tuple[Array, None]:
+        return total + image(element, value), None
+
+    # A scan keeps the memory at one image, whatever the length of the stack.
+    return jax.lax.scan(add, jnp.zeros_like(value), stack)[0]
+
+
+def _length(stack: Element) -> int:
+    return jax.tree.leaves(stack)[0].shape[0]

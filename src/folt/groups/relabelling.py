@@ -1,0 +1,86 @@
+"""Groups of all permutations of m labels, whatever the labels stand for."""
+
+from __future__ import annotations
+
+import math
+from abc import abstractmethod
+
+from jaxtyping import Array, Float
+
+from folt._types import Key, Point
+from folt.groups.arrangements import (
+    Arrangement,
+    adjacent_swaps,
+    all_arrangements,
+    arrangement_in_words,
+    composed,
+    identity_arrangement,
+    inverted,
+    random_arrangement,
+    sorting_arrangement,
+    swap_factors,
+)
+from folt.groups.base import Element, Group, require_enumerable
+
+
+class Relabelling(Group):
+    """The symmetric group on m labels, order m!, with the domain of ascending sort keys.
+
+    An element is an arrangement: label i of g·x is label g[i] of x. A kind of relabelling adds
+    how an arrangement acts on points and which m numbers are sorted.
+    """
+
+    @property
+    @abstractmethod
+    def labels(self) -> int:
+        """Number of labels, m."""
+
+    @abstractmethod
+    def sort_keys(self, x: Point) -> Float[Array, " m"]:
+        """One number per label; they ascend in the fundamental domain."""
+
+    @property
+    def order(self) -> int:
+        """Number of elements, m!."""
+        return math.factorial(self.labels)
+
+    @property
+    def elements(self) -> Element:
+        """All arrangements (m!, m) in lexicographic order."""
+        require_enumerable(self.order)
+        return all_arrangements(self.labels)
+
+    @property
+    def identity(self) -> Element:
+        """The arrangement that moves nothing."""
+        return identity_arrangement(self.labels)
+
+    @property
+    def generators(self) -> Element:
+        """The m - 1 exchanges of neighbouring labels."""
+        return adjacent_swaps(self.labels)
+
+    @property
+    def factors(self) -> tuple[Element, ...]:
+        """Exchanges with the last of the first k labels, k = 2, ..., m."""
+        return swap_factors(self.labels)
+
+    def compose(self, first: Arrangement, second: Arrangement) -> Arrangement:
+        """The arrangement that does `second`, then `first`."""
+        return composed(first, second)
+
+    def inverse(self, element: Arrangement) -> Arrangement:
+        """The arrangement that undoes `element`."""
+        return inverted(element)
+
+    def folding_element(self, x: Point) -> Arrangement:
+        """The arrangement that sorts the keys, ties keeping their places."""
+        return sorting_arrangement(self.sort_keys(x))
+
+    def random_element(self, key: Key) -> Arrangement:
+        """A uniform arrangement."""
+        return random_arrangement(key, self.labels)
+
+    def describe(self, element: Arrangement) -> str:
+        """Words such as "swap components 1 and 2", or the whole order."""
+        return arrangement_in_words(element, "component")

@@ -1,0 +1,42 @@
+"""Registries, name -> constructor: what is listed here goes through every law of its kind.
+
+Constructors, not objects, so that nothing is built before the tests enter double precision.
+"""
+
+from collections.abc import Callable
+
+from folt.groups import (
+    Blocks,
+    Fixed,
+    Group,
+    Joint,
+    Permutation,
+    Product,
+    Reflection,
+    SignedPermutation,
+    Square,
+    Trivial,
+    ZeroSum,
+    ZeroSumRows,
+)
+
+GROUPS: dict[str, Callable[[], Group]] = {
+    "trivial": lambda: Trivial(3),
+    "reflection": lambda: Reflection(3, (0,)),
+    "reflections": lambda: Reflection(5, (3, 1)),
+    "permutation of numbers": lambda: Permutation(2, 1),
+    "permutation of blocks": lambda: Permutation(3, 2),
+    "permutation by second": lambda: Permutation(4, 2, sort_by=1),
+    "signed permutation": lambda: SignedPermutation(3, 4),
+    "signed permutation by second": lambda: SignedPermutation(2, 3, sort_by=1),
+    "product": lambda: Product(Permutation(3, 2), Reflection(2, (1,))),
+    "nested product": lambda: Product(
+        Product(Trivial(1), Permutation(2, 2)), SignedPermutation(2, 2)
+    ),
+    "joint with weights first": lambda: Joint(3, (Fixed(1), ZeroSum(), Blocks(2))),
+    "joint square": lambda: Joint(3, (Square(), Fixed(2))),
+    "joint transitions": lambda: Joint(3, (ZeroSumRows(),)),
+    "joint of all parts": lambda: Joint(
+        4, (Fixed(2), Blocks(2, sort_by=1), ZeroSum(), Square(), ZeroSumRows())
+    ),
+}

@@ -1,0 +1,13 @@
+"""What every test shares: double precision, as in folt's public functions."""
+
+from collections.abc import Iterator
+
+import jax
+import pytest
+
+
+@pytest.fixture(autouse=True, scope="session")
+def double_precision() -> Iterator[None]:
+    """Enter the float64 context for the whole session, module-scoped fixtures included."""
+    with jax.enable_x64(True):
+        yield
