@@ -7,6 +7,7 @@ import math
 import equinox as eqx
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jax.scipy.linalg import solve_triangular
 from jax.scipy.special import logsumexp
 from jaxtyping import Array, Float
@@ -65,13 +66,40 @@ class Mixture(Distribution):
         return (stacked @ x).reshape(self.components, self.dim) - offsets
 
     def log_terms(self, x: Point) -> Float[Array, " components"]:
-        """The terms log w_k + log p(x; μ_k, factor_k) for every component."""
-        return self.log_standard_terms(self.standardise(x))
+        """The terms log w_k + log p(x; μ_k, factor_k) for every component.
+
+        |factor_k (x - μ_k)|² is a quadratic in x, so over many points it is one product of the
+        monomials of x with K columns of coefficients: no (points, K, dim) array is ever made. The
+        origin is moved to the mixture's mean, which keeps the cancellation harmless.
+        """
+        centre = jax.nn.softmax(self.log_weights) @ self.means
+        squared = self._coefficients(centre) @ _monomials(x - centre)
+        return self._log_from_squared(squared)
 
     def log_standard_terms(self, u: Float[Array, "components dim"]) -> Float[Array, " components"]:
-        """`log_terms` of a point that is standardised already."""
-        radial = log_radial(jnp.sum(u**2, axis=-1), self.dim, self.degrees)
+        """`log_terms` of a point that is standardised already; the slow, direct way."""
+        return self._log_from_squared(jnp.sum(u**2, axis=-1))
+
+    def _log_from_squared(self, squared: Array) -> Array:
+        radial = log_radial(squared, self.dim, self.degrees)
         return radial + log_abs_det(self.factors) + jax.nn.log_softmax(self.log_weights)
+
+    def _coefficients(self, centre: Point) -> Float[Array, "components monomials"]:
+        """Rows c_k with c_k · monomials(x - centre) = |factor_k (x - μ_k)|²."""
+        factors = jnp.tril(self.factors)
+        precisions = jnp.einsum("kji,kjl->kil", factors, factors)
+        offsets = self.means - centre
+        pulled = jnp.einsum("kij,kj->ki", precisions, offsets)
+        rows, columns = np.triu_indices(self.dim)
+        double = np.where(rows == columns, 1.0, 2.0)
+        return jnp.concatenate(
+            [
+                precisions[:, rows, columns] * double,
+                -2.0 * pulled,
+                jnp.sum(pulled * offsets, axis=-1, keepdims=True),
+            ],
+            axis=-1,
+        )
 
     def log_prob(self, x: Point) -> Scalar:
         """The density log Σ_k w_k p_k."""
@@ -88,3 +116,9 @@ class Mixture(Distribution):
         roots = solve_triangular(self.factors, identity, lower=True)
         x = self.means[label] + roots[label] @ u
         return x, self.log_prob(x)
+
+
+def _monomials(x: Point) -> Float[Array, " monomials"]:
+    """x_i x_j for i ≤ j, then x_i, then 1."""
+    rows, columns = np.triu_indices(x.shape[0])
+    return jnp.concatenate([x[rows] * x[columns], x, jnp.ones(1, x.dtype)])

@@ -1,0 +1,10 @@
+"""Markov kernels: scalars and points in, states out.
+
+This room knows no flows and no groups: an independence sampler needs only the log ratios of its
+proposals, and whoever calls it has made those in one batch.
+"""
+
+from folt.kernels.independence import Step, Sweep, init, step, sweep
+from folt.kernels.permutation import relabelled_sweep
+
+__all__ = ["Step", "Sweep", "init", "relabelled_sweep", "step", "sweep"]

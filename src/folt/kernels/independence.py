@@ -1,0 +1,94 @@
+"""Independence Metropolis-Hastings on the fundamental domain.
+
+Draw z' from q_F and accept with probability min(1, exp(h(z') - h(z))), h = log π_F - log q_F. (The
+paper prints the exponent with the opposite sign; that chain does not leave π_F invariant, and a
+test shows it.) Proposals do not depend on the state, so all of them and their h are computed in one batch and
+only scalars are scanned.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, Bool, Float, Int
+
+from folt._types import Key, Point, Scalar
+
+
+class Step(NamedTuple):
+    """State of one chain: where it is, the log ratio there, whether it just moved."""
+
+    point: Point
+    log_ratio: Scalar
+    accepted: Bool[Array, ""]
+
+
+def init(point: Point, log_ratio: Scalar) -> Step:
+    """A chain at a point; a chain never starts where the target vanishes.
+
+    Raises:
+        ValueError: the log ratio is not finite.
+    """
+    if not bool(jnp.isfinite(log_ratio)):
+        raise ValueError(f"a chain must start at a finite log ratio, got {float(log_ratio)}")
+    return Step(point, log_ratio, jnp.asarray(False))
+
+
+def accepts(log_uniform: Scalar, current: Scalar, proposed: Scalar) -> Bool[Array, ""]:
+    """Whether log U < h(z') - h(z); -inf is a rejection, and so is a fault (NaN or +inf)."""
+    usable = jnp.isfinite(proposed)
+    return usable & (log_uniform < jnp.where(usable, proposed, 0.0) - current)
+
+
+def step(key: Key, state: Step, proposal: Point, log_ratio: Scalar) -> Step:
+    """One transition, given a proposal and its log ratio."""
+    log_uniform = jnp.log(jax.random.uniform(key, dtype=state.log_ratio.dtype))
+    moved = accepts(log_uniform, state.log_ratio, log_ratio)
+    return Step(
+        jnp.where(moved, proposal, state.point),
+        jnp.where(moved, log_ratio, state.log_ratio),
+        moved,
+    )
+
+
+class Sweep(NamedTuple):
+    """A chain as positions among its proposals.
+
+    `source[t]` is the index of the proposal the chain occupies after step t, -1 for the start.
+    """
+
+    source: Int[Array, " steps"]
+    log_ratio: Float[Array, " steps"]
+    accepted: Bool[Array, " steps"]
+
+
+@eqx.filter_jit
+def sweep(
+    key: Key, start_log_ratio: Scalar, log_ratios: Float[Array, " steps"]
+) -> Sweep:
+    """All steps of one chain from the log ratios of its proposals.
+
+    Equals `step` applied one by one with the keys `jax.random.split(key, steps)`.
+    """
+    steps = log_ratios.shape[0]
+    keys = jax.random.split(key, steps)
+    log_uniforms = jnp.log(
+        jax.vmap(lambda k: jax.random.uniform(k, dtype=log_ratios.dtype))(keys)
+    )
+
+    def advance(
+        state: tuple[Array, Array], inputs: tuple[Array, Array, Array]
+    ) -> tuple[tuple[Array, Array], tuple[Array, Array, Array]]:
+        source, current = state
+        index, log_uniform, proposed = inputs
+        moved = accepts(log_uniform, current, proposed)
+        source = jnp.where(moved, index, source)
+        current = jnp.where(moved, proposed, current)
+        return (source, current), (source, current, moved)
+
+    first = (jnp.asarray(-1), start_log_ratio)
+    _, trace = jax.lax.scan(advance, first, (jnp.arange(steps), log_uniforms, log_ratios))
+    return Sweep(*trace)
