@@ -4,15 +4,34 @@ Where a distribution is a map of a simpler one, `push` goes from the latent spac
 `pull` back.
 """
 
+from folt.flows.coupling import (
+    LipschitzBounds,
+    SpectralCoupling,
+    certified,
+    paper_architecture,
+    refreshed,
+)
 from folt.flows.gaussian import Gaussian, standard_normal
 from folt.flows.mixture import Mixture
+from folt.flows.pushed import Pushed, symmetric_root, whitening
 from folt.flows.safety import Safety
+from folt.flows.spline import Transported, spline_coupling
 from folt.flows.student import StudentT
 
 __all__ = [
     "Gaussian",
+    "LipschitzBounds",
     "Mixture",
+    "Pushed",
     "Safety",
+    "SpectralCoupling",
     "StudentT",
+    "Transported",
+    "certified",
+    "paper_architecture",
+    "refreshed",
+    "spline_coupling",
     "standard_normal",
+    "symmetric_root",
+    "whitening",
 ]

@@ -60,13 +60,16 @@ def precision_root(covariance: Float[ArrayLike, "dim dim"]) -> Float[Array, "dim
     matrix = np.asarray(covariance, float)
     if matrix.ndim != 2 or matrix.shape[0] != matrix.shape[1]:
         raise ValueError(f"expected a square covariance matrix, got shape {matrix.shape}")
-    _require_positive_definite(matrix)
+    require_positive_definite(matrix)
     root = jnp.linalg.cholesky(jnp.asarray(matrix, float))
     return solve_triangular(root, jnp.eye(matrix.shape[0], dtype=root.dtype), lower=True)
 
 
-def _require_positive_definite(matrix: np.ndarray) -> None:
-    """Judge on the correlation scale, so that units do not matter."""
+def require_positive_definite(matrix: np.ndarray) -> None:
+    """Refuse a matrix that is not positive definite, judged on the correlation scale.
+
+    Units then do not matter.
+    """
     if not np.all(np.isfinite(matrix)):
         raise ValueError("the covariance has entries that are not finite")
     variances = np.diagonal(matrix)
