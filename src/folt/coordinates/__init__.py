@@ -1,0 +1,43 @@
+"""Bijections between one user's parameter and the real line, with their slopes.
+
+The group has to act orthogonally in the coordinates that a flow sees, and a target whose prior is
+N(0, I) there has tails a flow can match. `PriorNormal` gives that wherever the prior's
+distribution function and its inverse are known; otherwise a positive parameter takes `Log` and a
+bounded one `Logit`. All maps work elementwise on arrays.
+"""
+
+from folt.coordinates.elementary import Coordinate, Identity, Log, Logit
+from folt.coordinates.location_scale import LocationScale, Prior
+from folt.coordinates.prior_normal import PriorNormal
+from folt.coordinates.priors import (
+    Cauchy,
+    Exponential,
+    Gumbel,
+    HalfCauchy,
+    HalfNormal,
+    Laplace,
+    Logistic,
+    LogNormal,
+    Normal,
+    Uniform,
+)
+
+__all__ = [
+    "Cauchy",
+    "Coordinate",
+    "Exponential",
+    "Gumbel",
+    "HalfCauchy",
+    "HalfNormal",
+    "Identity",
+    "Laplace",
+    "LocationScale",
+    "Log",
+    "LogNormal",
+    "Logistic",
+    "Logit",
+    "Normal",
+    "Prior",
+    "PriorNormal",
+    "Uniform",
+]
