@@ -35,10 +35,10 @@ class Pool(NamedTuple):
 
 
 class _Resolved(eqx.Module):
-    """What resolving one point needs: the folded flow and the guard of the tail safety."""
+    """What resolving one point needs: the folded flow, and the folded guard of the tail safety."""
 
     flow: Folded
-    guard: Distribution | None
+    guard: Folded | None
     guard_odds: Scalar
     kept: int = eqx.field(static=True)
 
@@ -46,17 +46,15 @@ class _Resolved(eqx.Module):
 def _resolve(context: _Resolved, z: Array) -> tuple[Array, Scalar]:
     terms = context.flow.log_terms(z)
     order = jnp.argsort(-terms)[: context.kept]
-    frozen = terms.at[order].set(-jnp.inf)
-    rest = logsumexp(frozen)
+    rest = logsumexp(terms.at[order].set(-jnp.inf))
     if context.guard is not None:
-        guard = context.guard.log_prob(z) + jnp.log(float(context.flow.group.order))
-        rest = jnp.logaddexp(rest, guard + jnp.log(context.guard_odds))
+        rest = jnp.logaddexp(rest, context.guard.log_prob(z) + jnp.log(context.guard_odds))
     return context.flow.group.orbit(z)[order], rest
 
 
 def make_pool(
     flow: Folded,
-    guard: Distribution | None,
+    guard: Folded | None,
     guard_odds: float,
     points: Points,
     log_target: Scalars,
@@ -66,7 +64,7 @@ def make_pool(
 
     Args:
         flow: the proposal before tail safety, folded.
-        guard: the invariant safety component r; its share λ/(1-λ)·s·r is constant in training.
+        guard: the safety component r, folded; its share λ/(1-λ)·r_F is constant in training.
         guard_odds: λ/(1-λ).
         points: where to regress.
         log_target: log π_F there.

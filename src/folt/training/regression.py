@@ -42,39 +42,39 @@ class Setting(NamedTuple):
     good_enough: float = 1e-9
 
 
-class Arena(NamedTuple):
-    """What stays fixed during training: symmetry, tail safety, and the target's values."""
-
-    group: Group
-    guard: Distribution | None
-    guard_odds: float
-    evaluate: Evaluate
-
-    def pool(self, mixture: Mixture, points: Points, log_target: Scalars, kept: int) -> Pool:
-        """Points resolved under a mixture."""
-        folded = Folded(mixture, self.group)
-        return make_pool(folded, self.guard, self.guard_odds, points, log_target, kept)
-
-    def fresh(self, key: Key, mixture: Mixture, count: int, kept: int) -> Pool:
-        """Fresh proposal draws with their target values; those outside the support are dropped."""
-        points = draw_folded(Folded(mixture, self.group), jax.random.split(key, count))
-        log_target = self.evaluate(points)
-        return self.pool(mixture, points, log_target, kept)
-
-
 class Sample(NamedTuple):
-    """Reference draws with their log target."""
+    """Reference draws with their log target log π_F."""
 
     points: Points
     log_target: Scalars
+
+
+class Arena(NamedTuple):
+    """What stays fixed during training: symmetry, tail safety, the target's values, the draws."""
+
+    group: Group
+    guard: Distribution | None
+    guard_weight: float
+    evaluate: Evaluate
+    training: Sample
+    selection: Sample
+
+    def pool(self, mixture: Mixture, sample: Sample, kept: int) -> Pool:
+        """Points resolved under a mixture."""
+        guard = None if self.guard is None else Folded(self.guard, self.group)
+        odds = self.guard_weight / (1.0 - self.guard_weight)
+        return make_pool(Folded(mixture, self.group), guard, odds, *sample, kept)
+
+    def fresh(self, key: Key, mixture: Mixture, count: int, kept: int) -> Pool:
+        """Fresh proposal draws with their target values."""
+        points = draw_folded(Folded(mixture, self.group), jax.random.split(key, count))
+        return self.pool(mixture, Sample(points, self.evaluate(points)), kept)
 
 
 def regress(
     key: Key,
     mixture: Mixture,
     arena: Arena,
-    training: Sample,
-    selection: Sample,
     setting: Setting = Setting(),
     progress: Progress | None = None,
 ) -> tuple[Mixture, float]:
@@ -87,14 +87,14 @@ def regress(
     keys = iter(jax.random.split(key, setting.rounds + setting.memory + 1))
     kept = setting.kept_images
     recent = [arena.fresh(next(keys), mixture, setting.fresh, kept) for _ in range(setting.memory)]
-    value = _judge(mixture, arena, selection, recent[-1], setting)
+    value = _judge(mixture, arena, recent[-1], setting)
     best, best_value, since_best, damping = mixture, value, 0, setting.damping
     for index in range(setting.rounds):
-        reference = arena.pool(mixture, training.points, training.log_target, kept)
+        reference = arena.pool(mixture, arena.training, kept)
         pool = _finite(concatenate([reference, *recent]))
         candidate, damping = _round(mixture, pool, damping, setting, index)
         fresh = arena.fresh(next(keys), candidate, setting.fresh, kept)
-        new_value = _judge(candidate, arena, selection, fresh, setting)
+        new_value = _judge(candidate, arena, fresh, setting)
         recent = [*recent[1:], fresh]
         if new_value < setting.tolerance * value:
             mixture, value = candidate, new_value
@@ -112,10 +112,8 @@ def regress(
     return best, best_value
 
 
-def _judge(
-    mixture: Mixture, arena: Arena, selection: Sample, fresh: Pool, setting: Setting
-) -> float:
-    held_out = arena.pool(mixture, selection.points, selection.log_target, setting.kept_images)
+def _judge(mixture: Mixture, arena: Arena, fresh: Pool, setting: Setting) -> float:
+    held_out = arena.pool(mixture, arena.selection, setting.kept_images)
     own = newton.loss(mixture, _finite(fresh), setting.width)
     return 0.5 * float(newton.loss(mixture, held_out, setting.width) + own)
 

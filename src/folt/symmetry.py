@@ -1,0 +1,184 @@
+"""Is the symmetry there? Verified at random points before anything else.
+
+A density declared invariant that is not would be folded with one term instead of the orbit sum, and every
+draw and every certificate would be wrong without a sign of it. So the declaration is tested, and a failure
+is an error that names the element, the point and the defect.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array
+
+from folt._types import Key, Points, in_float64
+from folt.batching import map_points
+from folt.problem import Problem
+
+TOLERANCE = 1e-7
+"""Largest defect of log π, relative to 1 + |log π|, that counts as rounding."""
+
+POINTS = 16
+
+
+class SymmetryError(ValueError):
+    """A density that was declared invariant is not."""
+
+
+@dataclasses.dataclass(frozen=True)
+class SymmetryAccount:
+    """What was tested and found.
+
+    Attributes:
+        order: number of group elements.
+        tested: elements tested, in words.
+        points: number of points at which they were tested.
+        defect: largest |log π(g·x) - log π(x)|; infinite where only one of them is finite.
+        relative: the same over 1 + |log π(x)|.
+        element: the element with the largest defect, in words.
+        point: the point where it occurred.
+        holds: whether every defect is rounding.
+    """
+
+    order: int
+    tested: tuple[str, ...]
+    points: int
+    defect: float
+    relative: float
+    element: str
+    point: np.ndarray
+    holds: bool
+
+    def __str__(self) -> str:
+        found = "holds" if self.holds else f"fails under: {self.element}"
+        return (
+            f"Symmetry of order {self.order} {found}. Tested {len(self.tested)} elements at "
+            f"{self.points} points; largest change of the log density {self.defect:.3g}."
+        )
+
+
+@in_float64
+def check(problem: Problem, *, seed: int = 0, points: Points | None = None) -> SymmetryAccount:
+    """Test the declared symmetry at random points and say what was found.
+
+    Generators of the group are tested (a function invariant under these is invariant under all),
+    and a few random elements besides.
+
+    Args:
+        problem: what to test; the account is given for broken symmetry too, never raised.
+        seed: chooses the points.
+        points: where to test; draws of the prior or of the sampler, or normal points, if None.
+    """
+    require_scalar(problem)
+    point_key, element_key = jax.random.split(jax.random.key(seed))
+    if points is None:
+        points = scattered_points(point_key, problem, POINTS)
+    elements = _tested_elements(problem, element_key)
+    plain = map_points(Problem.log_prob, problem, points)
+    _require_numbers(plain, points)
+    images = map_points(_images, (problem.group, elements), points)
+    count, dim = images.shape[1], problem.dim
+    moved = map_points(Problem.log_prob, problem, images.reshape(-1, dim)).reshape(-1, count)
+    _require_numbers(moved.reshape(-1), images.reshape(-1, dim))
+    return _account(problem, points, elements, np.asarray(plain), np.asarray(moved))
+
+
+def require_symmetry(problem: Problem, seed: int = 0) -> SymmetryAccount:
+    """`check`, raising where a density declared invariant is not.
+
+    Raises:
+        SymmetryError: with the element, the point, the defect and the two ways out.
+    """
+    account = check(problem, seed=seed)
+    if problem.invariant and not account.holds:
+        point = np.array2string(account.point, precision=4, separator=", ")
+        raise SymmetryError(
+            f"the log density is declared invariant but changes by {account.defect:.6g} under "
+            f"'{account.element}' at the point {point}. Either give the group the density really "
+            "has, or pass invariant=False to Problem: sampling is then exact without the symmetry."
+        )
+    return account
+
+
+def scattered_points(key: Key, problem: Problem, count: int) -> Points:
+    """Points at which the density is tried: prior draws, exact draws, or standard normals."""
+    keys = jax.random.split(key, count)
+    if problem.prior is not None:
+        return jax.vmap(problem.prior.sample)(keys)
+    if problem.sampler is not None:
+        return jax.vmap(problem.sampler)(keys)
+    return jax.vmap(lambda k: jax.random.normal(k, (problem.dim,)))(keys)
+
+
+def require_scalar(problem: Problem) -> None:
+    """Raise unless the log density takes a point of R^dim and returns one real number.
+
+    Raises:
+        ValueError: with the expected and the received shape or type.
+    """
+    point = jax.ShapeDtypeStruct((problem.dim,), jnp.float64)
+    arguments = (point,) if problem.data is None else (point, problem.data)
+    try:
+        result = eqx.filter_eval_shape(problem.log_density, *arguments)
+    except (TypeError, ValueError) as error:
+        raise ValueError(
+            f"the log density cannot be evaluated at a point of shape ({problem.dim},), the "
+            f"dimension of the group: {error}"
+        ) from error
+    shape, dtype = getattr(result, "shape", None), getattr(result, "dtype", type(result).__name__)
+    if shape != () or not jnp.issubdtype(result.dtype, jnp.floating):
+        raise ValueError(
+            f"the log density must return one real number of shape (), "
+            f"got shape {shape} and type {dtype}"
+        )
+
+
+def _require_numbers(values: Array, points: Points) -> None:
+    faulty = np.flatnonzero(~np.isfinite(values) & ~np.isneginf(values))
+    if faulty.size:
+        point = np.array2string(np.asarray(points[faulty[0]]), precision=6, separator=", ")
+        raise ValueError(
+            f"the log density is {float(values[faulty[0]])} at the point {point}; expected a "
+            "finite number, or -inf outside the support"
+        )
+
+
+def _tested_elements(problem: Problem, key: Key) -> object:
+    generators = problem.group.generators
+    drawn = jax.vmap(problem.group.random_element)(jax.random.split(key, 4))
+    return jax.tree.map(lambda a, b: jnp.concatenate([jnp.asarray(a), b]), generators, drawn)
+
+
+def _images(context: tuple[object, object], x: Array) -> Array:
+    group, elements = context
+    return jax.vmap(group.act, in_axes=(0, None))(elements, x)  # type: ignore[attr-defined]
+
+
+def _account(
+    problem: Problem, points: Points, elements: object, plain: np.ndarray, moved: np.ndarray
+) -> SymmetryAccount:
+    both_outside = np.isneginf(plain)[:, None] & np.isneginf(moved)
+    with np.errstate(invalid="ignore"):
+        defect = np.where(both_outside, 0.0, np.abs(moved - plain[:, None]))
+        relative = np.where(both_outside, 0.0, defect / (1.0 + np.abs(plain))[:, None])
+    relative = np.where(np.isfinite(relative), relative, np.inf)
+    row, column = np.unravel_index(np.argmax(relative), relative.shape)
+    count = moved.shape[1]
+    words = tuple(
+        problem.group.describe(jax.tree.map(lambda leaf: np.asarray(leaf)[i], elements))  # noqa: B023
+        for i in range(count)
+    )
+    return SymmetryAccount(
+        order=problem.group.order,
+        tested=words,
+        points=points.shape[0],
+        defect=float(defect[row, column]),
+        relative=float(relative[row, column]),
+        element=words[column],
+        point=np.asarray(points[row]),
+        holds=bool(relative[row, column] <= TOLERANCE),
+    )
