@@ -12,7 +12,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, ArrayLike, Float
 
-Leaf = Float[Array | np.ndarray, "..."]
+Leaf = Float[Array | np.ndarray, "..."] | float
 Values = Float[Array, "..."]
 
 

@@ -1,7 +1,5 @@
 """The grammar of a prior, and what all location-scale families share."""
 
-from __future__ import annotations
-
 import functools
 from abc import abstractmethod
 
