@@ -11,6 +11,7 @@ from typing import Any
 import equinox as eqx
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jaxtyping import Array, Bool, Float
 
 from folt._types import Key, Point, Scalar
@@ -173,17 +174,25 @@ class Group(eqx.Module):
             )
 
     def _averaged(self, image: Callable[[Element, Array], Array], value: Array) -> Array:
-        for stack in self.factors:
-            value = _sum_of_images(image, stack, value) / _length(stack)
-        return value
+        """Mean of the images of a value, factor within factor: mean over T_r of ... over T_1.
 
+        One scan through all stacks one after the other: `value` is what the current factor acts
+        on, `total` its weighted sum so far, which takes the place of `value` at its end. So the
+        memory is one image and the compiled code does not grow with the number of factors.
+        """
+        lengths = [_length(stack) for stack in self.factors]
+        stack = jax.tree.map(lambda *leaves: np.concatenate(leaves), *self.factors)
+        weights = np.repeat(1.0 / np.array(lengths), lengths).astype(value.dtype)
+        ends = np.isin(np.arange(1, sum(lengths) + 1), np.cumsum(lengths))
 
-def _sum_of_images(image: Callable[[Element, Array], Array], stack: Element, value: Array) -> Array:
-    def add(total: Array, element: Element) -> tuple[Array, None]:
-        return total + image(element, value), None
+        def add(carry: tuple[Array, Array], step: Any) -> tuple[tuple[Array, Array], None]:
+            value, total = carry
+            element, weight, last = step
+            total = total + weight * image(element, value)
+            return (jnp.where(last, total, value), jnp.where(last, 0.0, total)), None
 
-    # A scan keeps the memory at one image, whatever the length of the stack.
-    return jax.lax.scan(add, jnp.zeros_like(value), stack)[0]
+        start = (value, jnp.zeros_like(value))
+        return jax.lax.scan(add, start, (stack, weights, ends))[0][0]
 
 
 def _length(stack: Element) -> int:

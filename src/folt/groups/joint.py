@@ -34,6 +34,7 @@ class Joint(Relabelling):
 
     m: int = eqx.field(static=True)
     parts: tuple[Part, ...] = eqx.field(static=True)
+    dim: int = eqx.field(static=True)
 
     def __init__(self, m: int, parts: Iterable[Part]):
         require_positive("m", m)
@@ -51,11 +52,7 @@ class Joint(Relabelling):
                 "expected at least one part to sort by (Blocks, ZeroSum, Square or ZeroSumRows), "
                 f"got {', '.join(map(repr, self.parts)) or 'no parts'}"
             )
-
-    @property
-    def dim(self) -> int:  # type: ignore[override, misc]
-        """Dimension of the space, the sum of the parts' lengths."""
-        return sum(part.length(self.m) for part in self.parts)
+        self.dim = sum(part.length(m) for part in self.parts)
 
     @property
     def labels(self) -> int:

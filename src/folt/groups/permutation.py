@@ -26,16 +26,13 @@ class Permutation(Relabelling):
     blocks: int = eqx.field(static=True)
     size: int = eqx.field(static=True)
     sort_by: int = eqx.field(static=True, default=0)
+    dim: int = eqx.field(static=True, init=False)
 
-    def __check_init__(self) -> None:
+    def __post_init__(self) -> None:
         require_positive("blocks", self.blocks)
         require_positive("size", self.size)
         require_position("sort_by", self.sort_by, self.size)
-
-    @property
-    def dim(self) -> int:  # type: ignore[override, misc]
-        """Dimension of the space, m·p."""
-        return self.blocks * self.size
+        self.dim = self.blocks * self.size
 
     @property
     def labels(self) -> int:

@@ -26,6 +26,7 @@ class Product(Group):
     """
 
     groups: tuple[Group, ...] = eqx.field(static=True)
+    dim: int = eqx.field(static=True)
 
     def __init__(self, *groups: Group):
         if not groups:
@@ -34,11 +35,7 @@ class Product(Group):
             if not isinstance(group, Group):
                 raise ValueError(f"expected groups, got {type(group).__name__}")
         self.groups = groups
-
-    @property
-    def dim(self) -> int:  # type: ignore[override, misc]
-        """Dimension of the space, the sum of the dimensions."""
-        return sum(group.dim for group in self.groups)
+        self.dim = sum(group.dim for group in groups)
 
     @property
     def order(self) -> int:

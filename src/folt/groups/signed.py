@@ -62,17 +62,14 @@ class SignedPermutation(Group):
     columns: int = eqx.field(static=True)
     size: int = eqx.field(static=True)
     sort_by: int | None = eqx.field(static=True, default=None)
+    dim: int = eqx.field(static=True, init=False)
 
-    def __check_init__(self) -> None:
+    def __post_init__(self) -> None:
         require_positive("columns", self.columns)
         require_positive("size", self.size)
         if self.sort_by is not None:
             require_position("sort_by", self.sort_by, self.size)
-
-    @property
-    def dim(self) -> int:  # type: ignore[override, misc]
-        """Dimension of the space."""
-        return self.columns * self.size
+        self.dim = self.columns * self.size
 
     @property
     def order(self) -> int:
