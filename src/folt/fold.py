@@ -76,23 +76,3 @@ class Folded(Distribution):
         is the domain whose boundary lies where two labellings are equally likely.
         """
         return self.group.act(self.group.element(jnp.argmax(self.log_terms(z))), z)
-
-
-class Surviving(Density):
-    """Density of the proposals that survive a truncated orbit N = {e}, q_N(z) = q(z) on D.
-
-    The sampler behind the published tables: a draw that lands outside D dies (h = -inf) instead
-    of being folded. Exact, never better than the full orbit; its mass κ on D is below one.
-    """
-
-    density: Distribution
-    group: Group
-
-    @property
-    def dim(self) -> int:  # type: ignore[override]
-        """Dimension of the space."""
-        return self.group.dim
-
-    def log_prob(self, z: Point) -> Scalar:
-        """log q(z) inside D, -inf outside."""
-        return jnp.where(self.group.contains(z), self.density.log_prob(z), -jnp.inf)

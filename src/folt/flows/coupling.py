@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 import equinox as eqx
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jaxtyping import Array, Float
 
 from folt._types import Distribution, Key, Point, Scalar
@@ -153,11 +154,11 @@ class SpectralCoupling(Distribution):
         The weights in use are rescaled wherever a norm still exceeds the bound (power iteration
         can only underestimate), and the carried vectors become the exact leading directions.
         """
-        exact = [_exactly_normalised(w, self.bound) for w in self.normalised().weights]
+        weights, directions = zip(
+            *(_exactly_normalised(w, self.bound) for w in _normalised(self).weights), strict=True
+        )
         return eqx.tree_at(
-            lambda flow: (flow.conditioners.weights, flow.directions),
-            self,
-            (tuple(w for w, _ in exact), tuple(u for _, u in exact)),
+            lambda flow: (flow.conditioners.weights, flow.directions), self, (weights, directions)
         )
 
     def lipschitz_bounds(self, radius: float) -> LipschitzBounds:
@@ -277,11 +278,18 @@ def _unit(vectors: Float[Array, "layers n"]) -> Float[Array, "layers n"]:
     return jnp.where(norms > 0, vectors / jnp.where(norms > 0, norms, 1.0), constant)
 
 
+@eqx.filter_jit
+def _normalised(flow: SpectralCoupling) -> Conditioners:
+    return flow.normalised()
+
+
 def _exactly_normalised(
     weight: Float[Array, "layers rows columns"], bound: float
 ) -> tuple[Float[Array, "layers rows columns"], Float[Array, "layers rows"]]:
-    left, values, _ = jnp.linalg.svd(weight, full_matrices=False)
-    return weight / jnp.maximum(1.0, values[:, 0] / bound)[:, None, None], left[:, :, 0]
+    """Rescaled weights and their leading left vectors; NumPy, since it happens once."""
+    left, values, _ = np.linalg.svd(np.asarray(weight), full_matrices=False)
+    scale = np.maximum(1.0, values[:, 0] / bound)[:, None, None]
+    return jnp.asarray(np.asarray(weight) / scale), jnp.asarray(left[:, :, 0])
 
 
 def _block_norm(below: float, corner: float) -> float:

@@ -14,7 +14,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from folt._types import Distribution, Key, Points, Scalars
+from folt._types import Density, Distribution, Key, Points, Scalars
 from folt.flows import Mixture
 from folt.fold import Folded
 from folt.groups import Group
@@ -50,9 +50,14 @@ class Sample(NamedTuple):
 
 
 class Arena(NamedTuple):
-    """What stays fixed during training: symmetry, tail safety, the target's values, the draws."""
+    """What stays fixed during training: symmetry, target, tail safety, the draws.
+
+    `evaluate` gives log π_F in batches and counts; `target` is the same as a density, for
+    objectives that differentiate it.
+    """
 
     group: Group
+    target: Density
     guard: Distribution | None
     guard_weight: float
     evaluate: Evaluate

@@ -1,0 +1,233 @@
+"""The fit: what comes out, with its certificate."""
+
+from __future__ import annotations
+
+import dataclasses
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from folt._types import Distribution, in_float64
+from folt.batching import map_points
+from folt.certify import Certificate
+from folt.diagnostics import ChainSummary, Evidence, summarise_chains
+from folt.flows import Safety
+from folt.fold import Folded
+from folt.groups import Group
+from folt.problem import Problem
+from folt.reference import Reference
+
+if TYPE_CHECKING:
+    import arviz
+
+
+class Chains(NamedTuple):
+    """Chains on the fundamental domain as NumPy arrays."""
+
+    draws: np.ndarray
+    log_ratio: np.ndarray
+    accepted: np.ndarray
+
+
+@dataclasses.dataclass(frozen=True)
+class ReferenceSummary:
+    """What the reference run said of itself, and a few of its raw chains for a picture."""
+
+    rhat: float
+    ess: float
+    exact: bool
+    draws: int
+    warnings: tuple[str, ...]
+    raw: np.ndarray | None
+
+    @classmethod
+    def of(cls, run: Reference) -> ReferenceSummary:
+        """The summary of a run."""
+        count = run.draws.shape[0] * run.draws.shape[1]
+        return cls(run.rhat, run.ess, run.exact, count, run.warnings, run.raw)
+
+
+@dataclasses.dataclass(frozen=True)
+class Fit:
+    """Draws on the fundamental domain with their certificate; NumPy arrays throughout.
+
+    Attributes:
+        draws: (chain, draw, dim) in the problem's coordinates, on D.
+        log_ratio: h at every draw, (chain, draw).
+        accepted: which steps moved, (chain, draw).
+        posterior: `{name: array}` in the user's parameters, leading axes (chain, draw).
+        certificate: how far the chain can be trusted.
+        names: one name per coordinate.
+        group: the symmetry that was folded.
+        proposal: what was proposed from, before folding; None if a file could not hold it.
+        problem: the problem; None after loading unless it was given again.
+        reference: what the reference run said of itself.
+        wall: seconds per stage.
+        evaluations: log densities ("value") and gradients computed.
+        labels: "sorted", or "proposal" for the labels the proposal finds likeliest.
+        whole_orbit: False if the orbit was truncated to the identity.
+        provenance: seed, preset, versions.
+    """
+
+    draws: np.ndarray
+    log_ratio: np.ndarray
+    accepted: np.ndarray
+    posterior: dict[str, np.ndarray]
+    certificate: Certificate
+    names: tuple[str, ...]
+    group: Group
+    proposal: Distribution | None
+    problem: Problem | None
+    reference: ReferenceSummary
+    wall: dict[str, float]
+    evaluations: dict[str, int]
+    labels: str
+    whole_orbit: bool
+    provenance: dict[str, Any]
+
+    @classmethod
+    def assemble(
+        cls,
+        *,
+        problem: Problem,
+        proposal: Distribution,
+        chains: Chains,
+        certificate: Certificate,
+        reference: ReferenceSummary,
+        wall: dict[str, float],
+        evaluations: dict[str, int],
+        labels: str,
+        whole_orbit: bool,
+        provenance: dict[str, Any],
+    ) -> Fit:
+        """A fit from its parts: label the draws and express them in the user's parameters."""
+        draws = labelled(chains.draws, proposal, problem.group, labels)
+        return cls(
+            draws=draws,
+            log_ratio=chains.log_ratio,
+            accepted=chains.accepted,
+            posterior=in_user_parameters(problem, draws),
+            certificate=certificate,
+            names=problem.names,
+            group=problem.group,
+            proposal=proposal,
+            problem=problem,
+            reference=reference,
+            wall=dict(wall),
+            evaluations=dict(evaluations),
+            labels=labels,
+            whole_orbit=whole_orbit,
+            provenance=provenance,
+        )
+
+    @property
+    def accept_rate(self) -> float:
+        """Share of steps that moved."""
+        return float(self.accepted.mean())
+
+    @property
+    def log_evidence(self) -> Evidence:
+        """log Z with its standard error, every labelling counted once."""
+        return self.certificate.evidence
+
+    @property
+    def flow(self) -> Distribution | None:
+        """The trained part of the proposal, without the tail safety."""
+        return self.proposal.main if isinstance(self.proposal, Safety) else self.proposal
+
+    def chain_summary(self) -> ChainSummary:
+        """ESS and R-hat of every coordinate on the domain; frozen chains first."""
+        return summarise_chains(self.draws, self.accepted)
+
+    def ess(self) -> np.ndarray:
+        """Rank-normalised effective sample size of every coordinate; zero for frozen chains."""
+        return self.chain_summary().ess
+
+    @in_float64
+    def unfolded(self, seed: int = 0) -> np.ndarray:
+        """The draws under all labels: exact draws of the original target, (chain, draw, dim).
+
+        A group element is drawn with probability proportional to the density at the image;
+        uniformly where the target is invariant.
+
+        Raises:
+            ValueError: the symmetry is broken and the fit was loaded without its problem.
+        """
+        points = jnp.asarray(self.draws.reshape(-1, self.group.dim))
+        keys = jax.random.split(jax.random.key(seed), points.shape[0])
+        if self.problem is None or self.problem.invariant:
+            if self.problem is None and not self.provenance.get("invariant", True):
+                raise ValueError("this target is not invariant: load the fit with its problem")
+            images = map_points(_random_image, self.group, (keys, points))
+        else:
+            target = self.problem.folded()
+            images = map_points(_unfold, target, (keys, points), terms=self.group.order)
+        return np.asarray(images).reshape(self.draws.shape)
+
+    def extend(self, draws: int) -> Fit:
+        """The fit with more draws on every chain, from the same proposal.
+
+        Args:
+            draws: additional draws per chain.
+        """
+        from folt.extend import extended
+
+        return extended(self, draws)
+
+    def to_arviz(self) -> arviz.InferenceData:
+        """The fit as ArviZ InferenceData: posterior, sample_stats, certificate in the attributes."""
+        from folt.report.arviz import to_inference_data
+
+        return to_inference_data(self)
+
+    def summary(self) -> str:
+        """Estimates, acceptance, effective draws, evidence and the verdict, as text."""
+        from folt.report.text import summary
+
+        return summary(self)
+
+    def report(self, path: str | Path) -> Path:
+        """Write a self-contained HTML page."""
+        from folt.report.page import write_page
+
+        return write_page(self, Path(path))
+
+    def save(self, path: str | Path) -> Path:
+        """Write a netCDF file that ArviZ can open too; nothing is left half-written."""
+        from folt.report.store import save
+
+        return save(self, Path(path))
+
+
+@in_float64
+def labelled(
+    draws: np.ndarray, proposal: Distribution, group: Group, labels: str
+) -> np.ndarray:
+    """Draws under the sorted labels they have, or under those the proposal finds likeliest."""
+    if labels == "sorted":
+        return draws
+    points = jnp.asarray(draws.reshape(-1, group.dim))
+    folded = Folded(proposal, group)
+    images = map_points(Folded.most_likely_image, folded, points, terms=group.order)
+    return np.asarray(images).reshape(draws.shape)
+
+
+@in_float64
+def in_user_parameters(problem: Problem, draws: np.ndarray) -> dict[str, np.ndarray]:
+    """`{name: (chain, draw, ...)}` in the user's parameters."""
+    flat = map_points(Problem.parameters, problem, jnp.asarray(draws.reshape(-1, problem.dim)))
+    return {
+        name: np.asarray(value).reshape(*draws.shape[:2], *value.shape[1:])
+        for name, value in flat.items()
+    }
+
+
+def _random_image(group: Group, pair: tuple[Any, Any]) -> Any:
+    return group.random_image(*pair)
+
+
+def _unfold(target: Folded, pair: tuple[Any, Any]) -> Any:
+    return target.unfold(*pair)

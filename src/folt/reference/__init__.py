@@ -1,0 +1,28 @@
+"""Draws to learn from and to certify with.
+
+A sampler object is called as `sampler(key, problem, progress)` and returns a `Reference`: folded
+draws by chain, with their health and their cost. Nobody supplies starting points.
+"""
+
+from folt.reference.choose import Sampler, reference_for
+from folt.reference.hamiltonian import JitteredHmc, Nuts, Trajectory
+from folt.reference.random_walk import AdaptiveRandomWalk
+from folt.reference.result import Reference, Split, split_by_chain
+from folt.reference.supplied import Exact, Given, Progress
+from folt.reference.tempered_nuts import TemperedNuts
+
+__all__ = [
+    "AdaptiveRandomWalk",
+    "Exact",
+    "Given",
+    "JitteredHmc",
+    "Nuts",
+    "Progress",
+    "Reference",
+    "Sampler",
+    "Split",
+    "TemperedNuts",
+    "Trajectory",
+    "reference_for",
+    "split_by_chain",
+]

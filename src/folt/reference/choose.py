@@ -1,0 +1,37 @@
+"""Which reference run a problem gets."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from folt.problem import Problem
+from folt.reference.result import Reference
+from folt.reference.supplied import Exact, Given
+from folt.reference.tempered_nuts import TemperedNuts
+
+Sampler = Callable[..., Reference]
+"""Anything called as `sampler(key, problem, progress)` that returns a `Reference`."""
+
+
+def reference_for(problem: Problem, given: Any = None) -> Sampler:
+    """The reference sampler for a problem.
+
+    Args:
+        problem: the problem.
+        given: draws as an array, a sampler object, or None to choose: the problem's exact
+            sampler where it has one, tempering and gradient chains otherwise.
+    """
+    if given is None:
+        return TemperedNuts() if problem.sampler is None else Exact()
+    if callable(given):
+        return given
+    try:
+        return Given(np.asarray(given))
+    except (TypeError, ValueError) as error:
+        raise ValueError(
+            "expected reference draws of shape (draw, dim) or (chain, draw, dim), or a sampler "
+            f"object, got {type(given).__name__}"
+        ) from error

@@ -1,0 +1,110 @@
+"""Leaps: global moves among separate modes, proposed from the particles of tempering.
+
+A local chain keeps the mode it starts in, so the weights of separate modes would stay those of a
+few hundred particles. An independence proposal centred on the particles corrects them.
+"""
+
+from __future__ import annotations
+
+import math
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import scipy.linalg
+from blackjax.mcmc.hmc import HMCState
+from jaxtyping import Array, Bool, Float
+
+from folt._types import Density, Distribution, Key, Point, Points, Scalar
+from folt.flows.elliptical import log_radial
+
+DEGREES = 4.0
+"""Degrees of freedom of the kernels: tails heavier than any posterior the particles come from."""
+
+
+class Leap(Distribution):
+    """Independence Metropolis from q(x) = (1/M) Σ_j t₄(x; x_j, b²·Σ): exact for fixed centres.
+
+    Accepted with probability min(1, π(x')q(x)/(π(x)q(x'))). The centres are particles of the
+    target, so q has every mode they found, in proportion; the acceptance corrects the rest.
+
+    Args:
+        origin: mean of the centres.
+        whitened: inverse·(x_j - origin).
+        lengths: squared lengths of the whitened centres.
+        root: lower triangular root of b²·Σ.
+        inverse: its inverse.
+    """
+
+    origin: Float[Array, " dim"]
+    whitened: Float[Array, "centres dim"]
+    lengths: Float[Array, " centres"]
+    root: Float[Array, "dim dim"]
+    inverse: Float[Array, "dim dim"]
+
+    @property
+    def dim(self) -> int:  # type: ignore[override]
+        """Dimension of the space."""
+        return self.root.shape[0]
+
+    @classmethod
+    def around(cls, points: Points, covariance: Float[Array, "dim dim"], bandwidth: float) -> Leap:
+        """Kernels of scale matrix bandwidth²·Σ around the points."""
+        root = bandwidth * np.linalg.cholesky(np.asarray(covariance))
+        inverse = scipy.linalg.solve_triangular(root, np.eye(root.shape[0]), lower=True)
+        origin = np.mean(np.asarray(points), axis=0)
+        whitened = (np.asarray(points) - origin) @ inverse.T
+        parts = (origin, whitened, np.sum(whitened**2, axis=1), root, inverse)
+        return cls(*(jnp.asarray(part) for part in parts))
+
+    def log_prob(self, x: Point) -> Scalar:
+        """Log q(x)."""
+        u = self.inverse @ (x - self.origin)
+        squared = self.lengths - 2 * self.whitened @ u + u @ u
+        spread = 1 + jnp.maximum(squared, 0.0) / DEGREES
+        nearest = jnp.min(spread)
+        # Powers of a ratio in (0, 1]: neither exponentials per centre nor underflow of the sum.
+        kernels = _power(nearest / spread, self.dim + int(DEGREES))
+        count = self.whitened.shape[0]
+        peak = log_radial(DEGREES * (nearest - 1), self.dim, DEGREES)
+        log_det = jnp.sum(jnp.log(jnp.diagonal(self.inverse)))
+        return peak + jnp.log(jnp.sum(kernels)) - math.log(count) + log_det
+
+    def sample_and_log_prob(self, key: Key) -> tuple[Point, Scalar]:
+        """A particle chosen at random, and a step away from it."""
+        uniform_key, normal_key = jax.random.split(key)
+        uniforms = jax.random.uniform(uniform_key, (3,), self.root.dtype, 1e-300)
+        count = self.whitened.shape[0]
+        index = jnp.minimum((uniforms[0] * count).astype(jnp.int32), count - 1)
+        # χ² with four degrees of freedom is -2·log of a product of two uniforms: a gamma draw
+        # would take seconds to compile.
+        stretch = jnp.sqrt(DEGREES / (-2 * jnp.log(uniforms[1] * uniforms[2])))
+        step = jax.random.normal(normal_key, (self.dim,), self.root.dtype) * stretch
+        x = self.origin + self.root @ (self.whitened[index] + step)
+        return x, self.log_prob(x)
+
+    def move(
+        self, key: Key, states: HMCState, target: Density
+    ) -> tuple[HMCState, Bool[Array, " chain"]]:
+        """One independence move of every chain; the gradient follows the accepted point."""
+        draw_key, accept_key = jax.random.split(key)
+        count = states.logdensity.shape[0]
+        points, log_q = jax.vmap(self.sample_and_log_prob)(jax.random.split(draw_key, count))
+        value, gradient = jax.vmap(jax.value_and_grad(target.log_prob))(points)
+        here = states.logdensity - jax.vmap(self.log_prob)(states.position)
+        usable = jnp.isfinite(value) & jnp.all(jnp.isfinite(gradient), axis=1)
+        ratio = jnp.where(usable, value, -jnp.inf) - log_q - here
+        accept = jnp.log(jax.random.uniform(accept_key, (count,), log_q.dtype)) < ratio
+        proposed = HMCState(points, value, gradient)
+        return jax.tree.map(lambda new, old: _choose(accept, new, old), proposed, states), accept
+
+
+def _power(base: Array, halves: int) -> Array:
+    """base^(halves/2) by multiplications and at most one root."""
+    whole, odd = divmod(halves, 2)
+    power = jax.lax.integer_pow(base, whole)
+    return power * jnp.sqrt(base) if odd else power
+
+
+def _choose(accept: Bool[Array, " chain"], new: Array, old: Array) -> Array:
+    return jnp.where(accept.reshape(-1, *[1] * (new.ndim - 1)), new, old)

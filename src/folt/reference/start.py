@@ -1,0 +1,159 @@
+"""Where a reference run begins: the prior, or a broad distribution found without one."""
+
+from __future__ import annotations
+
+import math
+from typing import NamedTuple
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Float
+
+from folt._types import Density, Distribution, Key, Point, Points, Scalar, Scalars
+from folt.batching import map_points
+from folt.flows import StudentT
+from folt.fold import Folded
+
+SMALLEST_RADIUS = 1e-2
+LARGEST_RADIUS = 1e3
+"""Distances from the origin between which the search begins, evenly in the logarithm."""
+
+DEGREES = 5.0
+"""Degrees of freedom of the broad start."""
+
+INFLATION = 2.0
+"""Standard deviations of the broad start, as a multiple of those of the search."""
+
+
+class Found(NamedTuple):
+    """Where the search ended, the log density there, and what it cost in values."""
+
+    points: Points
+    values: Scalars
+    cost: int
+
+
+def starts_from_prior(key: Key, prior: Distribution, count: int) -> Points:
+    """Independent draws of the prior."""
+    return map_points(_sample, prior, jax.random.split(key, count))
+
+
+def _sample(distribution: Distribution, key: Key) -> Point:
+    return distribution.sample(key)
+
+
+def starting_values(target: Density, points: Points) -> Scalars:
+    """Log density at the starting points, or an error naming what is wrong.
+
+    Raises:
+        ValueError: NaN or +inf somewhere, or -inf everywhere.
+    """
+    values = map_points(_log_prob, target, points)
+    host = np.asarray(values)
+    bad = np.flatnonzero(np.isnan(host) | (host == np.inf))
+    if bad.size:
+        raise ValueError(
+            f"expected a finite log density or -inf, got {host[bad[0]]} at the starting point "
+            f"{np.asarray(points[bad[0]])} ({bad.size} of {host.size} starting points)"
+        )
+    if not np.any(np.isfinite(host)):
+        raise ValueError(
+            "expected a finite log density at some starting point, got -inf at all "
+            f"{host.size}: give a prior that reaches the support of the density"
+        )
+    return values
+
+
+def _log_prob(density: Density, point: Point) -> Scalar:
+    return density.log_prob(point)
+
+
+def fault_warning(faults: int, evaluations: int) -> tuple[str, ...]:
+    """The sentence about values that were NaN or +inf on the way, if there were any."""
+    if not faults:
+        return ()
+    return (
+        f"The log density was NaN or +inf at {faults} of {evaluations} points, which counted as "
+        "rejections: find out where, because a region may be missing.",
+    )
+
+
+def search(key: Key, target: Density, walkers: int = 256) -> Found:
+    """Find where the mass is without knowing scale or location.
+
+    Walkers begin at radii spread evenly in the logarithm and take Metropolis steps, each with a
+    step length of its own that grows on acceptance and shrinks on rejection, so distances of
+    .01 and of 1000 are covered alike. Only ends whose log density comes near the best are
+    returned.
+    """
+    radius_key, direction_key, walk_key = jax.random.split(key, 3)
+    dim = target.dim
+    logs = jax.random.uniform(
+        radius_key, (walkers,), float, math.log(SMALLEST_RADIUS), math.log(LARGEST_RADIUS)
+    )
+    directions = jax.random.normal(direction_key, (walkers, dim))
+    directions /= jnp.linalg.norm(directions, axis=1, keepdims=True)
+    radii = jnp.exp(logs)
+    points = radii[:, None] * directions
+    values = starting_values(target, points)
+    steps = 250 + 50 * dim
+    points, values = _search(walk_key, target, points, values, jnp.log(0.3 * radii), steps)
+    near = np.asarray(values) > float(np.max(np.asarray(values))) - 30.0 - 5.0 * dim
+    return Found(points[near], values[near], walkers * (steps + 1))
+
+
+@eqx.filter_jit
+def _search(
+    key: Key, target: Density, points: Points, values: Scalars, log_steps: Scalars, steps: int
+) -> tuple[Points, Scalars]:
+    def step(
+        state: tuple[Points, Scalars, Scalars], step_key: Key
+    ) -> tuple[tuple[Points, Scalars, Scalars], None]:
+        points, values, log_steps = state
+        move_key, accept_key = jax.random.split(step_key)
+        noise = jax.random.normal(move_key, points.shape, points.dtype)
+        proposal = points + jnp.exp(log_steps)[:, None] * noise
+        value = jax.vmap(target.log_prob)(proposal)
+        value = jnp.where(jnp.isnan(value) | (value == jnp.inf), -jnp.inf, value)
+        threshold = jnp.log(jax.random.uniform(accept_key, values.shape, values.dtype))
+        # A walker at -inf accepts anything finite: its way to the support is a search.
+        accept = (value > -jnp.inf) & (threshold < value - values)
+        log_steps = log_steps + jnp.where(accept, 0.4, -0.12)
+        points = jnp.where(accept[:, None], proposal, points)
+        return (points, jnp.where(accept, value, values), log_steps), None
+
+    keys = jax.random.split(key, steps)
+    return jax.lax.scan(step, (points, values, log_steps), keys)[0][:2]
+
+
+def broad_start(key: Key, target: Folded) -> tuple[StudentT, int]:
+    """A multivariate t that covers what the search found under every label.
+
+    Its covariance is four times that of random images of the ends of the search, averaged over
+    the group; its tails are heavier than a Gaussian's.
+
+    Returns:
+        The distribution and the values it cost.
+    """
+    search_key, image_key = jax.random.split(key)
+    found = search(search_key, target)
+    mean, covariance = _spread(image_key, target, found.points)
+    start = StudentT.from_moments(
+        np.asarray(mean), INFLATION**2 * np.asarray(covariance), degrees=DEGREES
+    )
+    return start, found.cost
+
+
+def _spread(
+    key: Key, target: Folded, points: Points
+) -> tuple[Float[Array, " dim"], Float[Array, "dim dim"]]:
+    """Mean and averaged covariance over the orbits of the points."""
+    group = target.group
+    images = jax.vmap(group.random_image)(jax.random.split(key, points.shape[0]), points)
+    mean = jnp.mean(images, axis=0)
+    centred = images - mean
+    covariance = group.average(centred.T @ centred / points.shape[0])
+    variances = jnp.diagonal(covariance)
+    return mean, covariance + jnp.diag(1e-6 * variances + 1e-12 * jnp.max(variances) + 1e-300)

@@ -1,0 +1,157 @@
+"""Draws that need no chain: those of an exact sampler, and those a user brings."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable
+
+import jax
+import numpy as np
+from jaxtyping import ArrayLike, Float
+
+from folt._types import Key, Point, in_float64
+from folt.batching import map_points
+from folt.problem import Problem
+from folt.reference.result import Draws, Reference, folded, health
+
+Progress = Callable[[float, str], None]
+"""Called with the fraction done and a short message."""
+
+PSEUDO_CHAINS = 20
+"""Pieces into which draws without a chain axis are cut."""
+
+DRAWS_PER_DIMENSION = 50
+"""Fewest draws per dimension from which a covariance is learned."""
+
+PICTURE_CHAINS = 4
+PICTURE_DRAWS = 500
+
+
+@dataclasses.dataclass(frozen=True)
+class Exact:
+    """Independent draws from the problem's own sampler, folded.
+
+    Args:
+        draws: draws in all.
+        chains: groups they are dealt into, so that they split like chains.
+    """
+
+    draws: int = 25_000
+    chains: int = 100
+
+    def __post_init__(self) -> None:
+        if not 1 <= self.chains <= self.draws:
+            raise ValueError(f"expected 1 ≤ chains ≤ draws, got {self.chains} and {self.draws}")
+
+    @in_float64
+    def __call__(self, key: Key, problem: Problem, progress: Progress | None = None) -> Reference:
+        """Draw, fold and deal into chains."""
+        if problem.sampler is None:
+            raise ValueError("expected a problem with an exact sampler, got one without")
+        length = -(-self.draws // self.chains)
+        keys = jax.random.split(key, length * self.chains)
+        flat = np.asarray(map_points(_draw, problem, keys), np.float64)
+        raw = flat.reshape(self.chains, length, problem.dim)
+        if not np.all(np.isfinite(raw)):
+            raise ValueError("the problem's sampler returned a draw that is not finite")
+        if progress is not None:
+            progress(1.0, "exact draws")
+        return Reference(
+            draws=folded(problem.group, raw),
+            rhat=1.0,
+            ess=float(flat.shape[0]),
+            exact=True,
+            evaluations={"value": 0, "gradient": 0},
+            raw=for_picture(raw),
+        )
+
+
+def _draw(problem: Problem, key: Key) -> Point:
+    assert problem.sampler is not None
+    return problem.sampler(key)
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class Given:
+    """Draws that the user brings, checked and folded.
+
+    Args:
+        draws: (draw, dim) or (chain, draw, dim). Without a chain axis they are cut, in order,
+            into twenty pieces that stand for chains.
+    """
+
+    draws: Float[ArrayLike, "*chain draw dim"]
+
+    @in_float64
+    def __call__(
+        self, key: Key | None, problem: Problem, progress: Progress | None = None
+    ) -> Reference:
+        """Check the draws, fold them and judge their chains; the key is not used."""
+        raw = _by_chain(np.asarray(self.draws), problem.dim)
+        _require_usable(raw)
+        draws = folded(problem.group, raw)
+        rhat, ess, warnings = health(draws)
+        if progress is not None:
+            progress(1.0, "draws supplied")
+        return Reference(
+            draws=draws,
+            rhat=rhat,
+            ess=ess,
+            exact=False,
+            evaluations={"value": 0, "gradient": 0},
+            warnings=warnings,
+            raw=for_picture(raw),
+        )
+
+
+def _by_chain(values: np.ndarray, dim: int) -> Draws:
+    """As (chain, draw, dim) float64, or a ValueError naming the shape."""
+    if values.ndim not in (2, 3) or values.shape[-1] != dim:
+        raise ValueError(
+            f"expected reference draws of shape (draw, {dim}) or (chain, draw, {dim}), "
+            f"got {values.shape}"
+        )
+    if not (np.issubdtype(values.dtype, np.floating) or np.issubdtype(values.dtype, np.integer)):
+        raise ValueError(f"expected real reference draws, got dtype {values.dtype}")
+    count = int(np.prod(values.shape[:-1]))
+    if count < DRAWS_PER_DIMENSION * dim:
+        raise ValueError(
+            f"expected at least {DRAWS_PER_DIMENSION * dim} reference draws "
+            f"({DRAWS_PER_DIMENSION} per dimension), got {count}"
+        )
+    values = values.astype(np.float64)
+    if values.ndim == 3:
+        return values
+    length = count // PSEUDO_CHAINS
+    return values[: length * PSEUDO_CHAINS].reshape(PSEUDO_CHAINS, length, dim)
+
+
+def _require_usable(draws: Draws) -> None:
+    """Refuse draws that are not finite, or whose covariance is degenerate."""
+    flat = draws.reshape(-1, draws.shape[-1])
+    bad = np.flatnonzero(~np.all(np.isfinite(flat), axis=1))
+    if bad.size:
+        raise ValueError(
+            f"expected finite reference draws, got {bad.size} that are not, "
+            f"the first at position {bad[0]}: {flat[bad[0]]}"
+        )
+    deviations = flat.std(axis=0)
+    constant = np.flatnonzero(deviations <= 1e-12 * np.maximum(1.0, np.abs(flat.mean(axis=0))))
+    if constant.size:
+        raise ValueError(
+            f"expected every coordinate of the reference draws to vary, "
+            f"got constant coordinate {constant[0]}"
+        )
+    correlation = np.cov(flat / deviations, rowvar=False).reshape(flat.shape[1], -1)
+    smallest = float(np.linalg.eigvalsh(correlation)[0])
+    if smallest < 1e-12:
+        raise ValueError(
+            "expected reference draws with a covariance of full rank, got draws that lie in a "
+            f"subspace (smallest eigenvalue of their correlation {smallest:.1e})"
+        )
+
+
+def for_picture(raw: np.ndarray) -> Draws:
+    """A few chains before folding, thinned to a few hundred draws each."""
+    every = max(1, raw.shape[1] // PICTURE_DRAWS)
+    return np.asarray(raw[:PICTURE_CHAINS, ::every], np.float64)

@@ -1,0 +1,129 @@
+"""The default reference run: tempered particles, then Hamiltonian chains started from them."""
+
+from __future__ import annotations
+
+import dataclasses
+from concurrent.futures import ThreadPoolExecutor
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Float
+
+from folt._types import Key, Points, in_float64
+from folt.fold import Folded
+from folt.problem import Problem
+from folt.reference.hamiltonian import JitteredHmc, Trajectory, compile_ahead, run_chains
+from folt.reference.leap import Leap
+from folt.reference.result import Reference, folded, health
+from folt.reference.start import broad_start, fault_warning
+from folt.reference.supplied import Progress, for_picture
+from folt.reference.tempering import temper
+
+TEMPERING_SHARE = 0.4
+"""Share of the progress bar that tempering takes."""
+
+
+@dataclasses.dataclass(frozen=True)
+class TemperedNuts:
+    """Adaptive tempered Monte Carlo from the prior, then gradient chains from its particles.
+
+    Without a prior the start is a broad t found by a scale-free search. Particles put chains into
+    separate modes in proportion to their mass; the chains then refine every mode with the
+    equivariant metric Σ̄ of the particles.
+
+    Args:
+        particles: particles of the tempering.
+        moves: random-walk steps per temperature.
+        share: effective share of particles kept per temperature.
+        chains: chains started from resampled particles.
+        draws: recorded draws per chain.
+        warmup: iterations that tune the pooled step size.
+        acceptance: acceptance probability the step size is tuned to.
+        trajectory: how paths choose their length: `JitteredHmc()` or `Nuts()`.
+        bandwidth: width of the global leaps, as a multiple of Σ̄'s root; None for no leaps.
+    """
+
+    particles: int = 1_000
+    moves: int = 20
+    share: float = 0.6
+    chains: int = 100
+    draws: int = 250
+    warmup: int = 50
+    acceptance: float = 0.8
+    trajectory: Trajectory = dataclasses.field(default_factory=JitteredHmc)
+    bandwidth: float | None = 0.5
+
+    @in_float64
+    def __call__(self, key: Key, problem: Problem, progress: Progress | None = None) -> Reference:
+        """Temper, start chains from the particles, and fold what they recorded."""
+        start_key, temper_key, choose_key, chain_key = jax.random.split(key, 4)
+        target = problem.folded()
+        values = 0
+        start = problem.prior
+        if start is None:
+            start, values = broad_start(start_key, target)
+        with ThreadPoolExecutor(1) as other:
+            # Tempering needs values and the chains gradients: two programs, compiled at once.
+            ready = other.submit(self._prepare, target)
+            tempered = temper(
+                temper_key,
+                start,
+                target,
+                self.particles,
+                self.moves,
+                self.share,
+                _part(progress, 0.0, TEMPERING_SHARE),
+            )
+            ready.result()
+        points = tempered.particles.points
+        leap = self._leap(points, tempered.covariance)
+        chosen = np.resize(jax.random.permutation(choose_key, self.particles), self.chains)
+        run = run_chains(
+            chain_key,
+            target,
+            points[chosen],
+            tempered.covariance,
+            self.trajectory,
+            leap,
+            self.warmup,
+            self.draws,
+            self.acceptance,
+            _part(progress, TEMPERING_SHARE, 1.0),
+        )
+        draws = folded(problem.group, run.draws)
+        rhat, ess, warnings = health(draws)
+        terms = 1 if problem.invariant else problem.group.order
+        values += tempered.cost
+        faults = int(tempered.particles.faults)
+        return Reference(
+            draws=draws,
+            rhat=rhat,
+            ess=ess,
+            exact=False,
+            evaluations={"value": values * terms, "gradient": run.gradients * terms},
+            warnings=warnings + fault_warning(faults, tempered.cost),
+            raw=for_picture(run.draws),
+            log_evidence=float(tempered.particles.log_evidence),
+        )
+
+    def _leap(self, points: Points, covariance: Float[Array, "dim dim"]) -> Leap | None:
+        if self.bandwidth is None:
+            return None
+        return Leap.around(points, covariance, self.bandwidth)
+
+    @in_float64
+    def _prepare(self, target: Folded) -> None:
+        """Compile the chains and import what judges them."""
+        points = jnp.zeros((self.particles, target.dim))
+        leap = self._leap(points, jnp.eye(target.dim))
+        starts = points[np.resize(np.arange(self.particles), self.chains)]
+        compile_ahead(target, starts, self.trajectory, leap, self.acceptance)
+        import arviz  # noqa: F401
+
+
+def _part(progress: Progress | None, low: float, high: float) -> Progress | None:
+    """The same progress, told in a part of the bar."""
+    if progress is None:
+        return None
+    return lambda fraction, message: progress(low + (high - low) * fraction, message)

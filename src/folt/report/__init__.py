@@ -1,0 +1,1 @@
+"""A fit for people and programs: text, one HTML page, ArviZ, netCDF."""

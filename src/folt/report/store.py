@@ -1,0 +1,159 @@
+"""Fit files: netCDF by way of xarray, written whole or not at all, no pickle.
+
+The file is an ArviZ file (groups `posterior` and `sample_stats`) with one more group, `folt`, that holds
+what ArviZ has no place for: draws in the problem's coordinates, the proposal, the reference's raw chains.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import os
+import tempfile
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import xarray
+
+from folt._types import in_float64
+from folt.certify import Certificate
+from folt.fit import Fit, ReferenceSummary
+from folt.problem import Problem
+from folt.report.arviz import attributes
+from folt.serial import NotStorable, pack, unpack
+
+ENGINE = "h5netcdf"
+FORMAT = 1
+
+
+def save(fit: Fit, path: Path) -> Path:
+    """Write a fit; an existing file is replaced only by a complete one.
+
+    Raises:
+        ValueError: the path cannot be written.
+    """
+    path = Path(path)
+    datasets = {
+        "posterior": _posterior(fit),
+        "sample_stats": _sample_stats(fit),
+        "folt": _own(fit),
+    }
+    try:
+        handle, name = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.parent)
+    except OSError as error:
+        raise ValueError(
+            f"cannot write {path}: expected a writable folder, got '{error.strerror}'"
+        ) from error
+    os.close(handle)
+    try:
+        for position, (group, dataset) in enumerate(datasets.items()):
+            mode = "a" if position else "w"
+            dataset.to_netcdf(name, mode=mode, group=group, engine=ENGINE)
+        os.chmod(name, 0o644)
+        os.replace(name, path)
+    except OSError as error:
+        raise ValueError(f"cannot write {path}: {error.strerror or error}") from error
+    finally:
+        Path(name).unlink(missing_ok=True)
+    return path
+
+
+@in_float64
+def load(path: str | Path, problem: Problem | None = None) -> Fit:
+    """Read a fit.
+
+    Args:
+        path: a file that `Fit.save` wrote.
+        problem: the problem, if the fit is to be extended; functions are not stored.
+
+    Raises:
+        ValueError: the file is missing or was not written by folt.
+    """
+    path = Path(path)
+    if not path.is_file():
+        raise ValueError(f"expected a fit file, found nothing at {path}")
+    try:
+        own = xarray.load_dataset(path, group="folt", engine=ENGINE)
+        posterior = xarray.load_dataset(path, group="posterior", engine=ENGINE)
+        stats = xarray.load_dataset(path, group="sample_stats", engine=ENGINE)
+    except (OSError, KeyError, ValueError) as error:
+        raise ValueError(f"{path} is not a fit file that folt wrote: {error}") from error
+    meta = json.loads(own.attrs["meta"])
+    arrays = [own[f"array_{i}"].values for i in range(meta["arrays"])]
+    return Fit(
+        draws=own["draws"].values,
+        log_ratio=stats["log_ratio"].values,
+        accepted=stats["accepted"].values.astype(bool),
+        posterior={str(name): posterior[name].values for name in posterior.data_vars},
+        certificate=Certificate.from_dict(meta["certificate"]),
+        names=tuple(meta["names"]),
+        group=unpack(meta["group"], arrays),
+        proposal=None if meta["proposal"] is None else unpack(meta["proposal"], arrays),
+        problem=problem,
+        reference=_reference(meta["reference"], own),
+        wall=meta["wall"],
+        evaluations=meta["evaluations"],
+        labels=meta["labels"],
+        whole_orbit=meta["whole_orbit"],
+        provenance=meta["provenance"],
+    )
+
+
+def _posterior(fit: Fit) -> xarray.Dataset:
+    variables = {}
+    for name, value in fit.posterior.items():
+        extra = [f"{name}_dim_{i}" for i in range(value.ndim - 2)]
+        variables[name] = (["chain", "draw", *extra], value)
+    return xarray.Dataset(variables, coords=_coordinates(fit), attrs=attributes(fit))
+
+
+def _sample_stats(fit: Fit) -> xarray.Dataset:
+    variables = {
+        "log_ratio": (["chain", "draw"], fit.log_ratio),
+        "accepted": (["chain", "draw"], fit.accepted.astype(np.int8)),
+    }
+    return xarray.Dataset(variables, coords=_coordinates(fit))
+
+
+def _coordinates(fit: Fit) -> dict[str, np.ndarray]:
+    return {"chain": np.arange(fit.draws.shape[0]), "draw": np.arange(fit.draws.shape[1])}
+
+
+def _own(fit: Fit) -> xarray.Dataset:
+    arrays: list[np.ndarray] = []
+    group = pack(fit.group, arrays)
+    try:
+        proposal = pack(fit.proposal, arrays)
+    except NotStorable:
+        proposal, arrays = None, []
+    variables: dict[str, Any] = {"draws": (["chain", "draw", "coordinate"], fit.draws)}
+    for i, array in enumerate(arrays):
+        variables[f"array_{i}"] = ([f"axis_{i}_{j}" for j in range(array.ndim)], array)
+    if fit.reference.raw is not None:
+        variables["raw"] = (["raw_chain", "raw_draw", "coordinate"], fit.reference.raw)
+    meta = {
+        "format": FORMAT,
+        "arrays": len(arrays),
+        "names": fit.names,
+        "group": group,
+        "proposal": proposal,
+        "certificate": fit.certificate.to_dict(),
+        "reference": _plain(fit.reference),
+        "wall": fit.wall,
+        "evaluations": fit.evaluations,
+        "labels": fit.labels,
+        "whole_orbit": fit.whole_orbit,
+        "provenance": fit.provenance,
+    }
+    return xarray.Dataset(variables, attrs={"meta": json.dumps(meta)})
+
+
+def _plain(reference: ReferenceSummary) -> dict[str, Any]:
+    fields = {f.name: getattr(reference, f.name) for f in dataclasses.fields(reference)}
+    return {name: value for name, value in fields.items() if name != "raw"}
+
+
+def _reference(tree: dict[str, Any], own: xarray.Dataset) -> ReferenceSummary:
+    raw = own["raw"].values if "raw" in own else None
+    return ReferenceSummary(**{**tree, "warnings": tuple(tree["warnings"])}, raw=raw)

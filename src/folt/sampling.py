@@ -1,0 +1,212 @@
+"""The algorithm, from a problem to a fit."""
+
+from __future__ import annotations
+
+import platform
+from importlib.metadata import version
+from typing import Any, Literal
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from folt._types import Distribution, Key, in_float64
+from folt.certify import Certificate, certify
+from folt.diagnostics import summarise_chains
+from folt.fit import Chains, Fit, ReferenceSummary
+from folt.flows import Safety, StudentT
+from folt.flows.elliptical import precision_root
+from folt.kernels import sweep
+from folt.presets import Preset, preset_named
+from folt.problem import Problem
+from folt.progress import Stages
+from folt.ratio import LogRatio, Target
+from folt.reference import Reference, Split, reference_for, split_by_chain
+from folt.symmetry import require_symmetry
+from folt.training import Arena, Sample
+
+GUARD_DEGREES = 5.0
+GUARD_VOLUME = 100.0
+"""How much more volume the guard of the tail safety covers than the draws do."""
+
+
+@in_float64
+def sample(
+    problem: Problem,
+    *,
+    seed: int = 0,
+    chains: int = 4,
+    draws: int = 5000,
+    reference: Any = None,
+    flow: Any = None,
+    preset: Literal["default", "paper"] = "default",
+    labels: Literal["sorted", "proposal"] = "sorted",
+    start: Fit | None = None,
+    whole_orbit: bool = True,
+    progress: bool = True,
+) -> Fit:
+    """Exact draws of a posterior on its fundamental domain, with their certificate.
+
+    Args:
+        problem: log density and symmetry.
+        seed: same seed, same draws, bit for bit, on the same machine.
+        chains: independent chains.
+        draws: draws per chain, after a short burn-in.
+        reference: draws (n, dim) or (chain, draw, dim) to learn from, or a sampler object of
+            `folt.reference`; by default the problem's exact sampler, or tempered particles
+            followed by Hamiltonian chains.
+        flow: a trainer, or a `Distribution` to propose from as it is; by default the preset's.
+        preset: "default", or "paper" for the architecture and objective of the paper.
+        labels: report draws in the sorted chamber, or under the labels the proposal finds
+            likeliest.
+        start: an earlier fit whose proposal is polished instead of fitting one from scratch.
+        whole_orbit: False truncates the orbit to N = {e}, the sampler behind the published tables.
+        progress: show a live progress bar if standard error is a terminal.
+
+    Returns:
+        The fit: draws, certificate, evidence, timings.
+
+    Raises:
+        ValueError: wrong shapes or parts, a density that is not a number.
+        SymmetryError: a density declared invariant that is not.
+    """
+    _require_arguments(problem, chains, draws, labels)
+    chosen = preset_named(preset)
+    keys = _named_keys(seed)
+    target = Target(problem)
+    with Stages(progress) as stages:
+        with stages.stage("symmetry"):
+            require_symmetry(problem, seed)
+        with stages.stage("reference") as tell:
+            run = reference_for(problem, reference)(keys["reference"], problem, tell)
+            target.add(run.evaluations)
+            split = split_by_chain(run, chosen.training_draws, chosen.certification_draws)
+        with stages.stage("training") as tell:
+            proposal = _proposal(keys["training"], problem, target, split, flow, chosen, start, tell)
+        ratio = LogRatio(target, proposal, problem.group, whole_orbit)
+        with stages.stage("sampling"):
+            result = run_chains(keys["chains"], ratio, chains, draws, chosen.burn_in)
+        with stages.stage("certificate"):
+            certificate = _certificate(keys["certificate"], ratio, split, run, result, chosen)
+    return Fit.assemble(
+        problem=problem,
+        proposal=proposal,
+        chains=result,
+        certificate=certificate,
+        reference=ReferenceSummary.of(run),
+        wall=stages.wall,
+        evaluations=target.evaluations,
+        labels=labels,
+        whole_orbit=whole_orbit,
+        provenance=_provenance(seed, preset),
+    )
+
+
+def run_chains(key: Key, ratio: LogRatio, chains: int, draws: int, burn_in: int) -> Chains:
+    """Independence chains on D: all proposals and their h in one batch, then scalars only."""
+    propose_key, sweep_key = jax.random.split(key)
+    steps = draws + burn_in
+    points, log_ratios = ratio.draw(propose_key, chains * (steps + 1))
+    points = points.reshape(chains, steps + 1, -1)
+    log_ratios = log_ratios.reshape(chains, steps + 1)
+    first = jnp.argmax(jnp.isfinite(log_ratios), axis=1)
+    start_ratio = jnp.take_along_axis(log_ratios, first[:, None], axis=1)[:, 0]
+    if not bool(jnp.all(jnp.isfinite(start_ratio))):
+        raise ValueError("no proposal hit the support of the target: a chain has nowhere to start")
+    swept = jax.vmap(sweep)(jax.random.split(sweep_key, chains), start_ratio, log_ratios[:, 1:])
+    source = jnp.where(swept.source < 0, first[:, None], swept.source + 1)[:, burn_in:]
+    return Chains(
+        np.asarray(jnp.take_along_axis(points, source[..., None], axis=1)),
+        np.asarray(swept.log_ratio[:, burn_in:]),
+        np.asarray(swept.accepted[:, burn_in:]),
+    )
+
+
+def _proposal(
+    key: Key,
+    problem: Problem,
+    target: Target,
+    split: Split,
+    flow: Any,
+    preset: Preset,
+    start: Fit | None,
+    tell: Any,
+) -> Distribution:
+    """Train, or take what was given, and add the tail safety."""
+    training = _sample_of(split.train, target)
+    guard = guard_of(training) if preset.safety_weight > 0 else None
+    if isinstance(flow, Distribution):
+        fitted: Distribution = flow
+    else:
+        trainer = flow if flow is not None else preset.trainer
+        arena = Arena(
+            group=problem.group,
+            target=problem.folded(),
+            guard=guard,
+            guard_weight=preset.safety_weight,
+            evaluate=target,
+            training=training,
+            selection=_sample_of(split.select, target),
+        )
+        fitted = trainer(key, arena, None if start is None else start.flow, tell)
+    return fitted if guard is None else Safety(fitted, guard, preset.safety_weight)
+
+
+def guard_of(training: Sample) -> StudentT:
+    """The guard of the tail safety: a multivariate t around the draws with 100 times their volume.
+
+    Wide enough that λ·r is negligible beside q where the target lives, heavy enough to dominate
+    any Gaussian tail.
+    """
+    mean = training.points.mean(axis=0)
+    dim = mean.shape[0]
+    factor = precision_root(jnp.cov(training.points.T).reshape(dim, dim))
+    return StudentT(mean, factor / GUARD_VOLUME ** (1.0 / dim), GUARD_DEGREES)
+
+
+def _sample_of(draws: np.ndarray, target: Target) -> Sample:
+    points = jnp.asarray(draws.reshape(-1, draws.shape[-1]))
+    return Sample(points, target(points))
+
+
+def _certificate(
+    key: Key, ratio: LogRatio, split: Split, run: Reference, chains: Chains, preset: Preset
+) -> Certificate:
+    held_out = ratio.at(jnp.asarray(split.certify.reshape(-1, split.certify.shape[-1])))
+    _, fresh = ratio.draw(key, preset.certification_draws)
+    return certify(
+        np.asarray(held_out).reshape(split.certify.shape[:2]),
+        np.asarray(fresh),
+        summarise_chains(chains.draws, chains.accepted),
+        float(chains.accepted.mean()),
+        exact=run.exact,
+        reference_warnings=run.warnings,
+        safety_weight=preset.safety_weight,
+    )
+
+
+def _named_keys(seed: int) -> dict[str, Key]:
+    names = ("reference", "training", "chains", "certificate")
+    return dict(zip(names, jax.random.split(jax.random.key(seed), len(names)), strict=True))
+
+
+def _require_arguments(problem: Problem, chains: int, draws: int, labels: str) -> None:
+    if not isinstance(problem, Problem):
+        raise ValueError(f"expected a folt.Problem, got {type(problem).__name__}")
+    if chains < 1 or draws < 1:
+        raise ValueError(f"expected chains ≥ 1 and draws ≥ 1, got chains={chains}, draws={draws}")
+    if labels not in ("sorted", "proposal"):
+        raise ValueError(f"expected labels 'sorted' or 'proposal', got {labels!r}")
+
+
+def _provenance(seed: int, preset: str) -> dict[str, Any]:
+    packages = ("folt", "jax", "equinox", "blackjax", "flowjax", "numpy")
+    return {
+        "seed": seed,
+        "preset": preset,
+        "versions": {name: version(name) for name in packages},
+        "python": platform.python_version(),
+        "machine": platform.machine(),
+    }
+
+

@@ -1,0 +1,72 @@
+"""folt's own objects as JSON and arrays, and back: what a fit file holds instead of a pickle."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from typing import Any
+
+import equinox as eqx
+import jax.numpy as jnp
+import numpy as np
+
+import folt.flows
+import folt.groups
+
+
+def _known() -> dict[str, type]:
+    rooms = (folt.groups, folt.flows)
+    return {
+        name: value
+        for room in rooms
+        for name, value in vars(room).items()
+        if isinstance(value, type) and issubclass(value, eqx.Module)
+    }
+
+
+class NotStorable(TypeError):
+    """An object that is not one of folt's own groups or flows."""
+
+
+def pack(module: Any, arrays: list[np.ndarray]) -> Any:
+    """A JSON tree; arrays are appended to `arrays` and named by position.
+
+    Raises:
+        NotStorable: for anything but folt's groups, flows, arrays and plain values.
+    """
+    if isinstance(module, eqx.Module):
+        kind = type(module).__name__
+        if _known().get(kind) is not type(module):
+            raise NotStorable(f"{kind} is not one of folt's own groups or flows")
+        fields = [f for f in dataclasses.fields(module) if f.init]  # type: ignore[arg-type]
+        return {"kind": kind, **{f.name: pack(getattr(module, f.name), arrays) for f in fields}}
+    if isinstance(module, (tuple, list)):
+        return [pack(item, arrays) for item in module]
+    if isinstance(module, float):
+        return module if math.isfinite(module) else {"number": repr(module)}
+    if module is None or isinstance(module, (bool, int, str)):
+        return module
+    if eqx.is_array_like(module):
+        arrays.append(np.asarray(module))
+        return {"array": len(arrays) - 1}
+    raise NotStorable(f"cannot store a {type(module).__name__}")
+
+
+def unpack(tree: Any, arrays: list[np.ndarray]) -> Any:
+    """The inverse of `pack`."""
+    if isinstance(tree, list):
+        return tuple(unpack(item, arrays) for item in tree)
+    if not isinstance(tree, dict):
+        return tree
+    if "array" in tree:
+        return jnp.asarray(arrays[tree["array"]])
+    if "number" in tree:
+        return float(tree["number"])
+    fields = {name: unpack(value, arrays) for name, value in tree.items() if name != "kind"}
+    kind = _known()[tree["kind"]]
+    starred = [f.name for f in dataclasses.fields(kind) if isinstance(fields.get(f.name), tuple)]
+    try:
+        return kind(**fields)
+    except TypeError:
+        (name,) = starred
+        return kind(*fields[name])
