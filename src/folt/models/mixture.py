@@ -16,11 +16,10 @@ from jaxtyping import Array, ArrayLike, Float
 
 from folt._types import Point, Scalar, in_float64
 from folt.coordinates import Normal
+from folt.coordinates.tails import LOG_ROOT_TWO_PI, normal_log_density
 from folt.flows import standard_normal
 from folt.groups import Permutation
 from folt.problem import Problem
-
-HALF_LOG_TWO_PI = 0.5 * math.log(2 * math.pi)
 
 
 class MixturePosterior(eqx.Module):
@@ -49,10 +48,9 @@ class MixturePosterior(eqx.Module):
         exponent = -0.5 * jnp.square(residual) - log_sigma[:, None]
         largest = jax.lax.stop_gradient(jnp.max(exponent, axis=0))
         total = jnp.sum(jnp.exp(exponent - largest), axis=0)
-        log_likelihood = jnp.sum(jnp.log(total) + largest)
-        per_observation = HALF_LOG_TWO_PI + math.log(mu.shape[0])
-        constant = observations.shape[0] * per_observation + x.shape[0] * HALF_LOG_TWO_PI
-        return log_likelihood - 0.5 * jnp.dot(x, x) - constant
+        constant = observations.shape[0] * (LOG_ROOT_TWO_PI + math.log(mu.shape[0]))
+        log_likelihood = jnp.sum(jnp.log(total) + largest) - constant
+        return log_likelihood + jnp.sum(normal_log_density(x))
 
     def constrain(self, x: Point) -> dict[str, Array]:
         """Means and standard deviations of the components."""

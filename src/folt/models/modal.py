@@ -23,11 +23,10 @@ from jaxtyping import Array, ArrayLike, Float
 
 from folt._types import Key, Point, Scalar, in_float64
 from folt.coordinates import PriorNormal, Uniform
+from folt.coordinates.tails import normal_log_density
 from folt.flows import standard_normal
 from folt.groups import Permutation
 from folt.problem import Problem
-
-HALF_LOG_TWO_PI = 0.5 * math.log(2 * math.pi)
 
 
 class Spectrum(NamedTuple):
@@ -58,7 +57,7 @@ class ModalPosterior(eqx.Module):
         count = shape.shape[0]
         log_amplitude = jnp.log(jnp.mean(spectrum.psd / shape))
         log_likelihood = -count * (log_amplitude + 1) - jnp.sum(jnp.log(shape))
-        return log_likelihood - 0.5 * jnp.dot(x, x) - x.shape[0] * HALF_LOG_TWO_PI
+        return log_likelihood + jnp.sum(normal_log_density(x))
 
     def constrain(self, x: Point) -> dict[str, Array]:
         """Natural frequencies in Hz and damping ratios."""
@@ -100,11 +99,8 @@ def modal_spectrum(
         floor: c₀, the level of the flat background beside the modes.
     """
     group = Permutation(modes, 2)
-    if not min(*frequency_range, *damping_range) > 0:
-        raise ValueError(
-            f"expected positive frequency_range and damping_range, "
-            f"got {frequency_range} and {damping_range}"
-        )
+    _require_range("frequency_range", frequency_range)
+    _require_range("damping_range", damping_range)
     if not (math.isfinite(floor) and floor >= 0):
         raise ValueError(f"floor must be finite and not negative, got {floor}")
     spectrum = scaled_spectrum(frequency, psd)
@@ -127,9 +123,9 @@ def modal_spectrum(
 def scaled_spectrum(frequency: Float[ArrayLike, " n"], psd: Float[ArrayLike, " n"]) -> Spectrum:
     """A checked window with its ordinates scaled to mean one, as `Problem.with_data` takes it."""
     frequencies, ordinates = np.asarray(frequency, float), np.asarray(psd, float)
-    if frequencies.ndim != 1 or frequencies.shape != ordinates.shape:
+    if frequencies.ndim != 1 or frequencies.shape != ordinates.shape or not frequencies.size:
         raise ValueError(
-            f"expected frequency and psd of one common length, "
+            f"expected frequency and psd of one common length of at least one, "
             f"got shapes {frequencies.shape} and {ordinates.shape}"
         )
     if not (np.all(np.isfinite(frequencies)) and np.all(np.isfinite(ordinates))):
@@ -137,13 +133,14 @@ def scaled_spectrum(frequency: Float[ArrayLike, " n"], psd: Float[ArrayLike, " n
     if np.any(np.diff(frequencies) <= 0) or np.any(frequencies <= 0):
         raise ValueError("frequency must be positive and strictly increasing")
     if np.any(ordinates < 0) or not np.any(ordinates > 0):
-        raise ValueError(
-            f"psd must not be negative and not zero throughout, "
-            f"got values from {ordinates.min()} to {ordinates.max()}"
-            if ordinates.size
-            else "psd must not be empty"
-        )
+        raise ValueError("psd must not be negative anywhere nor zero throughout")
     return Spectrum(frequencies, ordinates / ordinates.mean())
+
+
+def _require_range(name: str, bounds: tuple[float, float]) -> None:
+    low, high = bounds
+    if not 0 < low < high < math.inf:
+        raise ValueError(f"{name} must be 0 < low < high, got {bounds}")
 
 
 def _require_enough(spectrum: Spectrum, modes: int, frequency_range: tuple[float, float]) -> None:
