@@ -130,7 +130,10 @@ class AdaptiveRandomWalk:
         length = self.keep // self.chains
         thin = max(1, self.steps // (2 * self.chains * length))
         walkers = Walkers(
-            points, values, jnp.log(first_scale(problem.dim)), jnp.zeros((), jnp.int32)
+            points,
+            values,
+            jnp.asarray(math.log(first_scale(problem.dim)), points.dtype),
+            jnp.zeros((), jnp.int32),
         )
         walkers, root = _adapt(adapt_key, target, walkers, length * thin, progress)
         walkers, raw = _record(run_key, target, walkers, root, length, thin, progress)
@@ -176,7 +179,7 @@ def _adapt(
     root = jnp.linalg.cholesky(equivariant_covariance(target.group, walkers.points))
     for number in range(ROUNDS):
         round_key = jax.random.fold_in(key, number)
-        rate = 1.0 / math.sqrt(1.0 + number)
+        rate = jnp.asarray(1.0 / math.sqrt(1.0 + number))
         walkers, history = _recorded_walk(round_key, target, walkers, root, length, 1, rate)
         root = _root_of_history(target.group, history)
         if progress is not None:
@@ -198,7 +201,7 @@ def _record(
     pieces: list[np.ndarray] = []
     for number in range(-(-length // block)):
         walkers, history = _recorded_walk(
-            jax.random.fold_in(key, number), target, walkers, root, block, thin, 0.0
+            jax.random.fold_in(key, number), target, walkers, root, block, thin, jnp.asarray(0.0)
         )
         pieces.append(np.asarray(history))
         if progress is not None:

@@ -9,6 +9,7 @@ from typing import NamedTuple
 import numpy as np
 from jaxtyping import Float
 
+from folt._types import Point
 from folt.batching import map_points
 from folt.groups import Group
 
@@ -60,7 +61,7 @@ def folded(group: Group, draws: np.ndarray) -> Draws:
     return np.asarray(flat, np.float64).reshape(draws.shape)
 
 
-def _fold(group: Group, point: np.ndarray) -> np.ndarray:
+def _fold(group: Group, point: Point) -> Point:
     return group.fold(point)
 
 
