@@ -19,9 +19,7 @@ from jaxtyping import Array, Float
 
 from folt._types import Distribution, Key, Point, Scalar
 from folt.flows.elliptical import log_radial
-
-WARM_UP = 30
-"""Power iterations that a new flow starts from."""
+from folt.flows.initial import host_generator
 
 
 class Conditioners(eqx.Module):
@@ -191,27 +189,23 @@ class SpectralCoupling(Distribution):
         return jax.lax.scan(step, start, parts, reverse=reverse)[0]
 
 
-@eqx.filter_jit
 def _initial(
     key: Key, layers: int, dim: int, width: int
 ) -> tuple[Conditioners, tuple[Float[Array, "layers ..."], ...]]:
-    """Conditioners of a new flow, and vectors that estimate their norms.
+    """Conditioners of a new flow, and the vectors that estimate their norms.
 
     Glorot weights, but the last matrix is zero: the flow starts at the identity.
     """
-    first, second, direction_key = jax.random.split(key, 3)
-    weights = (
-        jax.random.normal(first, (layers, width, dim)) * math.sqrt(2.0 / (dim + width)),
-        jax.random.normal(second, (layers, width, width)) * math.sqrt(1.0 / width),
-        jnp.zeros((layers, 2 * dim, width)),
-    )
-    biases = tuple(jnp.zeros(weight.shape[:2]) for weight in weights)
-    directions = tuple(jax.random.normal(direction_key, weight.shape[:2]) for weight in weights)
-
-    def step(_: int, directions: tuple[Array, ...]) -> tuple[Array, ...]:
-        return tuple(_power_step(w, u)[0] for w, u in zip(weights, directions, strict=True))
-
-    return Conditioners(weights, biases), jax.lax.fori_loop(0, WARM_UP, step, directions)
+    generator = host_generator(key)
+    weights = [
+        generator.standard_normal((layers, width, size)) * math.sqrt(2.0 / (size + width))
+        for size in (dim, width)
+    ]
+    weights.append(np.zeros((layers, 2 * dim, width)))
+    directions = [np.linalg.svd(weight, full_matrices=False)[0][:, :, 0] for weight in weights]
+    biases = [np.zeros(weight.shape[:2]) for weight in weights]
+    parts = [tuple(jnp.asarray(a, float) for a in part) for part in (weights, biases, directions)]
+    return Conditioners(parts[0], parts[1]), parts[2]
 
 
 def refreshed(flow: Any) -> Any:

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import functools
+from typing import Any
 
 import equinox as eqx
 import jax
 import jax.numpy as jnp
+import numpy as np
 from flowjax.bijections import (
     AbstractBijection,
     Chain,
@@ -16,9 +18,11 @@ from flowjax.bijections import (
     RationalQuadraticSpline,
     Scan,
 )
+from flowjax.utils import get_ravelled_pytree_constructor
 from jaxtyping import Array, Int
 
 from folt._types import Distribution, Key, Point, Scalar
+from folt.flows.initial import host_generator
 
 
 class Transported(Distribution):
@@ -103,62 +107,81 @@ def spline_coupling(
             "layers, width, knots and interval must be positive, "
             f"got {layers}, {width}, {knots} and {interval}"
         )
-    architecture = (base.dim, width, knots, interval)
-    arrays = _layer_arrays(key, layers, *architecture)
-    functions = _layer_functions(*architecture, jnp.zeros(()).dtype.name)
+    skeleton = _skeleton(base.dim, width, knots, interval, jnp.zeros(()).dtype.name)
+    stacked = _filled(host_generator(key), skeleton, layers)
     # The scan's own direction is the pull: the one that training and certification use most.
-    return Transported(base, Invert(Scan(eqx.combine(arrays, functions))))
-
-
-@eqx.filter_jit
-def _layer_arrays(key: Key, layers: int, dim: int, width: int, knots: int, interval: int) -> Chain:
-    """The arrays of all layers, stacked along a leading axis."""
-
-    def arrays(key: Key, order: Int[Array, " dim"]) -> Chain:
-        return eqx.filter(_layer(key, order, width, knots, interval), eqx.is_array)
-
-    order_key, weight_key = jax.random.split(key)
-    orders = _orders(order_key, layers, dim)
-    return jax.vmap(arrays)(jax.random.split(weight_key, layers), orders)
+    return Transported(base, Invert(Scan(stacked)))
 
 
 @functools.cache
-def _layer_functions(dim: int, width: int, knots: int, interval: int, precision: str) -> Chain:
-    """What is not an array in a layer of this architecture, made once per precision.
+def _skeleton(dim: int, width: int, knots: int, interval: int, precision: str) -> Chain:
+    """One layer with shapes in the place of arrays, made once per architecture and precision.
 
-    flowjax keeps freshly made functions inside a coupling. Sharing them between all flows of one
+    flowjax keeps a freshly made function inside a coupling. Sharing it between all flows of one
     architecture keeps a second flow from compiling again.
     """
-    layer = _layer(jax.random.key(0), jnp.arange(dim), width, knots, interval)
-    return eqx.filter(layer, eqx.is_array, inverse=True)
+    transformer = RationalQuadraticSpline(knots=knots, interval=interval)
+    constructor, _ = get_ravelled_pytree_constructor(transformer, eqx.is_inexact_array)
 
+    def layer(key: Key, order: Int[Array, " dim"]) -> Chain:
+        coupling = Coupling(
+            key,
+            transformer=transformer,
+            untransformed_dim=dim // 2,
+            dim=dim,
+            nn_width=width,
+            nn_depth=2,
+            nn_activation=jnp.tanh,
+        )
+        return Chain([Permute(order), coupling, Permute(order)])
 
-def _layer(key: Key, order: Int[Array, " dim"], width: int, knots: int, interval: int) -> Chain:
-    """Reorder, couple, undo the reordering."""
-    dim = order.shape[0]
-    coupling = Coupling(
-        key,
-        transformer=RationalQuadraticSpline(knots=knots, interval=interval),
-        untransformed_dim=dim // 2,
-        dim=dim,
-        nn_width=width,
-        nn_depth=2,
-        nn_activation=jnp.tanh,
-    )
-    return Chain([Permute(order), _silent(coupling), Permute(jnp.argsort(order))])
-
-
-def _silent(coupling: Coupling) -> Coupling:
-    """The coupling with its conditioner's last layer zero, which makes it the identity."""
+    shapes = eqx.filter_eval_shape(layer, jax.random.key(0), jnp.arange(dim))
+    # The function made while only shapes were traced holds on to the trace: replace it.
     return eqx.tree_at(
-        lambda c: (c.conditioner.layers[-1].weight, c.conditioner.layers[-1].bias),
-        coupling,
-        replace_fn=jnp.zeros_like,
+        lambda chain: chain.bijections[1].transformer_constructor, shapes, constructor
     )
 
 
-def _orders(key: Key, layers: int, dim: int) -> Int[Array, "layers dim"]:
+def _filled(generator: np.random.Generator, skeleton: Chain, layers: int) -> Chain:
+    """All layers, stacked: reorder, couple, undo the reordering.
+
+    The last matrix of every conditioner is zero, which makes its splines the identity.
+    """
+    orders = _orders(generator, layers, skeleton.shape[0])
+    undone = np.argsort(orders, axis=-1)
+    *hidden, last = (linear.weight for linear in _network(skeleton).layers)
+    weights = [generator.standard_normal((layers, *w.shape)) / w.shape[1] ** 0.5 for w in hidden]
+    weights.append(np.zeros((layers, *last.shape)))
+    biases = [np.zeros(weight.shape[:2]) for weight in weights]
+    return eqx.tree_at(
+        _arrays,
+        skeleton,
+        [
+            *(jnp.asarray(order) for order in (orders, undone, undone, orders)),
+            *(jnp.asarray(array, last.dtype) for array in (*weights, *biases)),
+        ],
+    )
+
+
+def _arrays(chain: Any) -> list[Array]:
+    """Where the arrays of a layer are, in the order in which `_filled` lists them."""
+    there, _, back = chain.bijections
+    linears = _network(chain).layers
+    return [
+        there.permutation[0],
+        there.inverse_permutation[0],
+        back.permutation[0],
+        back.inverse_permutation[0],
+        *(linear.weight for linear in linears),
+        *(linear.bias for linear in linears),
+    ]
+
+
+def _network(chain: Any) -> eqx.nn.MLP:
+    return chain.bijections[1].conditioner
+
+
+def _orders(generator: np.random.Generator, layers: int, dim: int) -> np.ndarray:
     """Random orders for even layers, each reversed for the odd layer that follows."""
-    keys = jax.random.split(key, (layers + 1) // 2)
-    drawn = jax.vmap(lambda k: jax.random.permutation(k, dim))(keys)
-    return jnp.stack([drawn, drawn[:, ::-1]], axis=1).reshape(-1, dim)[:layers]
+    pairs = [generator.permutation(dim) for _ in range((layers + 1) // 2)]
+    return np.stack([order for pair in pairs for order in (pair, pair[::-1])])[:layers]
