@@ -205,11 +205,6 @@ def test_a_draw_reports_its_own_density(planar: Planar) -> None:
     np.testing.assert_allclose(planar.reported, planar.log_prob, atol=1e-8)
 
 
-def test_mapping_over_points_equals_the_loop(planar: Planar) -> None:
-    loop = one_by_one(planar.flow, planar.points[:20])
-    np.testing.assert_allclose(loop, planar.log_prob[:20], rtol=1e-10)
-
-
 def test_a_nan_stays_a_nan(planar: Planar) -> None:
     """A fault must not pass for a point outside the support."""
     assert np.isnan(planar.log_prob_at_nan)
@@ -276,7 +271,8 @@ def test_radial_laws_in_five_dimensions() -> None:
         (student, stats.f(5, 4.5), 5.0),
     ):
         points, _ = draws_of(flow, jax.random.key(5))
-        squared = np.sum(np.asarray(jax.vmap(flow.pull)(points)) ** 2, axis=1)
+        u = (np.asarray(points) - np.asarray(flow.mean)) @ np.asarray(flow.factor).T
+        squared = np.sum(u**2, axis=1)
         assert stats.kstest(squared / divisor, law.cdf).pvalue > LEVEL
 
 
@@ -295,6 +291,13 @@ def test_importance_identity_in_five_dimensions(flow: Callable[..., Distribution
     error = ratio.std() / math.sqrt(DRAWS)
     assert error < 0.1
     assert abs(ratio.mean() - 1.0) < stats.norm.isf(LEVEL / 2) * error
+
+
+@pytest.mark.parametrize("name", ["mixture of student", "coupling", "spline", "folded by swap"])
+def test_mapping_over_points_equals_the_loop(name: str) -> None:
+    flow, points = PLANAR[name](), jax.random.normal(jax.random.key(0), (DRAWS + 1 + GRID**2, 2))
+    loop = one_by_one(flow, points[:20])
+    np.testing.assert_allclose(loop, log_probs(flow, points)[:20], rtol=1e-10)
 
 
 def test_safety_draws_the_guard_as_often_as_it_says() -> None:
@@ -424,8 +427,8 @@ def test_refreshing_converges_to_the_exact_norms(wild: SpectralCoupling) -> None
 
 
 def test_log_scales_respect_the_clip() -> None:
-    flow = certified(shaken(SpectralCoupling(2, 1, 16, jax.random.key(0), bound=20.0), 3.0))
-    points = 5 * jax.random.normal(jax.random.key(0), (200, 2))
+    flow = certified(shaken(SpectralCoupling(2, 1, 8, jax.random.key(0), bound=20.0), 3.0))
+    points = 5 * jax.random.normal(jax.random.key(0), (8, 2))
     log_det = there_and_back(flow, points)[1]
     assert 0.6 < float(jnp.max(jnp.abs(log_det))) <= 0.7
 
