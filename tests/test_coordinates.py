@@ -147,7 +147,7 @@ def test_prior_becomes_standard_normal(name: str) -> None:
     result = _evaluate(name, x)
     value, log_slope = result["value"], result["log_slope"]
     expected = scipy.stats.norm.logpdf(x)
-    np.testing.assert_allclose(prior.log_prob(value) + log_slope, expected, rtol=1e-13)
+    np.testing.assert_allclose(prior.log_prob(jnp.asarray(value)) + log_slope, expected, rtol=1e-13)
     inner = np.abs(x) < 8
     np.testing.assert_allclose(
         reference.logpdf(value[inner]) + log_slope[inner],
@@ -189,7 +189,7 @@ def test_a_wrong_prior_is_noticed() -> None:
 
 def test_normal_tails_against_scipy() -> None:
     x = np.linspace(-38, 38, 7601)
-    log_cdf, log_survival = jax.jit(log_tails)(x)
+    log_cdf, log_survival = jax.jit(log_tails)(jnp.asarray(x))
     quantile = jax.jit(quantile_of_log)
     lower = x < 0
     np.testing.assert_allclose(log_cdf[lower], scipy.special.log_ndtr(x[lower]), rtol=1e-13)

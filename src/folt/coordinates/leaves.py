@@ -6,6 +6,8 @@ float64 context would round 0.7 to single precision for good.
 
 from __future__ import annotations
 
+from typing import Any
+
 import equinox as eqx
 import jax
 import jax.numpy as jnp
@@ -21,7 +23,7 @@ def as_leaf(value: ArrayLike) -> Leaf:
     return value if isinstance(value, jax.Array) else np.asarray(value, float)
 
 
-def parameter() -> Leaf:
+def parameter() -> Any:
     """A field that holds one parameter as an array leaf."""
     return eqx.field(converter=as_leaf)
 

@@ -1,6 +1,11 @@
 """Problems to start from: targets known exactly, and posteriors that repeat under relabelling."""
 
-from folt.models.mixture import MixturePosterior, bayesian_mixture, bayesian_mixture_data
+from folt.models.mixture import (
+    MixturePosterior,
+    bayesian_mixture,
+    bayesian_mixture_data,
+    mixture_log_likelihood,
+)
 from folt.models.modal import (
     ModalPosterior,
     Spectrum,
@@ -33,6 +38,7 @@ __all__ = [
     "broken_banana",
     "gaussian_pair",
     "label_switching",
+    "mixture_log_likelihood",
     "modal_spectrum",
     "scaled_spectrum",
     "simulate_spectrum",

@@ -6,12 +6,16 @@ which those priors are N(0, 1). A point reshapes to (components, 2), one row (μ
 
 from __future__ import annotations
 
+import functools
 import math
+from collections.abc import Sequence
+from typing import Any
 
 import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jax.custom_derivatives import SymbolicZero
 from jaxtyping import Array, ArrayLike, Float
 
 from folt._types import Point, Scalar, in_float64
@@ -20,6 +24,56 @@ from folt.coordinates.tails import LOG_ROOT_TWO_PI, normal_log_density
 from folt.flows import standard_normal
 from folt.groups import Permutation
 from folt.problem import Problem
+
+
+@jax.custom_jvp
+def mixture_log_likelihood(
+    mu: Float[Array, " m"], log_sigma: Float[Array, " m"], observations: Float[Array, " n"]
+) -> Scalar:
+    """Σ_n log (1/m) Σ_k N(y_n; μ_k, σ_k²)."""
+    return _terms(mu, log_sigma, observations)[0]
+
+
+def _terms(
+    mu: Float[Array, " m"], log_sigma: Float[Array, " m"], observations: Float[Array, " n"]
+) -> tuple[Scalar, Float[Array, "m n"], Float[Array, "m n"], Float[Array, "m 1"]]:
+    """The log likelihood, (y_n - μ_k)/σ_k, responsibilities and 1/σ_k.
+
+    Observations run along the last axis, where memory is contiguous.
+    """
+    inverse_sigma = jnp.exp(-log_sigma)[:, None]
+    residual = (observations - mu[:, None]) * inverse_sigma
+    exponent = -0.5 * jnp.square(residual) - log_sigma[:, None]
+    largest = jnp.max(exponent, axis=0)
+    terms = jnp.exp(exponent - largest)
+    total = jnp.sum(terms, axis=0)
+    constant = observations.shape[0] * (LOG_ROOT_TWO_PI + math.log(mu.shape[0]))
+    value = jnp.sum(jnp.log(total) + largest) - constant
+    return value, residual, terms / total, inverse_sigma
+
+
+@functools.partial(mixture_log_likelihood.defjvp, symbolic_zeros=True)
+def _score(primals: tuple[Array, ...], tangents: tuple[Any, ...]) -> tuple[Scalar, Scalar]:
+    """The score in responsibilities r: Σ_n r·z/σ for μ and Σ_n r·(z² - 1) for log σ.
+
+    Differentiating the formula gives the same numbers, slower: its passes over the (component,
+    observation) table do not fuse.
+    """
+    value, residual, responsibility, inverse_sigma = _terms(*primals)
+    pull = responsibility * residual
+    mu_score = jnp.sum(pull, axis=1) * inverse_sigma[:, 0]
+    log_sigma_score = jnp.sum(pull * residual - responsibility, axis=1)
+    tangent = _directional(mu_score, tangents[0]) + _directional(log_sigma_score, tangents[1])
+    if not isinstance(tangents[2], SymbolicZero):
+        tangent = tangent - _directional(jnp.sum(pull * inverse_sigma, axis=0), tangents[2])
+    return value, tangent
+
+
+def _directional(gradient: Float[Array, " k"], tangent: Any) -> Scalar:
+    """The derivative along a tangent; one that is known to vanish costs nothing."""
+    if isinstance(tangent, SymbolicZero):
+        return jnp.zeros((), gradient.dtype)
+    return jnp.dot(gradient, tangent)
 
 
 class MixturePosterior(eqx.Module):
@@ -37,19 +91,9 @@ class MixturePosterior(eqx.Module):
         rows = x.reshape(-1, 2)
         return self.mu.from_normal(rows[:, 0]), self.log_sigma.from_normal(rows[:, 1])
 
-    def __call__(self, x: Point, observations: Float[Array, " n"]) -> Scalar:
-        """Log density at one point.
-
-        The observations run along the last axis, and the largest exponent is taken out without
-        being differentiated: its derivatives cancel.
-        """
-        mu, log_sigma = self.components(x)
-        residual = (observations - mu[:, None]) * jnp.exp(-log_sigma)[:, None]
-        exponent = -0.5 * jnp.square(residual) - log_sigma[:, None]
-        largest = jax.lax.stop_gradient(jnp.max(exponent, axis=0))
-        total = jnp.sum(jnp.exp(exponent - largest), axis=0)
-        constant = observations.shape[0] * (LOG_ROOT_TWO_PI + math.log(mu.shape[0]))
-        log_likelihood = jnp.sum(jnp.log(total) + largest) - constant
+    def __call__(self, x: Point, observations: Float[Array | np.ndarray, " n"]) -> Scalar:
+        """Log density at one point."""
+        log_likelihood = mixture_log_likelihood(*self.components(x), jnp.asarray(observations))
         return log_likelihood + jnp.sum(normal_log_density(x))
 
     def constrain(self, x: Point) -> dict[str, Array]:
@@ -60,7 +104,7 @@ class MixturePosterior(eqx.Module):
 
 @in_float64
 def bayesian_mixture(
-    data: Float[ArrayLike, " n"] | None = None,
+    data: ArrayLike | Sequence[float] | None = None,
     components: int = 3,
     *,
     mu_location: float = 3.0,
@@ -103,7 +147,7 @@ def bayesian_mixture_data() -> Float[np.ndarray, 500]:
     return generator.normal(np.array([0.0, 3.0, 6.0])[labels], np.array([0.8, 1.0, 0.7])[labels])
 
 
-def _observations(data: Float[ArrayLike, " n"], components: int) -> Float[np.ndarray, " n"]:
+def _observations(data: ArrayLike | Sequence[float], components: int) -> Float[np.ndarray, " n"]:
     observations = np.asarray(data, float)
     if observations.ndim != 1:
         raise ValueError(

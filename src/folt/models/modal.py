@@ -80,8 +80,8 @@ def response(
 
 @in_float64
 def modal_spectrum(
-    frequency: Float[ArrayLike, " n"],
-    psd: Float[ArrayLike, " n"],
+    frequency: ArrayLike | Sequence[float],
+    psd: ArrayLike | Sequence[float],
     modes: int = 3,
     *,
     frequency_range: tuple[float, float] = (0.7, 1.1),
@@ -120,7 +120,9 @@ def modal_spectrum(
     )
 
 
-def scaled_spectrum(frequency: Float[ArrayLike, " n"], psd: Float[ArrayLike, " n"]) -> Spectrum:
+def scaled_spectrum(
+    frequency: ArrayLike | Sequence[float], psd: ArrayLike | Sequence[float]
+) -> Spectrum:
     """A checked window with its ordinates scaled to mean one, as `Problem.with_data` takes it."""
     frequencies, ordinates = np.asarray(frequency, float), np.asarray(psd, float)
     if frequencies.ndim != 1 or frequencies.shape != ordinates.shape or not frequencies.size:

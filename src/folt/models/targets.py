@@ -155,7 +155,9 @@ def gaussian_pair(dim: int = 2, offset: float = 3.0) -> Problem:
 
 @in_float64
 def label_switching(
-    blocks: int = 3, size: int = 2, centres: Float[ArrayLike, "blocks size"] | None = None
+    blocks: int = 3,
+    size: int = 2,
+    centres: ArrayLike | Sequence[Sequence[float]] | None = None,
 ) -> Problem:
     """M Gaussian blocks of p coordinates in every order, with all m! permutations.
 
