@@ -22,9 +22,7 @@ from folt.groups import (
 
 GROUPS: dict[str, Callable[[], Group]] = {
     "trivial": lambda: Trivial(3),
-    "reflection": lambda: Reflection(3, (0,)),
     "reflections": lambda: Reflection(5, (3, 1)),
-    "permutation of numbers": lambda: Permutation(2, 1),
     "permutation of blocks": lambda: Permutation(3, 2),
     "permutation by second": lambda: Permutation(4, 2, sort_by=1),
     "signed permutation": lambda: SignedPermutation(3, 4),
