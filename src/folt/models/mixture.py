@@ -60,12 +60,12 @@ def _score(primals: tuple[Array, ...], tangents: tuple[Any, ...]) -> tuple[Scala
     observation) table do not fuse.
     """
     value, residual, responsibility, inverse_sigma = _terms(*primals)
-    pull = responsibility * residual
-    mu_score = jnp.sum(pull, axis=1) * inverse_sigma[:, 0]
-    log_sigma_score = jnp.sum(pull * residual - responsibility, axis=1)
+    weighted = responsibility * residual
+    mu_score = jnp.sum(weighted, axis=1) * inverse_sigma[:, 0]
+    log_sigma_score = jnp.sum(weighted * residual - responsibility, axis=1)
     tangent = _directional(mu_score, tangents[0]) + _directional(log_sigma_score, tangents[1])
     if not isinstance(tangents[2], SymbolicZero):
-        tangent = tangent - _directional(jnp.sum(pull * inverse_sigma, axis=0), tangents[2])
+        tangent = tangent - _directional(jnp.sum(weighted * inverse_sigma, axis=0), tangents[2])
     return value, tangent
 
 
