@@ -18,12 +18,13 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from blackjax.mcmc.hmc import HMCState
-from blackjax.mcmc.metrics import Metric, gaussian_euclidean
+from blackjax.mcmc.metrics import gaussian_euclidean
 from blackjax.optimizers.dual_averaging import DualAveragingState, dual_averaging
+from jax.scipy.linalg import solve_triangular
 from jaxtyping import Array, Float, Int
 
 from folt._types import Density, Key, Points, Scalar, Scalars
-from folt.reference.leap import Leap
+from folt.reference.leap import Leap, choose
 from folt.reference.supplied import Progress
 
 BLOCK = 25
@@ -43,7 +44,12 @@ class Trajectory(eqx.Module):
 
     @abstractmethod
     def move(
-        self, key: Key, states: HMCState, target: Density, step_size: Scalar, metric: Metric
+        self,
+        key: Key,
+        states: HMCState,
+        target: Density,
+        step_size: Scalar,
+        covariance: Float[Array, "dim dim"],
     ) -> Moved:
         """One transition of every chain; leaves the target invariant."""
 
@@ -65,21 +71,61 @@ class JitteredHmc(Trajectory):
     longest: int = eqx.field(static=True, default=64)
 
     def move(
-        self, key: Key, states: HMCState, target: Density, step_size: Scalar, metric: Metric
+        self,
+        key: Key,
+        states: HMCState,
+        target: Density,
+        step_size: Scalar,
+        covariance: Float[Array, "dim dim"],
     ) -> Moved:
         """One HMC transition of every chain with a common number of leapfrog steps."""
-        kernel = blackjax.hmc.build_kernel()
-        count_key, move_key = jax.random.split(key)
+        count_key, momentum_key, accept_key = jax.random.split(key, 3)
         mean = jnp.clip(jnp.ceil(self.length / step_size), 1, self.longest).astype(jnp.int32)
         steps = jax.random.randint(count_key, (), 1, 2 * mean)
         chains = states.logdensity.shape[0]
+        momentum = sample_momenta(momentum_key, states.position, covariance)
+        end, end_momentum = leapfrog(target, states, momentum, step_size, covariance, steps)
+        gain = end.logdensity - states.logdensity
+        gain -= _kinetic(end_momentum, covariance) - _kinetic(momentum, covariance)
+        log_ratio = jnp.where(jnp.isfinite(gain), gain, -jnp.inf)
+        uniform = jax.random.uniform(accept_key, (chains,), log_ratio.dtype)
+        accept = jnp.log(uniform) < log_ratio
+        states = choose(accept, end, states)
+        return Moved(states, jnp.exp(jnp.minimum(log_ratio, 0.0)), steps * chains)
 
-        def one(chain_key: Key, state: HMCState) -> tuple[HMCState, Scalar]:
-            state, info = kernel(chain_key, state, target.log_prob, step_size, metric, steps)
-            return state, info.acceptance_rate
 
-        states, acceptance = jax.vmap(one)(jax.random.split(move_key, chains), states)
-        return Moved(states, acceptance, steps * chains)
+def sample_momenta(key: Key, like: Points, covariance: Float[Array, "dim dim"]) -> Points:
+    """Momenta p ~ N(0, Σ̄⁻¹), one per chain: p = R⁻ᵀξ with Σ̄ = R·Rᵀ."""
+    root = jnp.linalg.cholesky(covariance)
+    noise = jax.random.normal(key, like.shape, like.dtype)
+    return solve_triangular(root, noise.T, lower=True, trans="T").T
+
+
+def _kinetic(momentum: Points, covariance: Float[Array, "dim dim"]) -> Scalars:
+    """½ pᵀΣ̄p."""
+    return 0.5 * jnp.sum((momentum @ covariance) * momentum, axis=1)
+
+
+def leapfrog(
+    target: Density,
+    states: HMCState,
+    momentum: Points,
+    step_size: Scalar,
+    covariance: Float[Array, "dim dim"],
+    steps: Int[Array, ""],
+) -> tuple[HMCState, Points]:
+    """All chains along their paths: half a kick, a drift by ε·Σ̄p, half a kick, `steps` times."""
+    value_and_gradient = jax.vmap(jax.value_and_grad(target.log_prob))
+
+    def step(_: Array, carry: tuple[HMCState, Points]) -> tuple[HMCState, Points]:
+        states, momentum = carry
+        momentum = momentum + 0.5 * step_size * states.logdensity_grad
+        position = states.position + step_size * momentum @ covariance
+        value, gradient = value_and_gradient(position)
+        momentum = momentum + 0.5 * step_size * gradient
+        return HMCState(position, value, gradient), momentum
+
+    return jax.lax.fori_loop(0, steps, step, (states, momentum))
 
 
 class Nuts(Trajectory):
@@ -92,10 +138,16 @@ class Nuts(Trajectory):
     doublings: int = eqx.field(static=True, default=7)
 
     def move(
-        self, key: Key, states: HMCState, target: Density, step_size: Scalar, metric: Metric
+        self,
+        key: Key,
+        states: HMCState,
+        target: Density,
+        step_size: Scalar,
+        covariance: Float[Array, "dim dim"],
     ) -> Moved:
         """One NUTS transition of every chain."""
         kernel = blackjax.nuts.build_kernel()
+        metric = gaussian_euclidean(covariance)
         chains = states.logdensity.shape[0]
 
         def one(chain_key: Key, state: HMCState) -> tuple[HMCState, Scalar, Array]:
@@ -233,7 +285,6 @@ def _advance(
     Phase and length are traced, so that one program serves warm-up, run and the compilation
     ahead of both.
     """
-    metric = gaussian_euclidean(covariance)
     update = dual_averaging()[1]
     keys = jax.random.split(key, BLOCK)
 
@@ -242,7 +293,7 @@ def _advance(
         move_key, leap_key = jax.random.split(keys[index])
         search = chains.search
         step_size = jnp.exp(jnp.where(tuning, search.log_x, search.log_x_avg))
-        moved = trajectory.move(move_key, chains.states, target, step_size, metric)
+        moved = trajectory.move(move_key, chains.states, target, step_size, covariance)
         updated = update(search, acceptance - jnp.mean(moved.acceptance))
         search = jax.tree.map(lambda new, old: jnp.where(tuning, new, old), updated, search)
         chains = chains._replace(

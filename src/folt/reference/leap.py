@@ -43,7 +43,7 @@ class Leap(Distribution):
     inverse: Float[Array, "dim dim"]
 
     @property
-    def dim(self) -> int:  # type: ignore[override]
+    def dim(self) -> int:
         """Dimension of the space."""
         return self.root.shape[0]
 
@@ -72,16 +72,22 @@ class Leap(Distribution):
 
     def sample_and_log_prob(self, key: Key) -> tuple[Point, Scalar]:
         """A particle chosen at random, and a step away from it."""
+        x = self.points(key, 1)[0]
+        return x, self.log_prob(x)
+
+    def points(self, key: Key, count: int) -> Points:
+        """Independent draws, all from one stream: a stream per draw takes longer to compile."""
         uniform_key, normal_key = jax.random.split(key)
-        uniforms = jax.random.uniform(uniform_key, (3,), self.root.dtype, 1e-300)
-        count = self.whitened.shape[0]
-        index = jnp.minimum((uniforms[0] * count).astype(jnp.int32), count - 1)
+        dtype = self.root.dtype
+        uniforms = jax.random.uniform(uniform_key, (3, count), dtype, jnp.finfo(dtype).tiny)
+        centres = self.whitened.shape[0]
+        index = jnp.minimum((uniforms[0] * centres).astype(jnp.int32), centres - 1)
         # χ² with four degrees of freedom is -2·log of a product of two uniforms: a gamma draw
         # would take seconds to compile.
-        stretch = jnp.sqrt(DEGREES / (-2 * jnp.log(uniforms[1] * uniforms[2])))
-        step = jax.random.normal(normal_key, (self.dim,), self.root.dtype) * stretch
-        x = self.origin + self.root @ (self.whitened[index] + step)
-        return x, self.log_prob(x)
+        logs = jnp.log(uniforms[1]) + jnp.log(uniforms[2])
+        stretch = jnp.sqrt(DEGREES / (-2 * logs))
+        step = jax.random.normal(normal_key, (count, self.dim), dtype) * stretch[:, None]
+        return self.origin + (self.whitened[index] + step) @ self.root.T
 
     def move(
         self, key: Key, states: HMCState, target: Density
@@ -89,14 +95,15 @@ class Leap(Distribution):
         """One independence move of every chain; the gradient follows the accepted point."""
         draw_key, accept_key = jax.random.split(key)
         count = states.logdensity.shape[0]
-        points, log_q = jax.vmap(self.sample_and_log_prob)(jax.random.split(draw_key, count))
+        points = self.points(draw_key, count)
+        log_q = jax.vmap(self.log_prob)(points)
         value, gradient = jax.vmap(jax.value_and_grad(target.log_prob))(points)
         here = states.logdensity - jax.vmap(self.log_prob)(states.position)
         usable = jnp.isfinite(value) & jnp.all(jnp.isfinite(gradient), axis=1)
         ratio = jnp.where(usable, value, -jnp.inf) - log_q - here
         accept = jnp.log(jax.random.uniform(accept_key, (count,), log_q.dtype)) < ratio
         proposed = HMCState(points, value, gradient)
-        return jax.tree.map(lambda new, old: _choose(accept, new, old), proposed, states), accept
+        return choose(accept, proposed, states), accept
 
 
 def _power(base: Array, halves: int) -> Array:
@@ -106,5 +113,10 @@ def _power(base: Array, halves: int) -> Array:
     return power * jnp.sqrt(base) if odd else power
 
 
-def _choose(accept: Bool[Array, " chain"], new: Array, old: Array) -> Array:
-    return jnp.where(accept.reshape(-1, *[1] * (new.ndim - 1)), new, old)
+def choose(accept: Bool[Array, " chain"], new: HMCState, old: HMCState) -> HMCState:
+    """The new state where accepted, the old one elsewhere."""
+
+    def leaf(fresh: Array, stale: Array) -> Array:
+        return jnp.where(accept.reshape(-1, *[1] * (fresh.ndim - 1)), fresh, stale)
+
+    return jax.tree.map(leaf, new, old)

@@ -18,7 +18,7 @@ from folt.reference.leap import Leap
 from folt.reference.result import Reference, folded, health
 from folt.reference.start import broad_start, fault_warning
 from folt.reference.supplied import Progress, for_picture
-from folt.reference.tempering import temper
+from folt.reference.tempering import first_particles, temper
 
 TEMPERING_SHARE = 0.4
 """Share of the progress bar that tempering takes."""
@@ -57,12 +57,13 @@ class TemperedNuts:
     @in_float64
     def __call__(self, key: Key, problem: Problem, progress: Progress | None = None) -> Reference:
         """Temper, start chains from the particles, and fold what they recorded."""
-        start_key, temper_key, choose_key, chain_key = jax.random.split(key, 4)
+        search_key, start_key, temper_key, choose_key, chain_key = jax.random.split(key, 5)
         target = problem.folded()
         values = 0
         start = problem.prior
         if start is None:
-            start, values = broad_start(start_key, target)
+            start, values = broad_start(search_key, target)
+        particles = first_particles(start_key, start, target, self.particles)
         with ThreadPoolExecutor(1) as other:
             # Tempering needs values and the chains gradients: two programs, compiled at once.
             ready = other.submit(self._prepare, target)
@@ -70,7 +71,7 @@ class TemperedNuts:
                 temper_key,
                 start,
                 target,
-                self.particles,
+                particles,
                 self.moves,
                 self.share,
                 _part(progress, 0.0, TEMPERING_SHARE),

@@ -38,7 +38,7 @@ class Tempered(Density):
     temperature: Scalar
 
     @property
-    def dim(self) -> int:  # type: ignore[override]
+    def dim(self) -> int:
         """Dimension of the space."""
         return self.target.dim
 
@@ -76,50 +76,12 @@ class TemperedRun(NamedTuple):
     cost: int
 
 
-def temper(
-    key: Key,
-    start: Distribution,
-    target: Folded,
-    count: int,
-    moves: int,
-    share: float,
-    progress: Progress | None = None,
-) -> TemperedRun:
-    """Carry `count` particles from the start to the target.
-
-    Args:
-        key: randomness.
-        start: a normalised distribution that covers the target.
-        target: the folded target, evaluated on all of R^dim.
-        count: particles.
-        moves: random-walk steps per temperature.
-        share: effective share of particles kept by each increment of λ.
-        progress: told λ after every step.
+def first_particles(key: Key, start: Distribution, target: Folded, count: int) -> Particles:
+    """Particles of the start, λ = 0.
 
     Raises:
-        ValueError: the log density is NaN at a start, or -inf at all of them.
-        RuntimeError: the target is not reached after `LONGEST_LADDER` temperatures.
+        ValueError: the log density is NaN or +inf at one of them, or -inf at all of them.
     """
-    start_key, ladder_key = jax.random.split(key)
-    particles = _first(start_key, start, target, count)
-    cost = count
-    for number in range(LONGEST_LADDER):
-        particles = _step(
-            jax.random.fold_in(ladder_key, number), start, target, particles, moves, share
-        )
-        cost += count * (moves + 1)
-        reached = float(particles.temperature)
-        if progress is not None:
-            progress(reached, f"tempering, step {number + 1}")
-        if reached >= 1.0:
-            return TemperedRun(particles, _covariance(target.group, particles.points), cost)
-    raise RuntimeError(
-        f"tempering reached only λ = {reached:.3g} after {LONGEST_LADDER} temperatures: "
-        "the start is too far from the density"
-    )
-
-
-def _first(key: Key, start: Distribution, target: Folded, count: int) -> Particles:
     points = starts_from_prior(key, start, count)
     log_target = starting_values(target, points)
     log_start = starting_values(start, points)
@@ -133,6 +95,46 @@ def _first(key: Key, start: Distribution, target: Folded, count: int) -> Particl
         log_evidence=jnp.asarray(-math.log(target.group.order), dtype),
         log_scale=jnp.asarray(math.log(first_scale(target.dim)), dtype),
         faults=jnp.zeros((), jnp.int32),
+    )
+
+
+def temper(
+    key: Key,
+    start: Distribution,
+    target: Folded,
+    particles: Particles,
+    moves: int,
+    share: float,
+    progress: Progress | None = None,
+) -> TemperedRun:
+    """Carry the particles from the start to the target.
+
+    Args:
+        key: randomness.
+        start: a normalised distribution that covers the target.
+        target: the folded target, evaluated on all of R^dim.
+        particles: draws of the start, from `first_particles`.
+        moves: random-walk steps per temperature.
+        share: effective share of particles kept by each increment of λ.
+        progress: told λ after every step.
+
+    Raises:
+        RuntimeError: the target is not reached after `LONGEST_LADDER` temperatures.
+    """
+    count = particles.points.shape[0]
+    cost = count
+    for number in range(LONGEST_LADDER):
+        step_key = jax.random.fold_in(key, number)
+        particles = _step(step_key, start, target, particles, moves, share)
+        cost += count * (moves + 1)
+        reached = float(particles.temperature)
+        if progress is not None:
+            progress(reached, f"tempering, step {number + 1}")
+        if reached >= 1.0:
+            return TemperedRun(particles, _covariance(target.group, particles.points), cost)
+    raise RuntimeError(
+        f"tempering reached only λ = {reached:.3g} after {LONGEST_LADDER} temperatures: "
+        "the start is too far from the density"
     )
 
 
