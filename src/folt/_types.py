@@ -26,7 +26,10 @@ R = TypeVar("R")
 class Density(eqx.Module):
     """Something with a log density on R^dim, normalised or not."""
 
-    dim: eqx.AbstractVar[int]
+    @property
+    @abstractmethod
+    def dim(self) -> int:
+        """Dimension of the space."""
 
     @abstractmethod
     def log_prob(self, x: Point) -> Scalar:

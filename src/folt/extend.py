@@ -11,7 +11,7 @@ import numpy as np
 from folt._types import in_float64
 from folt.fit import Fit, in_user_parameters, labelled
 from folt.kernels import sweep
-from folt.ratio import LogRatio, Target
+from folt.ratio import IDENTITY_ONLY, LogRatio, Target
 
 
 @in_float64
@@ -31,7 +31,7 @@ def extended(fit: Fit, draws: int) -> Fit:
     key = jax.random.fold_in(jax.random.key(fit.provenance["seed"]), length)
     propose_key, sweep_key = jax.random.split(key)
     target = Target(fit.problem, dict(fit.evaluations))
-    ratio = LogRatio(target, fit.proposal, fit.group, fit.whole_orbit)
+    ratio = LogRatio(target, fit.proposal, fit.group, None if fit.whole_orbit else IDENTITY_ONLY)
     points, log_ratios = ratio.draw(propose_key, chains * draws)
     log_ratios = log_ratios.reshape(chains, draws)
     current = jnp.asarray(fit.log_ratio[:, -1])

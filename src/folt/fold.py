@@ -38,7 +38,7 @@ class Folded(Distribution):
             )
 
     @property
-    def dim(self) -> int:  # type: ignore[override]
+    def dim(self) -> int:
         """Dimension of the space."""
         return self.group.dim
 

@@ -78,7 +78,7 @@ class Problem(Density):
         self.constrain = constrain
 
     @property
-    def dim(self) -> int:  # type: ignore[override]
+    def dim(self) -> int:
         """Dimension of the space the group acts on."""
         return self.group.dim
 
@@ -99,8 +99,9 @@ class Problem(Density):
 
     def with_data(self, data: Any) -> Problem:
         """The same problem for another data set; equal shapes do not compile again."""
-        if jax.tree.structure(data) != jax.tree.structure(self.data):
-            raise ValueError("the new data must have the structure of the old data")
+        old, new = (str(jax.tree.structure(tree)) for tree in (self.data, data))
+        if old != new:
+            raise ValueError(f"the new data must have the structure {old}, got {new}")
         return eqx.tree_at(lambda p: p.data, self, data)
 
 

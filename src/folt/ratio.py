@@ -9,8 +9,11 @@ from __future__ import annotations
 import dataclasses
 from typing import Any
 
+import equinox as eqx
 import jax
 import jax.numpy as jnp
+import numpy as np
+from jax.scipy.special import logsumexp
 from jaxtyping import Array, Bool
 
 from folt._types import Distribution, Key, Point, Points, Scalar, Scalars
@@ -18,6 +21,10 @@ from folt.batching import map_points
 from folt.fold import Folded
 from folt.groups import Group
 from folt.problem import Problem
+
+
+IDENTITY_ONLY = (0,)
+"""The truncation N = {e}."""
 
 
 @dataclasses.dataclass
@@ -54,47 +61,78 @@ class LogRatio:
         target: log π_F in batches.
         proposal: q on all of R^dim, before folding.
         group: the group.
-        whole_orbit: True sums q over the orbit. False is the truncation N = {e}: a draw outside D dies instead
-            of being folded and q stands alone. Exact too, never better, and the sampler behind
-            the published tables.
+        kept: positions in `group.elements` of a subset N with the identity (position 0) in it, to truncate the
+            orbit: q_N(z) = Σ_{g in N} q(g·z), and a draw θ = g'·z' with g' not in N dies. Exact for
+            every N, never better than the whole orbit (None). N = {e} is the sampler behind the
+            published tables.
     """
 
     target: Target
     proposal: Distribution
     group: Group
-    whole_orbit: bool = True
+    kept: tuple[int, ...] | None = None
 
-    @property
-    def folded(self) -> Folded:
-        """The folded proposal q_F."""
-        return Folded(self.proposal, self.group)
+    def __post_init__(self) -> None:
+        if self.kept is not None and 0 not in self.kept:
+            raise ValueError(f"a truncated orbit must keep the identity, got {self.kept}")
 
     def at(self, points: Points) -> Scalars:
         """h at points of the domain D."""
-        return _difference(self.target(points), self._log_proposal(points))
+        return _difference(self.target(points), self.log_proposal(points))
 
     def draw(self, key: Key, count: int) -> tuple[Points, Scalars]:
         """Proposals folded into D, with their h; -inf for those that died or lie outside."""
         keys = jax.random.split(key, count)
-        points, alive = map_points(_propose, (self.proposal, self.group), keys)
-        if self.whole_orbit:
-            return points, self.at(points)
+        points, alive = map_points(_propose, self._orbit, keys)
         return points, jnp.where(alive, self.at(points), -jnp.inf)
 
-    def _log_proposal(self, points: Points) -> Scalars:
-        if self.whole_orbit:
-            return map_points(Folded.log_prob, self.folded, points, terms=self.group.order)
-        return map_points(_plain, self.proposal, points)
+    def log_proposal(self, points: Points) -> Scalars:
+        """log q_F, or log q_N of the truncated orbit."""
+        if self.kept is None:
+            folded = Folded(self.proposal, self.group)
+            return map_points(Folded.log_prob, folded, points, terms=self.group.order)
+        return map_points(_Orbit.log_prob, self._orbit, points, terms=len(self.kept))
+
+    @property
+    def _orbit(self) -> _Orbit:
+        return _Orbit(self.proposal, self.group, self.kept)
 
 
-def _plain(proposal: Distribution, z: Point) -> Scalar:
-    return proposal.log_prob(z)
+class _Orbit(eqx.Module):
+    """A proposal with the part of the orbit that its draws may come from."""
+
+    proposal: Distribution
+    group: Group
+    kept: tuple[int, ...] | None = eqx.field(static=True)
+
+    @property
+    def elements(self) -> Any:
+        """The kept elements, stacked."""
+        assert self.kept is not None
+        rows = np.asarray(self.kept)
+        return jax.tree.map(lambda leaf: np.asarray(leaf)[rows], self.group.elements)
+
+    def log_prob(self, z: Point) -> Scalar:
+        """log q_N(z): the density of proposals that survive; it is never renormalised."""
+        images = jax.vmap(self.group.act, in_axes=(0, None))(self.elements, z)
+        return logsumexp(jax.vmap(self.proposal.log_prob)(images))
+
+    def survives(self, x: Point) -> Bool[Array, ""]:
+        """Whether x = g'·z' with g' kept; g' is the inverse of the element that folds x."""
+        if self.kept is None:
+            return jnp.asarray(True)
+        origin = self.group.inverse(self.group.folding_element(x))
+        same = jax.tree.map(
+            lambda kept, one: jnp.all((kept == one).reshape(len(kept), -1), axis=1),
+            self.elements,
+            origin,
+        )
+        return jnp.any(jnp.all(jnp.stack(jax.tree.leaves(same)), axis=0))
 
 
-def _propose(context: tuple[Distribution, Group], key: Any) -> tuple[Array, Bool[Array, ""]]:
-    proposal, group = context
-    x = proposal.sample(key)
-    return group.fold(x), group.contains(x)
+def _propose(orbit: _Orbit, key: Any) -> tuple[Array, Bool[Array, ""]]:
+    x = orbit.proposal.sample(key)
+    return orbit.group.fold(x), orbit.survives(x)
 
 
 def _difference(log_target: Scalars, log_proposal: Scalars) -> Scalars:

@@ -20,7 +20,7 @@ from folt.kernels import sweep
 from folt.presets import Preset, preset_named
 from folt.problem import Problem
 from folt.progress import Stages
-from folt.ratio import LogRatio, Target
+from folt.ratio import IDENTITY_ONLY, LogRatio, Target
 from folt.reference import Reference, Split, reference_for, split_by_chain
 from folt.symmetry import require_symmetry
 from folt.training import Arena, Sample
@@ -83,7 +83,7 @@ def sample(
             split = split_by_chain(run, chosen.training_draws, chosen.certification_draws)
         with stages.stage("training") as tell:
             proposal = _proposal(keys["training"], problem, target, split, flow, chosen, start, tell)
-        ratio = LogRatio(target, proposal, problem.group, whole_orbit)
+        ratio = LogRatio(target, proposal, problem.group, None if whole_orbit else IDENTITY_ONLY)
         with stages.stage("sampling"):
             result = run_chains(keys["chains"], ratio, chains, draws, chosen.burn_in)
         with stages.stage("certificate"):

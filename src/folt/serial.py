@@ -13,15 +13,20 @@ import numpy as np
 import folt.flows
 import folt.groups
 
+ROOMS = (folt.groups.__name__, folt.flows.__name__)
+"""Only classes defined in these rooms are stored and built."""
 
-def _known() -> dict[str, type]:
-    rooms = (folt.groups, folt.flows)
-    return {
-        name: value
-        for room in rooms
-        for name, value in vars(room).items()
-        if isinstance(value, type) and issubclass(value, eqx.Module)
-    }
+
+def _known() -> dict[str, type[eqx.Module]]:
+    """folt's own groups and flows by name."""
+    found: dict[str, type[eqx.Module]] = {}
+    queue: list[type[eqx.Module]] = [eqx.Module]
+    while queue:
+        for kind in queue.pop().__subclasses__():
+            queue.append(kind)
+            if kind.__module__.startswith(ROOMS):
+                found[kind.__name__] = kind
+    return found
 
 
 class NotStorable(TypeError):
@@ -38,7 +43,7 @@ def pack(module: Any, arrays: list[np.ndarray]) -> Any:
         kind = type(module).__name__
         if _known().get(kind) is not type(module):
             raise NotStorable(f"{kind} is not one of folt's own groups or flows")
-        fields = [f for f in dataclasses.fields(module) if f.init]  # type: ignore[arg-type]
+        fields = dataclasses.fields(module)
         return {"kind": kind, **{f.name: pack(getattr(module, f.name), arrays) for f in fields}}
     if isinstance(module, (tuple, list)):
         return [pack(item, arrays) for item in module]
@@ -62,11 +67,10 @@ def unpack(tree: Any, arrays: list[np.ndarray]) -> Any:
         return jnp.asarray(arrays[tree["array"]])
     if "number" in tree:
         return float(tree["number"])
-    fields = {name: unpack(value, arrays) for name, value in tree.items() if name != "kind"}
     kind = _known()[tree["kind"]]
-    starred = [f.name for f in dataclasses.fields(kind) if isinstance(fields.get(f.name), tuple)]
-    try:
-        return kind(**fields)
-    except TypeError:
-        (name,) = starred
-        return kind(*fields[name])
+    # Fields are set directly: some classes are built from other arguments than they hold.
+    module = object.__new__(kind)
+    for name, value in tree.items():
+        if name != "kind":
+            object.__setattr__(module, name, unpack(value, arrays))
+    return module

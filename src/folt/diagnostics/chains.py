@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import warnings
+from typing import Any
 
 import numpy as np
 
@@ -33,7 +34,7 @@ def summarise_chains(draws: np.ndarray, accepted: np.ndarray | None = None) -> C
     """
     draws = np.asarray(draws, float)
     if accepted is None:
-        accepted = np.diff(draws, axis=1, prepend=draws[:, :1]).any(axis=-1)
+        accepted = np.asarray(np.diff(draws, axis=1, prepend=draws[:, :1]).any(axis=-1))
     frozen = frozen_chains(accepted)
     dim = draws.shape[-1]
     if frozen:
@@ -78,7 +79,7 @@ def batch_means_ess(values: np.ndarray) -> float:
     return float(total)
 
 
-def _arviz() -> object:
+def _arviz() -> Any:
     """ArviZ's statistics, imported late because the import takes two seconds."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", FutureWarning)

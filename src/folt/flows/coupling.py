@@ -69,7 +69,6 @@ class SpectralCoupling(Distribution):
 
     conditioners: Conditioners
     directions: tuple[Float[Array, "layers ..."], ...]
-    dim: int = eqx.field(static=True)
     clip: float = eqx.field(static=True)
     bound: float = eqx.field(static=True)
 
@@ -89,8 +88,13 @@ class SpectralCoupling(Distribution):
             )
         if not (clip > 0 and bound > 0):
             raise ValueError(f"clip and bound must be positive, got {clip} and {bound}")
-        self.dim, self.clip, self.bound = dim, clip, bound
+        self.clip, self.bound = clip, bound
         self.conditioners, self.directions = _initial(key, layers, dim, width)
+
+    @property
+    def dim(self) -> int:
+        """Dimension of the space."""
+        return self.conditioners.weights[0].shape[-1]
 
     @property
     def layers(self) -> int:

@@ -40,7 +40,7 @@ class Gaussian(Distribution):
         return cls(jnp.asarray(mean, float), precision_root(covariance))
 
     @property
-    def dim(self) -> int:  # type: ignore[override]
+    def dim(self) -> int:
         """Dimension of the space."""
         return self.mean.shape[-1]
 

@@ -45,7 +45,7 @@ class Mixture(Distribution):
         require_degrees(self.degrees)
 
     @property
-    def dim(self) -> int:  # type: ignore[override]
+    def dim(self) -> int:
         """Dimension of the space."""
         return self.means.shape[-1]
 

@@ -32,7 +32,7 @@ class Pushed(Distribution):
             )
 
     @property
-    def dim(self) -> int:  # type: ignore[override]
+    def dim(self) -> int:
         """Dimension of the space."""
         return self.base.dim
 

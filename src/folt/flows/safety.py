@@ -36,7 +36,7 @@ class Safety(Distribution):
             raise ValueError(f"the weight must lie strictly between 0 and 1, got {self.weight}")
 
     @property
-    def dim(self) -> int:  # type: ignore[override]
+    def dim(self) -> int:
         """Dimension of the space."""
         return self.main.dim
 

@@ -44,7 +44,7 @@ class Transported(Distribution):
             )
 
     @property
-    def dim(self) -> int:  # type: ignore[override]
+    def dim(self) -> int:
         """Dimension of the space."""
         return self.base.dim
 

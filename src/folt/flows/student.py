@@ -56,7 +56,7 @@ class StudentT(Distribution):
         return cls(jnp.asarray(mean, float), stretch * precision_root(covariance), degrees)
 
     @property
-    def dim(self) -> int:  # type: ignore[override]
+    def dim(self) -> int:
         """Dimension of the space."""
         return self.mean.shape[-1]
 

@@ -34,12 +34,20 @@ class GaussianPair(Distribution):
     The log density is log φ_d(x) - c²/2 + log cosh(c·x₁), even in x₁ to the last bit.
     """
 
-    dim: int = eqx.field(static=True)
-    offset: Float[Array | np.ndarray, ""]
+    mean: Float[Array | np.ndarray, " dim"]
 
     def __init__(self, dim: int, offset: float):
-        self.dim = dim
-        self.offset = np.asarray(offset, float)
+        self.mean = np.concatenate([[float(offset)], np.zeros(dim - 1)])
+
+    @property
+    def dim(self) -> int:
+        """Dimension of the space."""
+        return self.mean.shape[0]
+
+    @property
+    def offset(self) -> Float[Array | np.ndarray, ""]:
+        """Distance c of either mean from the mirror."""
+        return self.mean[0]
 
     def log_prob(self, x: Point) -> Scalar:
         """Log density at one point."""
@@ -57,14 +65,17 @@ class GaussianPair(Distribution):
 class LabelSwitching(Distribution):
     """Gaussian blocks in unknown order, (1/m!) Σ over permutations g of N(g·centres, I)."""
 
-    dim: int = eqx.field(static=True)
     centres: Float[Array | np.ndarray, " dim"]
     group: Permutation
 
     def __init__(self, centres: Float[np.ndarray, "blocks size"], group: Permutation):
-        self.dim = group.dim
         self.centres = centres.reshape(-1)
         self.group = group
+
+    @property
+    def dim(self) -> int:
+        """Dimension of the space."""
+        return self.group.dim
 
     def log_prob(self, x: Point) -> Scalar:
         """Log density at one point, summed over the orbit of the centres."""
@@ -86,12 +97,15 @@ class Banana(Distribution):
     Even in x₁, hence exactly invariant although the two curvatures differ.
     """
 
-    dim: int = eqx.field(static=True)
     curvatures: Float[Array | np.ndarray, " k"]
 
     def __init__(self, curvatures: Sequence[float]):
-        self.dim = 2
         self.curvatures = np.asarray(curvatures, float)
+
+    @property
+    def dim(self) -> int:
+        """Dimension of the space."""
+        return 2
 
     def log_prob(self, x: Point) -> Scalar:
         """Log density at one point."""
@@ -113,13 +127,16 @@ class BrokenBanana(Distribution):
     under x₁ → -x₁ unless the curvatures agree.
     """
 
-    dim: int = eqx.field(static=True)
     right: Float[Array | np.ndarray, ""]
     left: Float[Array | np.ndarray, ""]
 
     def __init__(self, right: float, left: float):
-        self.dim = 2
         self.right, self.left = np.asarray(right, float), np.asarray(left, float)
+
+    @property
+    def dim(self) -> int:
+        """Dimension of the space."""
+        return 2
 
     def log_prob(self, x: Point) -> Scalar:
         """Log density at one point."""

@@ -11,7 +11,7 @@ import json
 import os
 import tempfile
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 import xarray
@@ -23,7 +23,7 @@ from folt.problem import Problem
 from folt.report.arviz import attributes
 from folt.serial import NotStorable, pack, unpack
 
-ENGINE = "h5netcdf"
+ENGINE: Literal["h5netcdf"] = "h5netcdf"
 FORMAT = 1
 
 
@@ -48,8 +48,7 @@ def save(fit: Fit, path: Path) -> Path:
     os.close(handle)
     try:
         for position, (group, dataset) in enumerate(datasets.items()):
-            mode = "a" if position else "w"
-            dataset.to_netcdf(name, mode=mode, group=group, engine=ENGINE)
+            dataset.to_netcdf(name, mode="a" if position else "w", group=group, engine=ENGINE)
         os.chmod(name, 0o644)
         os.replace(name, path)
     except OSError as error:

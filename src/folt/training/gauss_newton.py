@@ -121,6 +121,13 @@ def jacobian(mixture: Mixture, pool: Pool, width: float) -> Float[Array, "n para
     return (rows - weights @ rows) * jnp.sqrt(weights)[:, None]
 
 
+def whole_chunks(count: int, most: int, seed: int) -> np.ndarray:
+    """Random rows of a pool of `count`, at most `most`, as many as fill whole chunks."""
+    number = min(count, most)
+    number = number if number < CHUNK else number - number % CHUNK
+    return np.random.default_rng(seed).permutation(count)[:number]
+
+
 def _jacobian_chunk(mixture: Mixture, pool: Pool) -> tuple[Scalars, Array]:
     n, kept, dim = pool.images.shape
     lower_rows, lower_columns = np.tril_indices(dim, -1)
@@ -133,9 +140,8 @@ def _jacobian_chunk(mixture: Mixture, pool: Pool) -> tuple[Scalars, Array]:
     weighted = (share * _tail(u, mixture.degrees))[..., None] * u
     weights = jax.nn.softmax(mixture.log_weights).astype(jnp.float32)
     weight_rows = total - weights * total.sum(axis=1, keepdims=True)
-    lower = sum(
-        weighted[:, t][:, :, lower_rows] * u[:, t][:, :, lower_columns] for t in range(kept)
-    )
+    products = [weighted[:, t][:, :, lower_rows] * u[:, t][:, :, lower_columns] for t in range(kept)]
+    lower = jnp.sum(jnp.stack(products), axis=0) if kept > 1 else products[0]
     diagonal = total[..., None] - jnp.sum(weighted * u, axis=1)
     blocks = (weight_rows, weighted.sum(axis=1), -lower, diagonal)
     return log_q, jnp.concatenate([block.reshape(n, -1) for block in blocks], axis=1)

@@ -127,8 +127,7 @@ def _round(
     mixture: Mixture, pool: Pool, damping: float, setting: Setting, index: int
 ) -> tuple[Mixture, float]:
     """A few damped steps with one curvature matrix."""
-    count = pool.images.shape[0]
-    rows = np.random.default_rng(index).permutation(count)[: setting.curvature_points]
+    rows = newton.whole_chunks(pool.images.shape[0], setting.curvature_points, index)
     shape = newton.curvature(mixture, Pool(*(leaf[rows] for leaf in pool)), setting.width)
     for _ in range(setting.inner_steps):
         value, slope = newton.gradient(mixture, pool, setting.width)
