@@ -1,0 +1,49 @@
+# Everything from a fresh clone: python3 (3.11 or newer), pip and make are enough.
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+PIP := $(BIN)/python -m pip --disable-pip-version-check
+
+.PHONY: demo test validate bench check docs lock clean
+.DEFAULT_GOAL := demo
+
+$(BIN)/python:
+	$(PYTHON) -m venv $(VENV)
+
+$(VENV)/.installed: requirements.lock pyproject.toml | $(BIN)/python
+	$(PIP) install --quiet --requirement requirements.lock
+	$(PIP) install --quiet --no-deps --editable .
+	@touch $@
+
+$(VENV)/.installed-dev: requirements-dev.lock pyproject.toml | $(BIN)/python
+	$(PIP) install --quiet --requirement requirements-dev.lock
+	$(PIP) install --quiet --no-deps --editable .
+	@touch $@ $(VENV)/.installed
+
+demo: $(VENV)/.installed ## fold, sample and certify a three-component mixture; writes demo/
+	$(BIN)/folt demo --out demo
+
+test: $(VENV)/.installed-dev ## the whole test suite
+	$(BIN)/python -m pytest -n 2 --dist loadfile -m "not validate"
+
+validate: $(VENV)/.installed-dev ## the long statistical validations; results in benchmarks/results
+	$(BIN)/python -m pytest -m validate
+
+bench: $(VENV)/.installed-dev ## speed and quality, as tables; results in benchmarks/results
+	$(BIN)/python -m benchmarks
+
+check: $(VENV)/.installed-dev ## lint, formatting, types, import rules
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+
+docs: $(VENV)/.installed-dev ## the documentation is plain Markdown for now: check that its links hold
+	$(BIN)/python docs/check_links.py
+
+lock: $(VENV)/.installed-dev ## renew the pins
+	$(BIN)/uv pip compile pyproject.toml --universal --python-version 3.11 --no-header --no-annotate -o requirements.lock
+	$(BIN)/uv pip compile pyproject.toml --extra dev --universal --python-version 3.11 --no-header --no-annotate -c requirements.lock -o requirements-dev.lock
+
+clean:
+	rm -rf demo .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache
