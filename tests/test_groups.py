@@ -409,7 +409,7 @@ def random_elements(group: Group, seed: jax.Array) -> object:
 
 def uniformity(group: Group) -> float:
     """p-value of the chi-square test that all elements are drawn equally often."""
-    assert DRAWS >= 100 * group.order
+    assert 100 * group.order <= DRAWS
     drawn = random_elements(group, jnp.uint32(11))
     _, counts = np.unique(rows(drawn), axis=0, return_counts=True)
     never = np.zeros(group.order - len(counts))
