@@ -30,7 +30,24 @@ class TemperedNuts:
 
     Without a prior the start is a broad t found by a scale-free search. Particles put chains into
     separate modes in proportion to their mass; the chains then refine every mode with the
-    equivariant metric Σ̄ of the particles.
+    equivariant metric Σ̄ of the particles, and leaps from particle to particle correct the weights
+    of the modes. A mode without a particle stays unseen, and R-hat cannot tell: a mode of weight
+    ω needs several times 1/ω particles.
+
+    Why lock-step HMC is the default and not NUTS: 100 chains of 250 draws without leaps, one seed,
+    CPU seconds on a busy two-core machine, compilation included; the smallest effective size over
+    coordinates and log density.
+
+    | posterior | trajectory | gradients per draw | smallest ESS | ESS per CPU second | R-hat |
+    |---|---|---|---|---|---|
+    | Bayesian mixture | HMC | 3.0 | 7 752 | 1 174 | 1.008 |
+    | Bayesian mixture | NUTS | 5.2 | 12 653 | 621 | 1.004 |
+    | typhoon window | HMC | 4.2 | 5 003 | 895 | 1.018 |
+    | typhoon window | NUTS | 10.8 | 5 616 | 491 | 1.017 |
+
+    NUTS has the more effective draws, HMC the more per second. With leaps (accepted at .37 to .40),
+    HMC has a smallest ESS of 12 950 on the mixture and 10 691 on the typhoon window, R-hat below
+    1.006 for both.
 
     Args:
         particles: particles of the tempering.
