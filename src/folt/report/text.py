@@ -1,51 +1,143 @@
-"""A fit as text."""
+"""A fit as text: the verdict in words, estimates, and the numbers behind them."""
 
 from __future__ import annotations
 
+import dataclasses
 import io
+import math
 from typing import TYPE_CHECKING
 
 import numpy as np
-from rich.console import Console
+from rich.console import Console, Group
+from rich.padding import Padding
 from rich.table import Table
+from rich.text import Text
 
 if TYPE_CHECKING:
+    from folt.certify import Status
     from folt.fit import Fit
 
 WIDTH = 96
 
+MISSING = "cannot be had"
+"""What stands for a number that does not exist: infeasible, infinite, or never measured."""
+
+WORDS = {
+    "good": "The fit can be trusted",
+    "fair": "The fit can be used, with room to improve",
+    "poor": "The fit is poor",
+    "undecided": "Too few reference draws for a verdict",
+    "reference in doubt": "The reference run is in doubt",
+    "uncovered": "The proposal misses part of the posterior",
+    "frozen": "The chains are frozen",
+}
+"""The verdict as a headline; a status without one is shown by its name."""
+
+TONES = {"good": "good", "fair": "caution", "undecided": "caution", "reference in doubt": "caution"}
+MARKS = {"good": "✓", "caution": "!", "bad": "✗"}
+STYLES = {"good": "bold green", "caution": "bold yellow", "bad": "bold red"}
+
+
+@dataclasses.dataclass(frozen=True)
+class Estimate:
+    """One scalar of the user's parameters.
+
+    Attributes:
+        name: the parameter and its position.
+        mean: posterior mean.
+        deviation: posterior standard deviation.
+        low: lower end of the 95 % interval.
+        high: its upper end.
+        ess: effective draws; zero where a chain is frozen.
+        rhat: split R-hat; None where a chain is frozen.
+        digits: decimals worth printing.
+    """
+
+    name: str
+    mean: float
+    deviation: float
+    low: float
+    high: float
+    ess: float
+    rhat: float | None
+    digits: int
+
 
 def summary(fit: Fit) -> str:
     """Verdict, estimates with intervals, and the numbers behind them, as plain text."""
-    console = Console(file=io.StringIO(), width=WIDTH, color_system=None, highlight=False)
+    stream = io.StringIO()
+    Console(file=stream, width=WIDTH, color_system=None, highlight=False).print(overview(fit))
+    return "\n".join(line.rstrip() for line in stream.getvalue().splitlines()) + "\n"
+
+
+def overview(fit: Fit) -> Group:
+    """The same for a Rich console, which colours it if it is a terminal."""
     status = fit.certificate.status
-    console.print(f"{status.name.upper()}. {status.advice}")
-    console.print()
-    console.print(estimates(fit))
-    for line in facts(fit):
-        console.print(line)
-    for sentence in fit.reference.warnings:
-        console.print(f"Warning: {sentence}")
-    assert isinstance(console.file, io.StringIO)
-    return console.file.getvalue()
+    warnings = [Text(f"Warning: {sentence}", style="yellow") for sentence in fit.reference.warnings]
+    return Group(
+        headline(status),
+        Padding(Text(status.advice), (0, 0, 0, 2)),
+        *(Padding(warning, (0, 0, 0, 2)) for warning in warnings),
+        Text(),
+        estimates(fit),
+        Text(),
+        facts(fit),
+    )
+
+
+def headline(status: Status) -> Text:
+    """The verdict in a few words, with a mark that does not need colour."""
+    return Text(f"{mark(status)} {verdict_words(status)}.", style=STYLES[tone(status)])
+
+
+def verdict_words(status: Status) -> str:
+    """The headline of a status, with its name."""
+    words = WORDS.get(status.name)
+    return f"{words} ({status.name})" if words else status.name.capitalize()
+
+
+def tone(status: Status) -> str:
+    """One of good, caution and bad; an outcome that nobody has classified is not called good."""
+    return TONES.get(status.name, "bad")
+
+
+def mark(status: Status) -> str:
+    """A sign for the tone."""
+    return MARKS[tone(status)]
 
 
 def estimates(fit: Fit) -> Table:
     """One row per scalar of the user's parameters: mean, deviation, 95 % interval, ESS, R-hat."""
-    from folt.diagnostics.chains import effective_size, split_rhat
-
-    table = Table(box=None, pad_edge=False)
+    table = Table(box=None, pad_edge=False, padding=(0, 3, 0, 0))
     table.add_column("parameter")
-    for heading in ("mean", "sd", "2.5 %", "97.5 %", "ess", "rhat"):
+    for heading in ("mean", "sd", "95 % interval", "ess", "rhat"):
         table.add_column(heading, justify="right")
-    frozen = bool(fit.chain_summary().frozen)
-    for name, values in scalars(fit).items():
-        low, high = np.quantile(values, [0.025, 0.975])
-        numbers = (values.mean(), values.std(), low, high)
-        ess = 0.0 if frozen else effective_size(values)
-        rhat = float("nan") if frozen else split_rhat(values)
-        table.add_row(name, *(f"{number:.4f}" for number in numbers), f"{ess:.0f}", f"{rhat:.3f}")
+    for row in estimate_rows(fit):
+        values = [
+            f"{value:.{row.digits}f}" for value in (row.mean, row.deviation, row.low, row.high)
+        ]
+        width = max(len(values[2]), len(values[3]))
+        interval = f"{values[2]:>{width}} to {values[3]:>{width}}"
+        rhat = number(row.rhat, 3)
+        table.add_row(Text(row.name), *values[:2], interval, f"{row.ess:.0f}", rhat)
     return table
+
+
+def estimate_rows(fit: Fit) -> list[Estimate]:
+    """Mean, deviation, 95 % interval, ESS and R-hat of every scalar."""
+    from folt.diagnostics.chains import effective_size, frozen_chains, split_rhat
+
+    frozen = bool(frozen_chains(fit.accepted))
+    flat = scalars(fit)
+    digits = decimals([float(values.std()) for values in flat.values()])
+    rows = []
+    for name, values in flat.items():
+        low, high = np.quantile(values, [0.025, 0.975])
+        ess = 0.0 if frozen else effective_size(values)
+        rhat = None if frozen else split_rhat(values)
+        numbers = (float(values.mean()), float(values.std()), float(low), float(high))
+        rows.append(Estimate(name, *numbers, ess, rhat, digits))
+    return rows
 
 
 def scalars(fit: Fit) -> dict[str, np.ndarray]:
@@ -58,30 +150,62 @@ def scalars(fit: Fit) -> dict[str, np.ndarray]:
     return flat
 
 
-def facts(fit: Fit) -> list[str]:
+def facts(fit: Fit) -> Table:
     """The numbers that stand behind the verdict, a line each."""
-    certificate = fit.certificate
-    ess = fit.ess()
-    count = fit.accepted.size
+    chains, draws, _ = fit.draws.shape
+    ess = float(fit.ess().min())
     evidence = fit.log_evidence
-    seconds = sum(fit.wall.values())
-    lines = [
-        "",
-        f"Draws        {fit.draws.shape[0]} chains x {fit.draws.shape[1]}, symmetry of order "
-        f"{fit.group.order}, acceptance {fit.accept_rate:.3f}, "
-        f"effective draws {ess.min():.0f} ({ess.min() / count:.2f} each)",
-        f"Evidence     log Z = {evidence.value:.4f} ± {evidence.standard_error:.4f}, "
-        f"all {fit.group.order} labellings counted",
+    table = Table.grid(padding=(0, 2, 0, 0))
+    table.add_column(style="bold", no_wrap=True)
+    table.add_column()
+    rows = [
+        ("Draws", f"{chains} chains of {draws}, {fit.group.order} labellings folded into one"),
+        ("Acceptance", f"{100.0 * fit.accept_rate:.1f} %"),
+        ("Effective", f"{ess:.0f} draws at least, {ess / fit.accepted.size:.2f} per draw"),
+        (
+            "Evidence",
+            f"log Z = {number(evidence.value)}, standard error "
+            f"{number(evidence.standard_error)}, every labelling counted once",
+        ),
+        ("Gamma", f"{gamma_words(fit)} (ρ = 0.05; the paper's diagnostic, not a bound)"),
+        ("Time", time_words(fit)),
+        (
+            "Cost",
+            f"{fit.evaluations['value']} log densities, {fit.evaluations['gradient']} gradients",
+        ),
     ]
-    for protocol in ("target", "proposal"):
-        core = certificate.qc[protocol][0.05]
-        value = f"{core.gamma:.3f}" if core.gamma is not None else "cannot be had"
-        lines.append(
-            f"Core gamma   {value} from {protocol} draws (rho = 0.05, n = {core.n:.0f}); "
-            "the paper's diagnostic, not a bound"
-        )
-    stages = ", ".join(f"{name} {wall:.1f}" for name, wall in fit.wall.items())
-    lines.append(f"Time         {seconds:.1f} s ({stages})")
-    gradients = fit.evaluations["gradient"]
-    lines.append(f"Evaluations  {fit.evaluations['value']} values, {gradients} gradients")
-    return lines
+    for name, text in rows:
+        table.add_row(name, Text(text))
+    return table
+
+
+def gamma_words(fit: Fit) -> str:
+    """γ at ρ = .05 in both protocols."""
+    return ", ".join(
+        f"{number(cores[0.05].gamma, 3)} on {protocol} draws"
+        for protocol, cores in fit.certificate.qc.items()
+    )
+
+
+def time_words(fit: Fit) -> str:
+    """Wall time, whole and by stage."""
+    stages = ", ".join(f"{name} {seconds(wall)}" for name, wall in fit.wall.items())
+    return f"{seconds(sum(fit.wall.values()))} s ({stages})"
+
+
+def seconds(value: float) -> str:
+    """Seconds as a person would write them."""
+    return f"{value:.1f}" if value < 100.0 else f"{value:.0f}"
+
+
+def number(value: float | None, digits: int = 4) -> str:
+    """A number with so many decimals; words where there is none."""
+    return MISSING if value is None or not math.isfinite(value) else f"{value:,.{digits}f}"
+
+
+def decimals(deviations: list[float]) -> int:
+    """Decimals that show three digits of a middling deviation, so that a column lines up."""
+    usable = [value for value in deviations if math.isfinite(value) and value > 0.0]
+    if not usable:
+        return 4
+    return int(np.clip(2 - math.floor(math.log10(float(np.median(usable)))), 0, 8))

@@ -1,0 +1,166 @@
+"""The demonstration: a three-component mixture folded, sampled, certified and pictured."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from folt._types import Density, Key, Point, Scalar, in_float64
+from folt.batching import map_points
+from folt.fit import Fit, in_user_parameters
+from folt.kernels import relabelled_sweep
+from folt.models import bayesian_mixture
+from folt.report import figures
+from folt.report.page import write_whole
+from folt.sampling import sample
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+TRUTH = {"mu": (0.0, 3.0, 6.0), "sigma": (0.8, 1.0, 0.7)}
+"""What made the data of `folt.models.bayesian_mixture_data`."""
+
+SYMBOLS = {"mu": "μ", "sigma": "σ"}
+
+UNFOLDED_STEPS = 4_000
+BAND_DRAWS = 2_000
+
+
+@dataclasses.dataclass(frozen=True)
+class Demo:
+    """What the demonstration made.
+
+    Attributes:
+        fit: the fit.
+        files: what was written, by purpose.
+    """
+
+    fit: Fit
+    files: dict[str, Path]
+
+
+def run(out: str | Path = "demo", seed: int = 0, progress: bool = True) -> Demo:
+    """Fit the mixture, then write `fit.nc`, `report.html` and three figures into a folder.
+
+    Args:
+        out: the folder; it is made if it does not exist.
+        seed: same seed, same draws.
+        progress: show a live progress bar if standard error is a terminal.
+
+    Raises:
+        ValueError: the folder cannot be written.
+    """
+    return write(sample(bayesian_mixture(), seed=seed, progress=progress), Path(out), seed)
+
+
+def write(fit: Fit, out: Path, seed: int = 0) -> Demo:
+    """Write the files of the demonstration for a fit of the mixture.
+
+    Everything is drawn before the first file is written, and every file appears whole.
+
+    Raises:
+        ValueError: the folder cannot be written, or the fit is without its problem.
+    """
+    pictures = {name: figures.png(figure) for name, figure in draw(fit, seed).items()}
+    try:
+        out.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise ValueError(f"cannot make the folder {out}: {error.strerror}") from error
+    files = {"fit": fit.save(out / "fit.nc"), "report": fit.report(out / "report.html")}
+    for name, content in pictures.items():
+        files[name] = write_whole(out / f"{name}.png", content)
+    return Demo(fit, files)
+
+
+def draw(fit: Fit, seed: int = 0) -> dict[str, Figure]:
+    """The three figures: chains, marginals, data."""
+    if fit.problem is None:
+        raise ValueError("expected a fit with its problem: folt.load(path, problem=problem)")
+    unfolded = random_permutation_chain(fit, UNFOLDED_STEPS, seed)
+    mu, sigma = fit.posterior["mu"], fit.posterior["sigma"]
+    count = mu.shape[-1]
+    few = np.linspace(0, mu[..., 0].size - 1, BAND_DRAWS).astype(int)
+    return {
+        "chains": figures.chains_figure(
+            unfolded["mu"][0],
+            mu[0, :UNFOLDED_STEPS],
+            [_numbered("μ", k) for k in range(count)],
+            (
+                ("Not folded: random permutation sampler", "every label visits every component"),
+                ("Folded with folt, same proposal", "every label keeps its component"),
+            ),
+            "component mean μ",
+        ),
+        "marginals": figures.marginals_figure(
+            _by_component(fit.posterior),
+            {
+                _numbered(SYMBOLS[name], k): value
+                for name, values in TRUTH.items()
+                for k, value in enumerate(values)
+            },
+            figures.PALETTE[:count] * 2,
+        ),
+        "data": figures.mixture_figure(
+            np.asarray(fit.problem.data),
+            mu.reshape(-1, count)[few],
+            sigma.reshape(-1, count)[few],
+            "observation y",
+        ),
+    }
+
+
+def _by_component(posterior: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
+    return {
+        _numbered(symbol, k): posterior[name][..., k]
+        for name, symbol in SYMBOLS.items()
+        for k in range(posterior[name].shape[-1])
+    }
+
+
+def _numbered(symbol: str, position: int) -> str:
+    return symbol + "₁₂₃₄₅₆₇₈₉"[position]
+
+
+@in_float64
+def random_permutation_chain(fit: Fit, steps: int, seed: int = 0) -> dict[str, np.ndarray]:
+    """One chain of the random permutation sampler from the same proposal, before any folding.
+
+    `{name: (1, step, ...)}` in the user's parameters: an independence step on all of R^dim with
+    h = log π - log q, then a uniformly chosen relabelling.
+    """
+    if fit.problem is None or fit.proposal is None:
+        raise ValueError("expected a fit with its problem and its proposal")
+    propose_key, sweep_key = jax.random.split(jax.random.key(seed))
+    ratio = _UnfoldedRatio(fit.problem, fit.proposal)
+    proposals = map_points(_draw, fit.proposal, jax.random.split(propose_key, steps))
+    log_ratios = map_points(_UnfoldedRatio.log_prob, ratio, proposals)
+    start = jnp.asarray(fit.draws[0, 0])
+    states, _ = relabelled_sweep(
+        sweep_key, start, proposals, log_ratios, fit.group.random_image, ratio.log_prob
+    )
+    return in_user_parameters(fit.problem, np.asarray(states)[None])
+
+
+class _UnfoldedRatio(Density):
+    """log π - log q on all of R^dim, neither of them folded."""
+
+    target: Density
+    proposal: Density
+
+    @property
+    def dim(self) -> int:
+        return self.target.dim
+
+    def log_prob(self, x: Point) -> Scalar:
+        """The unfolded log ratio at x."""
+        return self.target.log_prob(x) - self.proposal.log_prob(x)
+
+
+def _draw(proposal: object, key: Key) -> Point:
+    return proposal.sample(key)  # type: ignore[attr-defined]
