@@ -9,7 +9,7 @@ import contextlib
 import os
 import sys
 import traceback
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -69,7 +69,7 @@ def run(arguments: Sequence[str]) -> int:
     except (KeyboardInterrupt, typer.Abort):
         code = INTERRUPTED
     except UsageError as error:
-        return _refuse(error.format_message())
+        return _refuse(f"{error.format_message().rstrip('.')}; {_usage(error)}")
     except ValueError as error:
         return _refuse(str(error))
     except Exception:
@@ -117,7 +117,10 @@ def demo(
 
 @app.command()
 def report(
-    fit: Annotated[Path, typer.Argument(help="A fit file that folt wrote.", show_default=False)],
+    fit: Annotated[
+        Path,
+        typer.Argument(metavar="FIT.nc", help="A fit file that folt wrote.", show_default=False),
+    ],
     out: Annotated[
         Path | None, typer.Option(help="The page; beside the fit if not given.", metavar="FILE")
     ] = None,
@@ -130,8 +133,8 @@ def report(
     if target.is_dir():
         target = target / "report.html"
     loaded = load(fit)
-    target.parent.mkdir(parents=True, exist_ok=True)
-    loaded.report(target)
+    with _folder(target.parent):
+        loaded.report(target)
     if not quiet:
         _show(_console(), loaded, [target])
 
@@ -197,7 +200,7 @@ def problem_at(place: str) -> Problem:
             raise ValueError(f"{source} has no {name!r}: expected a Problem of that name{hint}")
         found = getattr(module, name)
         if callable(found) and not isinstance(found, Problem):
-            found = _in_user_code(f"{name}() in {source}", found)
+            found = _in_user_code(f"{name}() in {source}", source, found)
     if not isinstance(found, Problem):
         raise ValueError(
             f"expected {place} to be a folt.Problem or a function without arguments that returns "
@@ -214,10 +217,10 @@ def _imported(source: str) -> Any:
     path = Path(source)
     if path.suffix != ".py":
         sys.path.insert(0, os.getcwd())
-        return _in_user_code(source, lambda: importlib.import_module(source))
+        return _in_user_code(source, source, lambda: importlib.import_module(source))
     if not path.is_file():
         raise ValueError(f"expected a Python file, found nothing at {path}")
-    spec = importlib.util.spec_from_file_location(path.stem, path)
+    spec = importlib.util.spec_from_file_location(path.stem, path.resolve())
     if spec is None or spec.loader is None:
         raise ValueError(f"expected a Python file, got {path}")
     load = spec.loader.exec_module
@@ -225,19 +228,19 @@ def _imported(source: str) -> Any:
     # A model may import its neighbours, and classes look their own module up by name.
     sys.path.insert(0, str(path.resolve().parent))
     sys.modules.setdefault(path.stem, module)
-    _in_user_code(source, lambda: load(module))
+    _in_user_code(source, source, lambda: load(module))
     return module
 
 
-def _in_user_code(where: str, call: Any) -> Any:
+def _in_user_code(what: str, source: str, call: Callable[[], Any]) -> Any:
     """Call, and turn what goes wrong in the user's code into one line that says where."""
     try:
         return call()
     except Exception as error:
         frames = traceback.extract_tb(error.__traceback__)
-        last = frames[-1]
-        line = f" (line {last.lineno} of {last.filename})" if len(frames) > 2 else ""
-        raise ValueError(f"cannot use {where}: {type(error).__name__}: {error}{line}") from error
+        lines = [frame.lineno for frame in frames if Path(frame.filename) == Path(source).resolve()]
+        line = f", line {lines[-1]}" if lines else ""
+        raise ValueError(f"cannot use {what}{line}: {type(error).__name__}: {error}") from error
 
 
 @contextlib.contextmanager
@@ -268,7 +271,7 @@ def _remember_compilations() -> None:
     import jax
     import platformdirs
 
-    if jax.config.jax_compilation_cache_dir:
+    if os.environ.get("JAX_COMPILATION_CACHE_DIR"):
         return
     folder = Path(platformdirs.user_cache_dir("folt")) / "jax"
     with contextlib.suppress(OSError):
@@ -296,10 +299,29 @@ def _show(console: Console, fit: Fit, files: Sequence[Path]) -> None:
 
     from folt.report.text import overview
 
-    console.print(overview(fit))
-    console.print()
+    if console.is_terminal:
+        console.print(overview(fit), "")
+    else:
+        typer.echo(fit.summary())
     for path in files:
         console.print(Text.assemble(("Wrote ", "bold"), str(path)), soft_wrap=True)
+
+
+def _usage(error: Any) -> str:
+    """What the command takes, in a few words."""
+    context = getattr(error, "ctx", None)
+    if context is None:
+        return "see folt --help"
+    commands = getattr(context.command, "commands", None)
+    if commands:
+        return f"expected one of the commands {', '.join(sorted(commands))}"
+    arguments = [p.metavar or p.name for p in context.command.params if _is_argument(p)]
+    options = [p.opts[-1] for p in context.command.params if not _is_argument(p)]
+    return f"expected: {' '.join([context.command_path, *arguments])} [{' | '.join(options)}]"
+
+
+def _is_argument(parameter: Any) -> bool:
+    return parameter.param_type_name == "argument"
 
 
 def _refuse(message: str) -> int:

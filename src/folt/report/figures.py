@@ -81,7 +81,7 @@ def chains_figure(
     labels: Sequence[str],
     titles: tuple[tuple[str, str], tuple[str, str]],
     ylabel: str,
-    shown: int = 200,
+    shown: int = 120,
 ) -> Figure:
     """Two chains on one scale, each a trace beside the marginal histograms.
 
@@ -99,11 +99,11 @@ def chains_figure(
         panels = figure.subplots(1, 4, sharey=True, width_ratios=[4, 1, 4, 1])
         for column, (values, title) in enumerate(zip((left, right), titles, strict=True)):
             trace, margin = panels[2 * column], panels[2 * column + 1]
-            _dots(trace, values[:shown], 4.6)
+            _dots(trace, values[:shown], 5.2)
             _titles(trace, *title)
             trace.set_xlabel(f"step (first {min(shown, len(values))})")
-            _margin(margin, values, np.linspace(low, high, 90))
-            margin.set_xlabel(f"all {len(values):,} steps")
+            _margin(margin, values, np.linspace(low, high, 130))
+            margin.set_xlabel(f"{len(values):,} steps")
         panels[0].set_ylabel(ylabel)
         panels[0].set_ylim(low, high)
         _component_legend(figure, labels)
@@ -244,6 +244,7 @@ def log_ratio_figure(log_ratio: np.ndarray, certificate: Certificate) -> Figure:
     level = level if math.isfinite(level) else 0.0
     values = log_ratio[np.isfinite(log_ratio)] - level
     core = certificate.qc["target"][0.05]
+    shown = _histogram_range(values)
     with _style():
         figure = _figure(5.4, 3.1)
         panel = figure.subplots()
@@ -258,10 +259,11 @@ def log_ratio_figure(log_ratio: np.ndarray, certificate: Certificate) -> Figure:
                 label=label,
             )
         if values.size:
-            panel.hist(values, bins=60, color=PALETTE[0], density=True)
+            panel.hist(values, bins=60, range=shown, color=PALETTE[0], density=True)
+            panel.set_xlim(*shown)
         panel.axvline(0.0, color=INK, linewidth=1.0, linestyle=(0, (3, 2)), label="perfect fit")
         panel.set_title("How far the proposal is from the target")
-        panel.set_xlabel("log ratio h − log Z (natural log)")
+        panel.set_xlabel("log ratio h − log Z, middle 99 % of the draws")
         panel.set_ylabel("density")
         _below(figure, panel, 2)
     return figure
@@ -275,10 +277,11 @@ def gamma_figure(certificate: Certificate) -> Figure:
         panel = figure.subplots()
         for k, (protocol, cores) in enumerate(certificate.qc.items()):
             rhos = sorted(rho for rho, core in cores.items() if core.gamma is not None)
-            style = {"color": PALETTE[k], "marker": "os"[k % 2], "markersize": 5}
+            gammas = [cores[rho].gamma or 0.0 for rho in rhos]
+            style: dict[str, Any] = {"color": PALETTE[k], "marker": "os"[k % 2], "markersize": 5}
             panel.plot(
                 rhos,
-                [cores[rho].gamma for rho in rhos],
+                gammas,
                 clip_on=False,
                 zorder=3,
                 label=names.get(protocol, protocol),
@@ -298,7 +301,8 @@ def gamma_figure(certificate: Certificate) -> Figure:
         panel.set_xlabel("share of draws left out, ρ")
         panel.set_ylabel("γ = 2 / (1 + exp C)")
         panel.set_xlim(0.0, 0.26)
-        panel.set_xticks(sorted({rho for cores in certificate.qc.values() for rho in cores}))
+        ticks = sorted({rho for cores in certificate.qc.values() for rho in cores})
+        panel.set_xticks(ticks, [f"{rho:g}" for rho in ticks])
         panel.set_ylim(0.0, 1.0)
         panel.grid(axis="y", color=LINE, linewidth=0.6)
         panel.set_axisbelow(True)
@@ -347,7 +351,8 @@ def _figure(width: float, height: float) -> Figure:
 def _style(more: Mapping[str, Any] | None = None) -> Iterator[None]:
     import matplotlib
 
-    with matplotlib.rc_context({**STYLE, **(more or {})}):
+    style: Any = {**STYLE, **(more or {})}
+    with matplotlib.rc_context(style):
         yield
 
 
@@ -430,6 +435,15 @@ def _end_to_end(draws: np.ndarray, chosen: Sequence[int]) -> tuple[np.ndarray, i
     every = max(1, math.ceil(chains.shape[0] * chains.shape[1] / SHOWN))
     thinned = chains[:, ::every][..., list(chosen)]
     return thinned.reshape(-1, len(chosen)), thinned.shape[1]
+
+
+def _histogram_range(values: np.ndarray) -> tuple[float, float]:
+    """From zero and almost all values to a little beyond; a few far ones would hide the rest."""
+    if values.size == 0:
+        return -1.0, 1.0
+    low, high = np.quantile(values, [0.005, 0.995])
+    reach = max(float(high - low), 1e-6)
+    return min(float(low), 0.0) - 0.3 * reach, max(float(high), 0.0) + 0.3 * reach
 
 
 def _limits(values: np.ndarray) -> tuple[float, float]:

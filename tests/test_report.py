@@ -1,0 +1,280 @@
+"""The page, the text and the figures: verdict first, nothing fetched, nothing half-written."""
+
+import dataclasses
+import math
+import re
+import struct
+from html.parser import HTMLParser
+from pathlib import Path
+
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+import folt
+from folt import demo
+from folt.certify import Status
+from folt.diagnostics import Core
+from folt.fit import Chains
+from folt.flows import Gaussian
+from folt.models import bayesian_mixture, gaussian_pair
+from folt.report import figures, text
+from folt.report.page import page
+
+STEPS = 400
+
+
+@pytest.fixture(scope="module")
+def fit() -> folt.Fit:
+    """Exact reference draws and the exact proposal: nothing is trained, so this is quick."""
+    problem = gaussian_pair(2)
+    flow = Gaussian(jnp.array([3.0, 0.0]), jnp.eye(2))
+    return folt.sample(problem, flow=flow, draws=500, progress=False)
+
+
+@pytest.fixture(scope="module")
+def mixture_fit(fit: folt.Fit) -> folt.Fit:
+    """The mixture of the demonstration with normal draws about its mode in place of a run."""
+    problem = bayesian_mixture()
+    centre = np.array([-0.6, -0.5, 0.0, -0.2, 0.6, -0.5])
+    scale = np.array([0.016, 0.15, 0.024, 0.25, 0.016, 0.15])
+    draws = centre + scale * np.random.default_rng(0).normal(size=(4, 500, 6))
+    return folt.Fit.assemble(
+        problem=problem,
+        proposal=Gaussian(jnp.asarray(centre), jnp.diag(jnp.asarray(1.0 / scale))),
+        chains=Chains(draws, fit.log_ratio, fit.accepted),
+        certificate=fit.certificate,
+        reference=dataclasses.replace(fit.reference, raw=draws[:, :100]),
+        wall=fit.wall,
+        evaluations=fit.evaluations,
+        labels="sorted",
+        whole_orbit=True,
+        provenance=fit.provenance,
+    )
+
+
+@pytest.fixture(scope="module")
+def html(fit: folt.Fit) -> str:
+    return page(fit)
+
+
+class Resources(HTMLParser):
+    """Collects what a browser would fetch, and whether every element is closed."""
+
+    VOID = frozenset({"meta", "link", "br", "hr", "img", "input"})
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.fetched: list[str] = []
+        self.identifiers: list[str] = []
+        self.tags: set[str] = set()
+        self.open: list[str] = []
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.tags.add(tag)
+        if tag not in self.VOID:
+            self.open.append(tag)
+        for name, value in attrs:
+            if name in ("src", "href", "xlink:href", "srcset", "action", "data"):
+                self.fetched.append(value or "")
+            if name == "id":
+                self.identifiers.append(value or "")
+
+    def handle_startendtag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.handle_starttag(tag, attrs)
+        if tag not in self.VOID:
+            self.open.pop()
+
+    def handle_endtag(self, tag: str) -> None:
+        assert self.open.pop() == tag
+
+
+def resources(html: str) -> Resources:
+    parser = Resources()
+    parser.feed(html)
+    parser.close()
+    return parser
+
+
+def test_page_opens_with_the_verdict(fit: folt.Fit, html: str) -> None:
+    body = html[html.index("<body") :]
+    status = fit.certificate.status
+    assert status.name == "good"
+    assert body.index(text.verdict_words(status)) < body.index("<h2>Estimates")
+    assert status.advice in body
+    assert fit.certificate.assumption in body
+
+
+def test_page_shows_every_estimate(fit: folt.Fit, html: str) -> None:
+    for row in text.estimate_rows(fit):
+        assert f"<td>{row.name}</td><td>{text.number(row.mean, row.digits)}</td>" in html
+    assert text.number(fit.log_evidence.value, 3) in html
+
+
+def test_page_fetches_nothing(html: str) -> None:
+    found = resources(html)
+    assert found.open == []
+    assert all(item.startswith(("data:image/png", "#")) for item in found.fetched)
+    assert not re.search(r"https?:|@import|url\((?!#)", html)
+    assert "script" not in found.tags
+    assert len(html) < 1_000_000
+
+
+def test_identifiers_in_a_page_are_unique_and_resolved(html: str) -> None:
+    found = resources(html)
+    assert len(found.identifiers) == len(set(found.identifiers))
+    used = [item[1:] for item in found.fetched if item.startswith("#")]
+    used += re.findall(r"url\(#([^)]+)\)", html)
+    assert used
+    assert set(used) <= set(found.identifiers)
+
+
+def test_page_has_four_figures_in_the_colours_of_the_page(html: str) -> None:
+    assert html.count("<svg") == 4
+    assert "currentColor" in html
+    assert figures.INK not in html[html.index("<body") :]
+
+
+def test_page_of_a_loaded_fit_is_the_same(fit: folt.Fit, html: str, tmp_path: Path) -> None:
+    loaded = folt.load(fit.save(tmp_path / "fit.nc"))
+    assert loaded.problem is None
+    assert page(loaded) == html
+
+
+def test_page_escapes_names(fit: folt.Fit) -> None:
+    nasty = '<script>alert("x")</script> & $\\frac{'
+    values = fit.draws[..., 0]
+    renamed = dataclasses.replace(
+        fit,
+        names=(nasty, "y"),
+        posterior={nasty: values},
+        certificate=dataclasses.replace(fit.certificate, status=Status("<b>odd</b>", nasty)),
+        reference=dataclasses.replace(fit.reference, warnings=(nasty,)),
+    )
+    found = page(renamed)
+    assert "<script" not in found
+    assert "<b>odd" not in found
+    assert "&lt;script&gt;" in found
+    assert resources(found).open == []
+
+
+def frozen(fit: folt.Fit) -> folt.Fit:
+    """The same fit with chains that never moved and nothing that could be said of them."""
+    nothing = Core(None, None, None, False, 3.0)
+    certificate = dataclasses.replace(
+        fit.certificate,
+        qc={name: dict.fromkeys(cores, nothing) for name, cores in fit.certificate.qc.items()},
+        full_osc=math.inf,
+        gap_upper=math.nan,
+        coverage=math.nan,
+        evidence=dataclasses.replace(
+            fit.log_evidence, value=-math.inf, standard_error=math.inf, pareto_k=math.inf
+        ),
+        status=Status("frozen", "Do not use these draws."),
+    )
+    still = np.broadcast_to(fit.draws[:, :1], fit.draws.shape)
+    return dataclasses.replace(
+        fit,
+        draws=still,
+        accepted=np.zeros_like(fit.accepted),
+        log_ratio=np.full_like(fit.log_ratio, -np.inf),
+        posterior={"x": still[..., 0]},
+        certificate=certificate,
+        reference=dataclasses.replace(fit.reference, raw=None),
+    )
+
+
+def test_a_frozen_fit_can_be_reported_saved_and_loaded(fit: folt.Fit, tmp_path: Path) -> None:
+    bad = frozen(fit)
+    for one in (bad, folt.load(bad.save(tmp_path / "bad.nc"))):
+        found = page(one)
+        assert 'class="verdict bad"' in found
+        assert text.MISSING in found
+        assert not re.search(r">[^<]*\b(nan|inf|None)\b[^<]*<", found)
+        summary = one.summary()
+        assert summary.startswith("✗")
+        assert not re.search(r"\b(nan|inf|None)\b", summary)
+
+
+def test_an_unknown_status_is_never_called_good() -> None:
+    assert text.tone(Status("surprising", "")) == "bad"
+    assert text.tone(Status("good", "")) == "good"
+
+
+def test_report_replaces_whole_files_only(
+    fit: folt.Fit, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    target = tmp_path / "report.html"
+    target.write_text("before")
+    with monkeypatch.context() as patch:
+        patch.setattr("os.replace", _interrupt)
+        with pytest.raises(KeyboardInterrupt):
+            fit.report(target)
+    assert target.read_text() == "before"
+    assert [path.name for path in tmp_path.iterdir()] == ["report.html"]
+    assert fit.report(target) == target
+    assert target.read_text().startswith("<!DOCTYPE html>")
+
+
+def _interrupt(*_: object) -> None:
+    raise KeyboardInterrupt
+
+
+def test_a_path_that_cannot_be_written_is_a_value_error(fit: folt.Fit, tmp_path: Path) -> None:
+    with pytest.raises(ValueError, match="expected a writable folder"):
+        fit.report(tmp_path / "missing" / "report.html")
+    (tmp_path / "folder").mkdir()
+    with pytest.raises(ValueError, match="expected a writable file"):
+        fit.report(tmp_path / "folder")
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["folder"]
+
+
+def test_summary_begins_with_the_verdict_and_says_what_gamma_is(fit: folt.Fit) -> None:
+    lines = fit.summary().splitlines()
+    assert lines[0] == "✓ The fit can be trusted (good)."
+    assert "not a bound" in fit.summary()
+    assert max(map(len, lines)) <= text.WIDTH
+
+
+def test_decimals_follow_the_deviation() -> None:
+    assert text.decimals([1.2]) == 2
+    assert text.decimals([0.012, 0.034]) == 4
+    assert text.decimals([2500.0]) == 0
+    assert text.decimals([0.0, math.nan]) == 4
+
+
+def test_most_changed_finds_the_coordinates_that_folding_narrows() -> None:
+    generator = np.random.default_rng(0)
+    folded = generator.normal(size=(2, 100, 4))
+    raw = folded * np.array([1.0, 5.0, 1.0, 7.0])
+    assert figures.most_changed(raw, folded, 2) == [1, 3]
+
+
+def test_demo_writes_all_it_promises(
+    mixture_fit: folt.Fit, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(demo, "UNFOLDED_STEPS", STEPS)
+    monkeypatch.setattr(demo, "sample", lambda problem, seed, progress: mixture_fit)
+    result = demo.run(tmp_path / "new" / "folder", progress=False)
+    names = {"fit.nc", "report.html", "chains.png", "marginals.png", "data.png"}
+    assert {path.name for path in result.files.values()} == names
+    assert {path.name for path in (tmp_path / "new" / "folder").iterdir()} == names
+    for name in ("chains", "marginals", "data"):
+        width, height = png_size(result.files[name].read_bytes())
+        assert width > 1000
+        assert height > 600
+    assert folt.load(result.files["fit"]).posterior["mu"].shape == (4, 500, 3)
+
+
+def png_size(content: bytes) -> tuple[int, int]:
+    assert content.startswith(b"\x89PNG\r\n")
+    assert len(content) > 20_000, "a picture with nothing in it"
+    return struct.unpack(">II", content[16:24])
+
+
+def test_the_unfolded_chain_of_the_demo_visits_every_labelling(mixture_fit: folt.Fit) -> None:
+    mu = demo.random_permutation_chain(mixture_fit, STEPS)["mu"][0]
+    orders = {tuple(np.argsort(row)) for row in mu}
+    assert len(orders) == 6
+    folded = mixture_fit.posterior["mu"].reshape(-1, 3)
+    assert {tuple(np.argsort(row)) for row in folded} == {(0, 1, 2)}
