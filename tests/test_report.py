@@ -132,7 +132,9 @@ def test_identifiers_in_a_page_are_unique_and_resolved(html: str) -> None:
 def test_page_has_four_figures_in_the_colours_of_the_page(html: str) -> None:
     assert html.count("<svg") == 4
     assert "currentColor" in html
-    assert figures.INK not in html[html.index("<body") :]
+    body = html[html.index("<body") :]
+    assert figures.INK not in body
+    assert "font-family" not in body
 
 
 def test_page_of_a_loaded_fit_is_the_same(fit: folt.Fit, html: str, tmp_path: Path) -> None:

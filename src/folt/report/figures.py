@@ -319,7 +319,10 @@ def png(figure: Figure) -> bytes:
 
 
 def svg(figure: Figure, name: str) -> str:
-    """The figure as SVG to stand inside a page: no background, no network, inherited colours.
+    """The figure as SVG inside a page: no background, nothing fetched, the page's own letters.
+
+    Text, axes and hairlines take their colours from the page too, so that they can be read in
+    the dark.
 
     Args:
         figure: what to draw.
@@ -338,7 +341,7 @@ def svg(figure: Figure, name: str) -> str:
     colours = {INK: "currentColor", QUIET: "var(--quiet)", LINE: "var(--line)"}
     for colour, replacement in colours.items():
         text = text.replace(colour, replacement)
-    return text.replace('"DejaVu Sans"', "inherit").replace("'DejaVu Sans'", "inherit")
+    return re.sub(r" font-family: [^;]*;", "", text)
 
 
 def _figure(width: float, height: float) -> Figure:
