@@ -172,7 +172,9 @@ def test_sample_passes_its_options_on_and_writes_fit_and_report(
     assert (captured.out, captured.err) == ("", "")
 
 
-@pytest.mark.parametrize("arguments", [["sample", "model.py:problem", "--out", "a/b"], ["demo"]])
+@pytest.mark.parametrize(
+    "arguments", [["sample", "model.py:problem", "--out", "a/b"], ["demo", "--quiet"]]
+)
 def test_interruption_leaves_nothing(
     arguments: list[str],
     folder: Path,

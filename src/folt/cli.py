@@ -103,16 +103,19 @@ def demo(
 ) -> None:
     """Fold, sample and certify a three-component mixture; write the fit, a report and figures."""
     with _folder(out):
+        if not quiet:
+            typer.echo("A mixture of three Gaussians, 500 observations, 3! = 6 equal labellings.\n")
         _remember_compilations()
         from folt.demo import run as run_demo
 
         result = run_demo(out, seed, progress=not quiet)
     if not quiet:
         console = _console()
-        console.print("Bayesian mixture of three Gaussians, 500 observations, 3! = 6 labellings.\n")
         _show(console, result.fit, list(result.files.values()))
-        console.print("\nNext: write your own model as a folt.Problem in model.py and run")
-        console.print("  folt sample model.py:problem --out results", style="bold")
+        typer.echo(
+            f"\nOpen {result.files['report']} in a browser. Then write a folt.Problem of your own "
+            "in model.py and run\n  folt sample model.py:problem --out results"
+        )
 
 
 @app.command()

@@ -202,7 +202,7 @@ def number(value: float | None, digits: int = 4) -> str:
     """A number with so many decimals; words where there is none."""
     if value is None or not math.isfinite(value):
         return MISSING
-    return f"{round(value, digits) + 0.0:,.{digits}f}"  # Adding zero turns -0 into 0.
+    return f"{round(value, digits) + 0.0:.{digits}f}"  # Adding zero turns -0 into 0.
 
 
 def decimals(deviations: list[float]) -> int:
