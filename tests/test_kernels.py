@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 from scipy import stats
 
+from folt.flows import Gaussian
 from folt.fold import Folded
 from folt.groups import Permutation, Reflection
-from folt.flows import Gaussian
 from folt.kernels import init, relabelled_sweep, step, sweep
 from folt.kernels.independence import accepts
 
@@ -78,8 +78,8 @@ def test_sweep_equals_step():
     points = jax.random.normal(point_key, (300, 2))
     swept = sweep(key, jnp.asarray(0.4), h)
     state = init(jnp.array([9.0, 9.0]), jnp.asarray(0.4))
-    for t, step_key in enumerate(jax.random.split(key, 300)):
-        state = step(step_key, state, points[t], h[t])
+    for t, uniform in enumerate(jax.random.uniform(key, (300,))):
+        state = step(uniform, state, points[t], h[t])
         source = int(swept.source[t])
         expected = points[source] if source >= 0 else jnp.array([9.0, 9.0])
         np.testing.assert_array_equal(state.point, expected)

@@ -1,34 +1,54 @@
 """folt: exact draws, certificates and evidence for posteriors that repeat under relabelling."""
 
+import importlib
 from importlib.metadata import version as _version
 from typing import TYPE_CHECKING, Any
 
-from folt import groups
-from folt.problem import Problem
-from folt.symmetry import SymmetryError, check
-
 if TYPE_CHECKING:
+    from folt import coordinates, flows, groups, models, reference, training
     from folt.fit import Fit
+    from folt.problem import Problem
     from folt.report.store import load
     from folt.sampling import sample
+    from folt.symmetry import SymmetryError, check
 
 __version__ = _version("folt")
 
-_LATER = {
+_NAMES = {
     "Fit": "folt.fit",
+    "Problem": "folt.problem",
+    "SymmetryError": "folt.symmetry",
+    "check": "folt.symmetry",
     "load": "folt.report.store",
     "sample": "folt.sampling",
 }
+_ROOMS = ("coordinates", "flows", "groups", "models", "reference", "training")
 
-__all__ = ["Fit", "Problem", "SymmetryError", "check", "groups", "load", "sample"]
+__all__ = [
+    "Fit",
+    "Problem",
+    "SymmetryError",
+    "check",
+    "coordinates",
+    "flows",
+    "groups",
+    "load",
+    "models",
+    "reference",
+    "sample",
+    "training",
+]
 
 
 def __getattr__(name: str) -> Any:
-    """What needs the heavier libraries is imported when it is first asked for."""
-    import importlib
-
-    if name in _LATER:
-        return getattr(importlib.import_module(_LATER[name]), name)
-    if name in ("models", "flows", "reference", "coordinates", "training"):
+    """Import on first use, so that `folt --help` does not wait for JAX."""
+    if name in _NAMES:
+        return getattr(importlib.import_module(_NAMES[name]), name)
+    if name in _ROOMS:
         return importlib.import_module(f"folt.{name}")
     raise AttributeError(f"module 'folt' has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    """What can be asked for, imported or not."""
+    return sorted({*globals(), *__all__})

@@ -11,6 +11,7 @@ from typing import ParamSpec, TypeVar
 
 import equinox as eqx
 import jax
+import numpy as np
 from jaxtyping import Array, Float, PRNGKeyArray
 
 Key = PRNGKeyArray
@@ -65,3 +66,8 @@ def in_float64(function: Callable[P, R]) -> Callable[P, R]:
             return function(*args, **kwargs)
 
     return wrapped
+
+
+def host_generator(key: Key) -> np.random.Generator:
+    """A NumPy generator seeded by a key, for choices made on the host without compiling."""
+    return np.random.default_rng(np.asarray(jax.random.key_data(key)).ravel())

@@ -1,36 +1,41 @@
 """Mapping over many points in bounded memory.
 
-Points go through in chunks of a few fixed sizes, so that the number of points never causes a
-new compilation and an orbit of 120 images never meets 20 000 points at once.
+Points go through in chunks of two fixed sizes, so that the number of points never causes a new
+compilation and an orbit of 120 images never meets 20 000 points at once. Two chunks are under way at a time.
+What comes back lives on the host: glue between compiled pieces is NumPy, because every small JAX operation
+outside a compiled function is a compilation of its own.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import equinox as eqx
 import jax
-import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array
+
+from folt._types import Key
 
 Function = Callable[..., Any]
 
+LARGE_CHUNK = 1024
+SMALL_CHUNK = 64
 TERMS_PER_CHUNK = 8192
 """Density terms (points times orbit length) that are evaluated at once."""
 
-
-@eqx.filter_jit
-def _mapped(function: Function, module: Any, points: Any) -> Any:
-    return jax.vmap(lambda point: function(module, point))(points)
+THREADS = 2
 
 
 def chunk_length(count: int, terms: int = 1) -> int:
-    """Points per chunk: a power of two that bounds points x terms, small for small batches."""
-    largest = max(16, TERMS_PER_CHUNK // max(terms, 1))
-    largest = 1 << (largest.bit_length() - 1)
-    return min(largest, max(64, 1 << max(count - 1, 1).bit_length())) if count < largest else largest
+    """Points per chunk: small or large, and never more than `TERMS_PER_CHUNK` terms."""
+    if count <= SMALL_CHUNK and terms * SMALL_CHUNK <= TERMS_PER_CHUNK:
+        return SMALL_CHUNK
+    length = LARGE_CHUNK
+    while length > 1 and length * terms > TERMS_PER_CHUNK:
+        length //= 2
+    return length
 
 
 def map_points(function: Function, module: Any, points: Any, terms: int = 1) -> Any:
@@ -39,20 +44,66 @@ def map_points(function: Function, module: Any, points: Any, terms: int = 1) -> 
     Args:
         function: a module-level function or method; its identity keys the compilation cache.
         module: a pytree handed to it whole.
-        points: an array, or a pytree of arrays (keys among them), with a common leading axis.
+        points: an array, or a pytree of arrays with a common leading axis.
         terms: how many density terms one point costs, |G| for an orbit sum.
+
+    Returns:
+        NumPy arrays.
     """
+    points = jax.tree.map(_on_host, points)
     count = jax.tree.leaves(points)[0].shape[0]
     length = chunk_length(count, terms)
-    pieces = []
-    for start in range(0, count, length):
-        piece = jax.tree.map(lambda leaf: _padded(leaf, start, length), points)  # noqa: B023
-        pieces.append(_mapped(function, module, piece))
-    joined = jax.tree.map(lambda *parts: jnp.concatenate(parts)[:count], *pieces)
-    return joined
+
+    def chunk(start: int) -> Any:
+        rows = np.minimum(np.arange(start, start + length), count - 1)
+        return _mapped(function, module, jax.tree.map(lambda leaf: leaf[rows], points))
+
+    return _joined(chunk, count, length)
 
 
-def _padded(leaf: Array, start: int, length: int) -> Array:
-    """Rows start to start + length; the last row is repeated where the batch ends."""
-    rows = np.minimum(np.arange(start, start + length), leaf.shape[0] - 1)
-    return leaf[rows]
+def map_keys(function: Function, module: Any, key: Key, count: int, terms: int = 1) -> Any:
+    """`function(module, key)` for `count` keys split off from one, chunk by chunk."""
+    length = chunk_length(count, terms)
+
+    def chunk(start: int) -> Any:
+        return _mapped_keys(function, module, key, np.arange(start, start + length))
+
+    return _joined(chunk, count, length)
+
+
+@eqx.filter_jit
+def _mapped(function: Function, module: Any, points: Any) -> Any:
+    return jax.vmap(lambda point: function(module, point))(points)
+
+
+@eqx.filter_jit
+def _mapped_keys(function: Function, module: Any, key: Key, indices: Any) -> Any:
+    return jax.vmap(lambda index: function(module, jax.random.fold_in(key, index)))(indices)
+
+
+def _joined(chunk: Callable[[int], Any], count: int, length: int) -> Any:
+    """All chunks, side by side on both cores, in order and on the host."""
+    starts = range(0, count, length)
+    # The first chunk compiles; run alone, it compiles once.
+    pieces = [_to_host(chunk(0))]
+    if len(starts) > 1:
+        precise = bool(jax.config.jax_enable_x64)
+
+        def in_thread(start: int) -> Any:
+            with jax.enable_x64(precise):  # the setting is local to a thread
+                return _to_host(chunk(start))
+
+        with ThreadPoolExecutor(THREADS) as pool:
+            pieces.extend(pool.map(in_thread, starts[1:]))
+    return jax.tree.map(lambda *parts: np.concatenate(parts)[:count], *pieces)
+
+
+def _to_host(tree: Any) -> Any:
+    return jax.tree.map(np.asarray, tree)
+
+
+def _on_host(leaf: Any) -> Any:
+    """NumPy arrays as they are, JAX arrays copied to the host; typed keys stay where they live."""
+    if isinstance(leaf, jax.Array) and jax.dtypes.issubdtype(leaf.dtype, jax.dtypes.prng_key):
+        return leaf
+    return np.asarray(leaf)

@@ -5,12 +5,11 @@ from __future__ import annotations
 import dataclasses
 
 import jax
-import jax.numpy as jnp
 import numpy as np
 
 from folt._types import in_float64
 from folt.fit import Fit, in_user_parameters, labelled
-from folt.kernels import sweep
+from folt.kernels import sweeps
 from folt.ratio import IDENTITY_ONLY, LogRatio, Target
 
 
@@ -34,21 +33,19 @@ def extended(fit: Fit, draws: int) -> Fit:
     ratio = LogRatio(target, fit.proposal, fit.group, None if fit.whole_orbit else IDENTITY_ONLY)
     points, log_ratios = ratio.draw(propose_key, chains * draws)
     log_ratios = log_ratios.reshape(chains, draws)
-    current = jnp.asarray(fit.log_ratio[:, -1])
-    swept = jax.vmap(sweep)(jax.random.split(sweep_key, chains), current, log_ratios)
-    proposals = labelled(
-        np.asarray(points).reshape(chains, draws, dim), fit.proposal, fit.group, fit.labels
-    )
+    keys = jax.random.split(sweep_key, chains)
+    swept = sweeps(keys, fit.log_ratio[:, -1], log_ratios)
+    proposals = points.reshape(chains, draws, dim)
+    proposals = labelled(proposals, fit.proposal, fit.group, fit.labels)
     # Position 0 holds the last state, so that a source of -1 (never moved) finds it.
     states = np.concatenate([fit.draws[:, -1:], proposals], axis=1)
-    source = np.asarray(swept.source) + 1
-    more = np.take_along_axis(states, source[..., None], axis=1)
+    more = np.take_along_axis(states, swept.source[..., None] + 1, axis=1)
     new = np.concatenate([fit.draws, more], axis=1)
     return dataclasses.replace(
         fit,
         draws=new,
-        log_ratio=np.concatenate([fit.log_ratio, np.asarray(swept.log_ratio)], axis=1),
-        accepted=np.concatenate([fit.accepted, np.asarray(swept.accepted)], axis=1),
+        log_ratio=np.concatenate([fit.log_ratio, swept.log_ratio], axis=1),
+        accepted=np.concatenate([fit.accepted, swept.accepted], axis=1),
         posterior=in_user_parameters(fit.problem, new),
         evaluations=target.evaluations,
     )

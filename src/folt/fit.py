@@ -7,7 +7,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import jax
-import jax.numpy as jnp
 import numpy as np
 
 from folt._types import Distribution, in_float64
@@ -130,7 +129,7 @@ class Fit:
 
     @property
     def log_evidence(self) -> Evidence:
-        """log Z with its standard error, every labelling counted once."""
+        """Log Z with its standard error, every labelling counted once."""
         return self.certificate.evidence
 
     @property
@@ -156,7 +155,7 @@ class Fit:
         Raises:
             ValueError: the symmetry is broken and the fit was loaded without its problem.
         """
-        points = jnp.asarray(self.draws.reshape(-1, self.group.dim))
+        points = self.draws.reshape(-1, self.group.dim)
         keys = jax.random.split(jax.random.key(seed), points.shape[0])
         if self.problem is None or self.problem.invariant:
             if self.problem is None and not self.provenance.get("invariant", True):
@@ -203,13 +202,11 @@ class Fit:
 
 
 @in_float64
-def labelled(
-    draws: np.ndarray, proposal: Distribution, group: Group, labels: str
-) -> np.ndarray:
+def labelled(draws: np.ndarray, proposal: Distribution, group: Group, labels: str) -> np.ndarray:
     """Draws under the sorted labels they have, or under those the proposal finds likeliest."""
     if labels == "sorted":
         return draws
-    points = jnp.asarray(draws.reshape(-1, group.dim))
+    points = draws.reshape(-1, group.dim)
     folded = Folded(proposal, group)
     images = map_points(Folded.most_likely_image, folded, points, terms=group.order)
     return np.asarray(images).reshape(draws.shape)
@@ -218,7 +215,7 @@ def labelled(
 @in_float64
 def in_user_parameters(problem: Problem, draws: np.ndarray) -> dict[str, np.ndarray]:
     """`{name: (chain, draw, ...)}` in the user's parameters."""
-    flat = map_points(Problem.parameters, problem, jnp.asarray(draws.reshape(-1, problem.dim)))
+    flat = map_points(Problem.parameters, problem, draws.reshape(-1, problem.dim))
     return {
         name: np.asarray(value).reshape(*draws.shape[:2], *value.shape[1:])
         for name, value in flat.items()

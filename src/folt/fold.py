@@ -43,11 +43,11 @@ class Folded(Distribution):
         return self.group.dim
 
     def log_terms(self, z: Point) -> Float[Array, " order"]:
-        """log p(g·z) for every g, in the order of `group.elements`."""
+        """Log p(g·z) for every g, in the order of `group.elements`."""
         return jax.vmap(self.density.log_prob)(self.group.orbit(z))
 
     def log_prob(self, z: Point) -> Scalar:
-        """log p_F(z), the orbit sum of eq. (q_F); the same at every image of z."""
+        """Log p_F(z), the orbit sum of eq. (q_F); the same at every image of z."""
         if self.invariant or self.group.order == 1:
             return self.density.log_prob(z) + jnp.log(float(self.group.order))
         return logsumexp(self.log_terms(z))

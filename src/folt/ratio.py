@@ -14,14 +14,16 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from jax.scipy.special import logsumexp
-from jaxtyping import Array, Bool
+from jaxtyping import Array, Bool, Float
 
-from folt._types import Distribution, Key, Point, Points, Scalar, Scalars
-from folt.batching import map_points
+from folt._types import Distribution, Key, Point, Scalar
+from folt.batching import map_keys, map_points
 from folt.fold import Folded
 from folt.groups import Group
 from folt.problem import Problem
 
+Points = Float[np.ndarray, "n dim"]
+Values = Float[np.ndarray, " n"]
 
 IDENTITY_ONLY = (0,)
 """The truncation N = {e}."""
@@ -41,8 +43,8 @@ class Target:
         default_factory=lambda: {"value": 0, "gradient": 0}
     )
 
-    def __call__(self, points: Points) -> Scalars:
-        """log π_F at every point."""
+    def __call__(self, points: Points) -> Values:
+        """Log π_F at every point."""
         terms = 1 if self.problem.invariant else self.problem.group.order
         self.evaluations["value"] += points.shape[0] * terms
         return map_points(Folded.log_prob, self.problem.folded(), points, terms=terms)
@@ -76,18 +78,17 @@ class LogRatio:
         if self.kept is not None and 0 not in self.kept:
             raise ValueError(f"a truncated orbit must keep the identity, got {self.kept}")
 
-    def at(self, points: Points) -> Scalars:
-        """h at points of the domain D."""
+    def at(self, points: Points) -> Values:
+        """H at points of the domain D."""
         return _difference(self.target(points), self.log_proposal(points))
 
-    def draw(self, key: Key, count: int) -> tuple[Points, Scalars]:
+    def draw(self, key: Key, count: int) -> tuple[Points, Values]:
         """Proposals folded into D, with their h; -inf for those that died or lie outside."""
-        keys = jax.random.split(key, count)
-        points, alive = map_points(_propose, self._orbit, keys)
-        return points, jnp.where(alive, self.at(points), -jnp.inf)
+        points, alive = map_keys(_propose, self._orbit, key, count)
+        return points, np.where(alive, self.at(points), -np.inf)
 
-    def log_proposal(self, points: Points) -> Scalars:
-        """log q_F, or log q_N of the truncated orbit."""
+    def log_proposal(self, points: Points) -> Values:
+        """Log q_F, or log q_N of the truncated orbit."""
         if self.kept is None:
             folded = Folded(self.proposal, self.group)
             return map_points(Folded.log_prob, folded, points, terms=self.group.order)
@@ -113,7 +114,7 @@ class _Orbit(eqx.Module):
         return jax.tree.map(lambda leaf: np.asarray(leaf)[rows], self.group.elements)
 
     def log_prob(self, z: Point) -> Scalar:
-        """log q_N(z): the density of proposals that survive; it is never renormalised."""
+        """Log q_N(z): the density of proposals that survive; it is never renormalised."""
         images = jax.vmap(self.group.act, in_axes=(0, None))(self.elements, z)
         return logsumexp(jax.vmap(self.proposal.log_prob)(images))
 
@@ -135,6 +136,7 @@ def _propose(orbit: _Orbit, key: Any) -> tuple[Array, Bool[Array, ""]]:
     return orbit.group.fold(x), orbit.survives(x)
 
 
-def _difference(log_target: Scalars, log_proposal: Scalars) -> Scalars:
+def _difference(log_target: Values, log_proposal: Values) -> Values:
     """h, with -inf wherever the target vanishes whatever the proposal says there."""
-    return jnp.where(jnp.isneginf(log_target), -jnp.inf, log_target - log_proposal)
+    with np.errstate(invalid="ignore"):
+        return np.where(np.isneginf(log_target), -np.inf, log_target - log_proposal)

@@ -18,7 +18,7 @@ ROOMS = (folt.groups.__name__, folt.flows.__name__)
 
 
 def _known() -> dict[str, type[eqx.Module]]:
-    """folt's own groups and flows by name."""
+    """Folt's own groups and flows by name."""
     found: dict[str, type[eqx.Module]] = {}
     queue: list[type[eqx.Module]] = [eqx.Module]
     while queue:

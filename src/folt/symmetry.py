@@ -15,8 +15,10 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array
 
-from folt._types import Key, Points, in_float64
-from folt.batching import map_points
+from folt._types import Key, Point, Points, in_float64
+from folt.batching import map_keys, map_points
+from folt.fold import Folded
+from folt.groups import Element, Group
 from folt.problem import Problem
 
 TOLERANCE = 1e-7
@@ -74,15 +76,16 @@ def check(problem: Problem, *, seed: int = 0, points: Points | None = None) -> S
         points: where to test; draws of the prior or of the sampler, or normal points, if None.
     """
     require_scalar(problem)
-    point_key, element_key = jax.random.split(jax.random.key(seed))
+    root = jax.random.key(seed)
+    point_key, element_key = jax.random.fold_in(root, 0), jax.random.fold_in(root, 1)
     if points is None:
         points = scattered_points(point_key, problem, POINTS)
     elements = _tested_elements(problem, element_key)
-    plain = map_points(Problem.log_prob, problem, points)
+    plain = _values(problem, points)
     _require_numbers(plain, points)
     images = map_points(_images, (problem.group, elements), points)
     count, dim = images.shape[1], problem.dim
-    moved = map_points(Problem.log_prob, problem, images.reshape(-1, dim)).reshape(-1, count)
+    moved = _values(problem, images.reshape(-1, dim)).reshape(-1, count)
     _require_numbers(moved.reshape(-1), images.reshape(-1, dim))
     return _account(problem, points, elements, np.asarray(plain), np.asarray(moved))
 
@@ -106,12 +109,15 @@ def require_symmetry(problem: Problem, seed: int = 0) -> SymmetryAccount:
 
 def scattered_points(key: Key, problem: Problem, count: int) -> Points:
     """Points at which the density is tried: prior draws, exact draws, or standard normals."""
-    keys = jax.random.split(key, count)
+    return map_keys(_scattered, problem, key, count)
+
+
+def _scattered(problem: Problem, key: Key) -> Point:
     if problem.prior is not None:
-        return jax.vmap(problem.prior.sample)(keys)
+        return problem.prior.sample(key)
     if problem.sampler is not None:
-        return jax.vmap(problem.sampler)(keys)
-    return jax.vmap(lambda k: jax.random.normal(k, (problem.dim,)))(keys)
+        return problem.sampler(key)
+    return jax.random.normal(key, (problem.dim,))
 
 
 def require_scalar(problem: Problem) -> None:
@@ -137,6 +143,13 @@ def require_scalar(problem: Problem) -> None:
         )
 
 
+def _values(problem: Problem, points: Points) -> np.ndarray:
+    """Log π, up to a constant; through π_F where that is s·π, which sampling compiles anyway."""
+    if problem.invariant:
+        return map_points(Folded.log_prob, problem.folded(), points)
+    return map_points(Problem.log_prob, problem, points)
+
+
 def _require_numbers(values: Array, points: Points) -> None:
     faulty = np.flatnonzero(~np.isfinite(values) & ~np.isneginf(values))
     if faulty.size:
@@ -149,8 +162,12 @@ def _require_numbers(values: Array, points: Points) -> None:
 
 def _tested_elements(problem: Problem, key: Key) -> object:
     generators = problem.group.generators
-    drawn = jax.vmap(problem.group.random_element)(jax.random.split(key, 4))
-    return jax.tree.map(lambda a, b: jnp.concatenate([jnp.asarray(a), b]), generators, drawn)
+    drawn = map_keys(_random_element, problem.group, key, 4)
+    return jax.tree.map(lambda a, b: np.concatenate([np.asarray(a), b]), generators, drawn)
+
+
+def _random_element(group: Group, key: Key) -> Element:
+    return group.random_element(key)
 
 
 def _images(context: tuple[object, object], x: Array) -> Array:

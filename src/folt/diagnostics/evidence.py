@@ -28,7 +28,7 @@ class Evidence:
 
 
 def importance_evidence(log_ratios: np.ndarray) -> Evidence:
-    """log Z = log mean e^h over proposal draws; draws outside the support count as zeros.
+    """Log Z = log mean e^h over proposal draws; draws outside the support count as zeros.
 
     The standard error is sd(w)/(mean(w)·sqrt(n)), w = e^h, by the delta method.
     """

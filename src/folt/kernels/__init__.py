@@ -4,7 +4,7 @@ This room knows no flows and no groups: an independence sampler needs only the l
 proposals, and whoever calls it has made those in one batch.
 """
 
-from folt.kernels.independence import Step, Sweep, init, step, sweep
+from folt.kernels.independence import Step, Sweep, init, step, sweep, sweeps
 from folt.kernels.permutation import relabelled_sweep
 
-__all__ = ["Step", "Sweep", "init", "relabelled_sweep", "step", "sweep"]
+__all__ = ["Step", "Sweep", "init", "relabelled_sweep", "step", "sweep", "sweeps"]

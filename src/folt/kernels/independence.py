@@ -13,7 +13,8 @@ from typing import NamedTuple
 import equinox as eqx
 import jax
 import jax.numpy as jnp
-from jaxtyping import Array, Bool, Float, Int
+import numpy as np
+from jaxtyping import Array, ArrayLike, Bool, Float, Int
 
 from folt._types import Key, Point, Scalar
 
@@ -43,10 +44,9 @@ def accepts(log_uniform: Scalar, current: Scalar, proposed: Scalar) -> Bool[Arra
     return usable & (log_uniform < jnp.where(usable, proposed, 0.0) - current)
 
 
-def step(key: Key, state: Step, proposal: Point, log_ratio: Scalar) -> Step:
-    """One transition, given a proposal and its log ratio."""
-    log_uniform = jnp.log(jax.random.uniform(key, dtype=state.log_ratio.dtype))
-    moved = accepts(log_uniform, state.log_ratio, log_ratio)
+def step(uniform: Scalar, state: Step, proposal: Point, log_ratio: Scalar) -> Step:
+    """One transition, given a uniform number, a proposal and its log ratio."""
+    moved = accepts(jnp.log(uniform), state.log_ratio, log_ratio)
     return Step(
         jnp.where(moved, proposal, state.point),
         jnp.where(moved, log_ratio, state.log_ratio),
@@ -66,18 +66,13 @@ class Sweep(NamedTuple):
 
 
 @eqx.filter_jit
-def sweep(
-    key: Key, start_log_ratio: Scalar, log_ratios: Float[Array, " steps"]
-) -> Sweep:
+def sweep(key: Key, start_log_ratio: Scalar, log_ratios: Float[Array, " steps"]) -> Sweep:
     """All steps of one chain from the log ratios of its proposals.
 
-    Equals `step` applied one by one with the keys `jax.random.split(key, steps)`.
+    Equals `step` applied one by one with the uniforms `jax.random.uniform(key, (steps,))`.
     """
     steps = log_ratios.shape[0]
-    keys = jax.random.split(key, steps)
-    log_uniforms = jnp.log(
-        jax.vmap(lambda k: jax.random.uniform(k, dtype=log_ratios.dtype))(keys)
-    )
+    log_uniforms = jnp.log(jax.random.uniform(key, (steps,), dtype=log_ratios.dtype))
 
     def advance(
         state: tuple[Array, Array], inputs: tuple[Array, Array, Array]
@@ -92,3 +87,18 @@ def sweep(
     first = (jnp.asarray(-1), start_log_ratio)
     _, trace = jax.lax.scan(advance, first, (jnp.arange(steps), log_uniforms, log_ratios))
     return Sweep(*trace)
+
+
+def sweeps(
+    keys: Key,
+    start_log_ratios: Float[ArrayLike, " chains"],
+    log_ratios: Float[ArrayLike, "chains steps"],
+) -> Sweep:
+    """`sweep` for several chains; NumPy arrays with a leading chain axis."""
+    swept = _sweeps(keys, start_log_ratios, log_ratios)
+    return Sweep(*(np.asarray(leaf) for leaf in swept))
+
+
+@eqx.filter_jit
+def _sweeps(keys: Key, start_log_ratios: Array, log_ratios: Array) -> Sweep:
+    return jax.vmap(sweep)(keys, start_log_ratios, log_ratios)

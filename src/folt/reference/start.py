@@ -12,7 +12,7 @@ import numpy as np
 from jaxtyping import Array, Float
 
 from folt._types import Density, Distribution, Key, Point, Points, Scalar, Scalars
-from folt.batching import map_points
+from folt.batching import map_keys, map_points
 from folt.flows import StudentT
 from folt.fold import Folded
 
@@ -37,7 +37,7 @@ class Found(NamedTuple):
 
 def starts_from_prior(key: Key, prior: Distribution, count: int) -> Points:
     """Independent draws of the prior."""
-    return map_points(_sample, prior, jax.random.split(key, count))
+    return map_keys(_sample, prior, key, count)
 
 
 def _sample(distribution: Distribution, key: Key) -> Point:

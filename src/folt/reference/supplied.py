@@ -5,12 +5,11 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Callable
 
-import jax
 import numpy as np
 from jaxtyping import ArrayLike, Float
 
 from folt._types import Key, Point, in_float64
-from folt.batching import map_points
+from folt.batching import map_keys
 from folt.problem import Problem
 from folt.reference.result import Draws, Reference, folded, health
 
@@ -49,8 +48,7 @@ class Exact:
         if problem.sampler is None:
             raise ValueError("expected a problem with an exact sampler, got one without")
         length = -(-self.draws // self.chains)
-        keys = jax.random.split(key, length * self.chains)
-        flat = np.asarray(map_points(_draw, problem, keys), np.float64)
+        flat = np.asarray(map_keys(_draw, problem, key, length * self.chains), np.float64)
         raw = flat.reshape(self.chains, length, problem.dim)
         if not np.all(np.isfinite(raw)):
             raise ValueError("the problem's sampler returned a draw that is not finite")

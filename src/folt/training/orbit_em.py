@@ -12,10 +12,11 @@ import math
 import equinox as eqx
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jax.scipy.special import logsumexp
 from jaxtyping import Array, Float
 
-from folt._types import Key, Points, Scalar
+from folt._types import Key, Points, Scalar, host_generator
 from folt.flows import Mixture
 from folt.groups import Group
 
@@ -104,7 +105,7 @@ def _iterate(
 def fit_orbit_mixture(
     key: Key,
     group: Group,
-    points: Points,
+    points: np.ndarray,
     components: int,
     iterations: int = 30,
     degrees: float = math.inf,
@@ -123,10 +124,15 @@ def fit_orbit_mixture(
     Returns:
         The mixture and the mean log likelihood before every step.
     """
-    spread = jnp.cov(points.T).reshape(group.dim, group.dim)
+    spread = np.cov(points.T).reshape(group.dim, group.dim)
     share = 1.0 if components == 1 else 0.5
-    chosen = jax.random.choice(key, points.shape[0], (components,), replace=False)
+    chosen = host_generator(key).choice(points.shape[0], components, replace=False)
     means = points[chosen] if components > 1 else points.mean(axis=0, keepdims=True)
-    factors = _roots(jnp.broadcast_to(share * spread, (components, group.dim, group.dim)))
-    start = Mixture(jnp.full(components, -jnp.log(components)), means, factors, degrees)
-    return _iterate(start, group, points, share * spread, iterations)
+    root = np.linalg.inv(np.linalg.cholesky(share * spread))
+    start = Mixture(
+        jnp.full(components, -math.log(components)),
+        jnp.asarray(means),
+        jnp.asarray(np.broadcast_to(root, (components, *root.shape))),
+        degrees,
+    )
+    return _iterate(start, group, jnp.asarray(points), jnp.asarray(share * spread), iterations)

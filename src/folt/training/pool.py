@@ -13,75 +13,84 @@ from typing import NamedTuple
 import equinox as eqx
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jax.scipy.special import logsumexp
 from jaxtyping import Array, Float
 
-from folt._types import Distribution, Key, Points, Scalar, Scalars
-from folt.batching import map_points
+from folt._types import Distribution, Key, Point, Scalar
+from folt.batching import map_keys, map_points
 from folt.fold import Folded
 
 
 class Pool(NamedTuple):
     """Regression points: kept images, frozen remainder of the orbit sum, log target."""
 
-    images: Float[Array, "n kept dim"]
-    log_rest: Scalars
-    log_target: Scalars
+    images: Float[np.ndarray, "n kept dim"]
+    log_rest: Float[np.ndarray, " n"]
+    log_target: Float[np.ndarray, " n"]
 
-    def log_proposal(self, flow: Distribution) -> Scalars:
-        """log q_F at every point, kept images under `flow`, the others frozen."""
-        terms = jax.vmap(jax.vmap(flow.log_prob))(self.images)
-        return jnp.logaddexp(logsumexp(terms, axis=1), self.log_rest)
+    def residuals(self, flow: Distribution) -> Float[np.ndarray, " n"]:
+        """H at every point: kept images under `flow`, the other terms frozen."""
+        log_flow = map_points(_log_proposal, flow, (self.images, self.log_rest))
+        return self.log_target - log_flow
 
+    def some(self, count: int, seed: int) -> Pool:
+        """A random part of the pool, of at most `count` points."""
+        rows = np.random.default_rng(seed).permutation(self.log_target.size)[:count]
+        return Pool(*(leaf[rows] for leaf in self))
 
-class _Resolved(eqx.Module):
-    """What resolving one point needs: the folded flow, and the folded guard of the tail safety."""
-
-    flow: Folded
-    guard: Folded | None
-    guard_odds: Scalar
-    kept: int = eqx.field(static=True)
-
-
-def _resolve(context: _Resolved, z: Array) -> tuple[Array, Scalar]:
-    terms = context.flow.log_terms(z)
-    order = jnp.argsort(-terms)[: context.kept]
-    rest = logsumexp(terms.at[order].set(-jnp.inf))
-    if context.guard is not None:
-        rest = jnp.logaddexp(rest, context.guard.log_prob(z) + jnp.log(context.guard_odds))
-    return context.flow.group.orbit(z)[order], rest
+    def inside(self) -> Pool:
+        """The points at which the target does not vanish."""
+        rows = np.isfinite(self.log_target)
+        return Pool(*(leaf[rows] for leaf in self))
 
 
-def make_pool(
-    flow: Folded,
-    guard: Folded | None,
-    guard_odds: float,
-    points: Points,
-    log_target: Scalars,
-    kept: int,
-) -> Pool:
-    """Resolve the orbits of `points` under `flow`.
+def _log_proposal(flow: Distribution, point: tuple[Array, Array]) -> Scalar:
+    images, log_rest = point
+    return jnp.logaddexp(logsumexp(jax.vmap(flow.log_prob)(images)), log_rest)
+
+
+class Resolver(eqx.Module):
+    """What resolving one point needs.
 
     Args:
         flow: the proposal before tail safety, folded.
         guard: the safety component r, folded; its share λ/(1-λ)·r_F is constant in training.
         guard_odds: λ/(1-λ).
-        points: where to regress.
-        log_target: log π_F there.
         kept: images kept per point.
     """
-    kept = min(kept, flow.group.order)
-    context = _Resolved(flow, guard, jnp.asarray(guard_odds), kept)
-    images, rest = map_points(_resolve, context, points, terms=flow.group.order)
-    return Pool(images, rest, log_target)
+
+    flow: Folded
+    guard: Folded | None
+    guard_odds: float
+    kept: int = eqx.field(static=True)
+
+    def resolve(self, z: Point) -> tuple[Float[Array, "kept dim"], Scalar]:
+        """The images of z that matter, and the log of the rest of the sum."""
+        terms = self.flow.log_terms(z)
+        kept = min(self.kept, self.flow.group.order)
+        order = jnp.argsort(-terms)[:kept]
+        rest = logsumexp(terms.at[order].set(-jnp.inf))
+        if self.guard is not None:
+            rest = jnp.logaddexp(rest, self.guard.log_prob(z) + jnp.log(self.guard_odds))
+        return self.flow.group.orbit(z)[order], rest
+
+    def pool(self, points: np.ndarray, log_target: np.ndarray) -> Pool:
+        """Many points, resolved."""
+        order = self.flow.group.order
+        images, rest = map_points(Resolver.resolve, self, points, terms=order)
+        return Pool(images, rest, log_target)
 
 
 def concatenate(pools: list[Pool]) -> Pool:
     """Several pools as one."""
-    return Pool(*(jnp.concatenate(parts) for parts in zip(*pools, strict=True)))
+    return Pool(*(np.concatenate(parts) for parts in zip(*pools, strict=True)))
 
 
-@eqx.filter_jit
-def draw_folded(flow: Folded, keys: Key) -> Points:
+def draw_folded(key: Key, flow: Folded, count: int) -> Float[np.ndarray, "count dim"]:
     """Fresh proposal draws, folded into the domain."""
-    return jax.vmap(lambda key: flow.group.fold(flow.density.sample(key)))(keys)  # type: ignore[attr-defined]
+    return map_keys(_draw_folded, flow, key, count)
+
+
+def _draw_folded(flow: Folded, key: Key) -> Point:
+    return flow.group.fold(flow.density.sample(key))  # type: ignore[attr-defined]

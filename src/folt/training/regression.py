@@ -1,12 +1,13 @@
 """Log-ratio regression: make h flat where target and proposal live.
 
 Minimise the Huber-clipped variance of h over reference draws and fresh proposal draws together.
-It needs values of log π only, one for each fresh draw, and is not limited by the number of reference
-draws; the reference part keeps it from settling on one of several modes.
+It needs values of log π only, one for each fresh draw, and is not limited by the number of
+reference draws; the reference part keeps it from settling on one of several modes.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from typing import NamedTuple
 
@@ -14,39 +15,56 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from folt._types import Density, Distribution, Key, Points, Scalars
+from folt._types import Density, Distribution, Key
 from folt.flows import Mixture
 from folt.fold import Folded
 from folt.groups import Group
 from folt.training import gauss_newton as newton
-from folt.training.pool import Pool, concatenate, draw_folded, make_pool
+from folt.training.pool import Pool, Resolver, concatenate, draw_folded
 
-Evaluate = Callable[[Points], Scalars]
+Evaluate = Callable[[np.ndarray], np.ndarray]
 Progress = Callable[[float, str], None]
 
 
 class Setting(NamedTuple):
-    """How the regression runs; the defaults were measured on the paper's targets."""
+    """How the regression runs; the defaults were measured on the paper's targets.
 
-    rounds: int = 30
-    fresh: int = 6144
-    memory: int = 3
+    Attributes:
+        rounds: most rounds.
+        fresh: fresh proposal draws per round.
+        memory: rounds whose fresh draws stay in the pool.
+        linearised: points of the pool that a Gauss-Newton step is computed from.
+        kept_images: orbit terms that are trained, the others being frozen.
+        width: where the Huber loss turns from square to linear.
+        damping: first damping μ.
+        least_damping: smallest μ; more than the pool asks for, because the pool is a sample.
+        tolerance: a round is undone if the judged loss grows by more than this factor.
+        patience: rounds without a gain of 3 % after which training stops.
+        flat: judged standard deviation of h at which training stops.
+    """
+
+    rounds: int = 45
+    fresh: int = 8192
+    memory: int = 2
+    linearised: int = 12288
     kept_images: int = 2
-    curvature_points: int = 8192
-    inner_steps: int = 2
-    width: float = 0.3
+    width: float = 0.2
     damping: float = 0.1
-    least_damping: float = 0.01
+    least_damping: float = 0.1
     tolerance: float = 1.15
     patience: int = 8
-    good_enough: float = 1e-9
+    flat: float = 0.02
+
+
+FULL = Setting()
+SINGLE = Setting(rounds=12, fresh=2048, memory=1, least_damping=1e-6, patience=3, flat=1e-4)
 
 
 class Sample(NamedTuple):
     """Reference draws with their log target log π_F."""
 
-    points: Points
-    log_target: Scalars
+    points: np.ndarray
+    log_target: np.ndarray
 
 
 class Arena(NamedTuple):
@@ -64,89 +82,76 @@ class Arena(NamedTuple):
     training: Sample
     selection: Sample
 
-    def pool(self, mixture: Mixture, sample: Sample, kept: int) -> Pool:
-        """Points resolved under a mixture."""
+    def resolver(self, mixture: Mixture, kept: int) -> Resolver:
+        """Resolves orbits under a mixture."""
         guard = None if self.guard is None else Folded(self.guard, self.group)
         odds = self.guard_weight / (1.0 - self.guard_weight)
-        return make_pool(Folded(mixture, self.group), guard, odds, *sample, kept)
+        return Resolver(Folded(mixture, self.group), guard, odds, kept)
 
-    def fresh(self, key: Key, mixture: Mixture, count: int, kept: int) -> Pool:
-        """Fresh proposal draws with their target values."""
-        points = draw_folded(Folded(mixture, self.group), jax.random.split(key, count))
-        return self.pool(mixture, Sample(points, self.evaluate(points)), kept)
+    def fresh(self, key: Key, mixture: Mixture, setting: Setting) -> Pool:
+        """Fresh proposal draws inside the support, with their target values."""
+        points = draw_folded(key, Folded(mixture, self.group), setting.fresh)
+        log_target = self.evaluate(points)
+        return self.resolver(mixture, setting.kept_images).pool(points, log_target).inside()
 
 
 def regress(
     key: Key,
     mixture: Mixture,
     arena: Arena,
-    setting: Setting = Setting(),
+    setting: Setting = FULL,
     progress: Progress | None = None,
 ) -> tuple[Mixture, float]:
-    """Polish a mixture by damped Gauss-Newton rounds; return the best and its held-out loss.
+    """Polish a mixture by damped Gauss-Newton rounds; return the best and its judged loss.
 
-    A round draws fresh proposals, takes the curvature on part of the pool, makes a few steps with
-    the gradient on all of it, and is judged on the selection draws and proposals that the *new*
-    mixture draws: a component that leaked mass into nowhere is seen there and the round undone.
+    A round makes one step on reference draws and recent proposal draws, and is judged on the
+    selection draws and on proposals that the *new* mixture draws: a component that leaked mass
+    into nowhere is seen there, and the round undone.
     """
-    keys = iter(jax.random.split(key, setting.rounds + setting.memory + 1))
-    kept = setting.kept_images
-    recent = [arena.fresh(next(keys), mixture, setting.fresh, kept) for _ in range(setting.memory)]
-    value = _judge(mixture, arena, recent[-1], setting)
-    best, best_value, since_best, damping = mixture, value, 0, setting.damping
-    for index in range(setting.rounds):
-        reference = arena.pool(mixture, arena.training, kept)
-        pool = _finite(concatenate([reference, *recent]))
-        candidate, damping = _round(mixture, pool, damping, setting, index)
-        fresh = arena.fresh(next(keys), candidate, setting.fresh, kept)
-        new_value = _judge(candidate, arena, fresh, setting)
+    count = setting.rounds + setting.memory
+    keys = (jax.random.fold_in(key, number) for number in range(count))
+    recent = [arena.fresh(next(keys), mixture, setting) for _ in range(setting.memory)]
+    value = judge(mixture, arena, recent[-1], setting)
+    best, best_value, mark, stale, damping = mixture, value, value, 0, setting.damping
+    for number in range(setting.rounds):
+        training = arena.resolver(mixture, setting.kept_images).pool(*arena.training)
+        pool = concatenate([training, *recent])
+        candidate, damping = _step(mixture, pool, damping, setting, number)
+        fresh = arena.fresh(next(keys), candidate, setting)
         recent = [*recent[1:], fresh]
+        new_value = judge(candidate, arena, fresh, setting)
         if new_value < setting.tolerance * value:
             mixture, value = candidate, new_value
             damping = max(damping / 3.0, setting.least_damping)
         else:
             damping *= 5.0
-        since_best += 1
         if new_value < best_value:
-            since_best = 0 if new_value < 0.97 * best_value else since_best
             best, best_value = candidate, new_value
+        mark, stale = (best_value, 0) if best_value < 0.97 * mark else (mark, stale + 1)
         if progress is not None:
-            progress((index + 1) / setting.rounds, f"held-out sd of h {np.sqrt(2 * best_value):.3f}")
-        if best_value < setting.good_enough or since_best >= setting.patience:
+            spread = math.sqrt(2.0 * best_value)
+            progress((number + 1) / setting.rounds, f"sd of h {spread:.4f} on held-out draws")
+        if math.sqrt(2.0 * best_value) < setting.flat or stale >= setting.patience:
             break
     return best, best_value
 
 
-def _judge(mixture: Mixture, arena: Arena, fresh: Pool, setting: Setting) -> float:
-    held_out = arena.pool(mixture, arena.selection, setting.kept_images)
-    own = newton.loss(mixture, _finite(fresh), setting.width)
-    return 0.5 * float(newton.loss(mixture, held_out, setting.width) + own)
+def judge(mixture: Mixture, arena: Arena, fresh: Pool, setting: Setting) -> float:
+    """Loss over selection draws and over fresh draws of this very mixture, half each."""
+    held_out = arena.resolver(mixture, setting.kept_images).pool(*arena.selection)
+    return 0.5 * sum(newton.loss(mixture, pool, setting.width) for pool in (held_out, fresh))
 
 
-def _round(
-    mixture: Mixture, pool: Pool, damping: float, setting: Setting, index: int
+def _step(
+    mixture: Mixture, pool: Pool, damping: float, setting: Setting, number: int
 ) -> tuple[Mixture, float]:
-    """A few damped steps with one curvature matrix."""
-    rows = newton.whole_chunks(pool.images.shape[0], setting.curvature_points, index)
-    shape = newton.curvature(mixture, Pool(*(leaf[rows] for leaf in pool)), setting.width)
-    for _ in range(setting.inner_steps):
-        value, slope = newton.gradient(mixture, pool, setting.width)
-        right = np.asarray(slope, np.float64)
-        for _ in range(6):
-            candidate = newton.moved(mixture, jnp.asarray(shape.solve(right, damping)))
-            if float(newton.loss(candidate, pool, setting.width)) < float(value):
-                mixture = candidate
-                break
-            damping *= 4.0
+    """One damped step that lowers the loss on the pool; more damping until it does."""
+    part = pool.some(setting.linearised, number)
+    model = newton.linearise(mixture, part, setting.width)
+    value = newton.loss(mixture, pool, setting.width)
+    for _ in range(6):
+        candidate = newton.moved(mixture, jnp.asarray(model.step(damping)))
+        if newton.loss(candidate, pool, setting.width) < value:
+            return candidate, damping
+        damping *= 4.0
     return mixture, damping
-
-
-def _finite(pool: Pool) -> Pool:
-    """The pool with points outside the support replaced by its first point inside.
-
-    Replacing rather than dropping keeps the shape, so nothing compiles again.
-    """
-    inside = jnp.isfinite(pool.log_target)
-    first = jnp.argmax(inside)
-    rows = jnp.where(inside, jnp.arange(inside.shape[0]), first)
-    return Pool(*(leaf[rows] for leaf in pool))

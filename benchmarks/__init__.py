@@ -1,0 +1,1 @@
+"""Speed and quality of folt, measured; never part of the tests."""

@@ -1,0 +1,91 @@
+"""`python -m benchmarks [--seeds 3] [NAME ...]`: every problem in a cold process, as a table."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import platform
+import subprocess
+import sys
+from pathlib import Path
+
+from benchmarks.problems import ASKED, available
+
+RESULTS = Path(__file__).parent / "results"
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(prog="python -m benchmarks")
+    parser.add_argument("names", nargs="*", default=available())
+    parser.add_argument("--seeds", type=int, default=3)
+    arguments = parser.parse_args()
+    rows = [once(name, seed) for name in arguments.names for seed in range(arguments.seeds)]
+    command = "python -m benchmarks " + " ".join(sys.argv[1:])
+    text = table(rows, command.strip())
+    print(text)
+    RESULTS.mkdir(exist_ok=True)
+    (RESULTS / "engine.json").write_text(
+        json.dumps({"command": command.strip(), "machine": machine(), "rows": rows}, indent=1)
+    )
+    (RESULTS / "engine.md").write_text(text + "\n")
+
+
+def once(name: str, seed: int) -> dict:
+    """One fit in a process of its own, compilation included."""
+    command = [sys.executable, "-m", "benchmarks.once", name, str(seed)]
+    done = subprocess.run(command, capture_output=True, text=True, check=True)
+    row = json.loads(done.stdout.splitlines()[-1])
+    print(f"{name} seed {seed}: gamma {row['gamma_target']:.3f}, {row['wall_s']:.1f} s", flush=True)
+    return row
+
+
+def machine() -> str:
+    """The processor, as the operating system names it."""
+    try:
+        lines = Path("/proc/cpuinfo").read_text().splitlines()
+        model = next(line.split(":")[1].strip() for line in lines if line.startswith("model name"))
+        count = sum(line.startswith("processor") for line in lines)
+        return f"{count} x {model}"
+    except (OSError, StopIteration):
+        return platform.machine()
+
+
+def table(rows: list[dict], command: str) -> str:
+    """Worst over seeds beside what was asked."""
+    head = (
+        "problem",
+        "γ target (floor, aim)",
+        "γ proposal",
+        "accept (floor)",
+        "log Z ± se",
+        "wall s (limit)",
+        "ESS/s",
+        "values, gradients per ESS",
+        "next 4 x 5000 s",
+        "peak GB",
+    )
+    lines = [f"`{command}` on {machine()}; worst of the seeds, cold processes.", ""]
+    lines += ["| " + " | ".join(head) + " |", "|" + "---|" * len(head)]
+    for name in dict.fromkeys(row["problem"] for row in rows):
+        mine = [row for row in rows if row["problem"] == name]
+        asked = ASKED[name]
+        worst = lambda key, pick: pick(row[key] for row in mine)  # noqa: E731
+        far = max(mine, key=lambda row: row["standard_error"])
+        cells = (
+            name,
+            f"{worst('gamma_target', min):.3f} ({asked.gamma:.2f}, {asked.aim:.2f})",
+            f"{worst('gamma_proposal', min):.3f}",
+            f"{worst('accept', min):.3f} ({asked.accept:.2f})",
+            f"{far['log_evidence']:.4f} ± {far['standard_error']:.4f}",
+            f"{worst('wall_s', max):.0f} ({asked.seconds:.0f})",
+            f"{worst('ess_per_s', min):.0f}",
+            f"{worst('values_per_ess', max):.1f}, {worst('gradients_per_ess', max):.1f}",
+            f"{worst('second_20000_s', max):.2f}",
+            f"{worst('peak_gb', max):.1f}",
+        )
+        lines.append("| " + " | ".join(cells) + " |")
+    return "\n".join(lines)
+
+
+if __name__ == "__main__":
+    main()
