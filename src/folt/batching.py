@@ -1,9 +1,9 @@
 """Mapping over many points in bounded memory.
 
 Points go through in chunks of two fixed sizes, so that the number of points never causes a new
-compilation and an orbit of 120 images never meets 20 000 points at once. Two chunks are under way at a time.
-What comes back lives on the host: glue between compiled pieces is NumPy, because every small JAX operation
-outside a compiled function is a compilation of its own.
+compilation and an orbit of 120 images never meets 20 000 points at once. Two chunks are under
+way at a time. What comes back lives on the host: glue between compiled pieces is NumPy, because
+every small JAX operation outside a compiled function is a compilation of its own.
 """
 
 from __future__ import annotations
@@ -87,7 +87,7 @@ def _joined(chunk: Callable[[int], Any], count: int, length: int) -> Any:
     # The first chunk compiles; run alone, it compiles once.
     pieces = [_to_host(chunk(0))]
     if len(starts) > 1:
-        precise = bool(jax.config.jax_enable_x64)
+        precise = bool(jax.config.read("jax_enable_x64"))
 
         def in_thread(start: int) -> Any:
             with jax.enable_x64(precise):  # the setting is local to a thread

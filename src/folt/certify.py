@@ -1,7 +1,7 @@
 """The certificate: the one place where the log ratio meets the diagnostics.
 
-It is computed from two sets of draws that training and selection never saw: held-out reference draws of π_F,
-and fresh draws of the proposal that ran.
+It is computed from two sets of draws that training and selection never saw: held-out reference
+draws of π_F, and fresh draws of the proposal that ran.
 """
 
 from __future__ import annotations
@@ -86,18 +86,22 @@ class Certificate:
     status: Status
     assumption: str = ASSUMPTION
 
-    def to_dict(self) -> dict[str, Any]:
-        """Plain numbers, strings and dictionaries, ready for JSON; null for what is not finite."""
+    def tree(self) -> dict[str, Any]:
+        """Plain numbers, strings and dictionaries, infinities and NaN as they are."""
         tree = dataclasses.asdict(self)
         tree["qc"] = {
             protocol: {str(rho): dataclasses.asdict(core) for rho, core in cores.items()}
             for protocol, cores in self.qc.items()
         }
-        return _finite_tree(tree)
+        return tree
+
+    def to_dict(self) -> dict[str, Any]:
+        """The tree ready for JSON: null for what is not finite."""
+        return _finite_tree(self.tree())
 
     @classmethod
     def from_dict(cls, tree: dict[str, Any]) -> Certificate:
-        """The inverse of `to_dict`."""
+        """The inverse of `tree`, and of `to_dict` but for null, which comes back as NaN."""
         fields = {**tree}
         fields["qc"] = {
             protocol: {float(rho): Core(**core) for rho, core in cores.items()}

@@ -12,6 +12,9 @@ from folt.fit import Fit, in_user_parameters, labelled
 from folt.kernels import sweeps
 from folt.ratio import IDENTITY_ONLY, LogRatio, Target
 
+STREAM = 1_000
+"""Number of the random stream of extensions, apart from those of the stages of sampling."""
+
 
 @in_float64
 def extended(fit: Fit, draws: int) -> Fit:
@@ -27,7 +30,8 @@ def extended(fit: Fit, draws: int) -> Fit:
             "to extend a loaded fit, give its problem: folt.load(path, problem=problem)"
         )
     chains, length, dim = fit.draws.shape
-    key = jax.random.fold_in(jax.random.key(fit.provenance["seed"]), length)
+    key = jax.random.fold_in(jax.random.key(fit.provenance["seed"]), STREAM)
+    key = jax.random.fold_in(key, length)
     propose_key, sweep_key = jax.random.split(key)
     target = Target(fit.problem, dict(fit.evaluations))
     ratio = LogRatio(target, fit.proposal, fit.group, None if fit.whole_orbit else IDENTITY_ONLY)

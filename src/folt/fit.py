@@ -68,7 +68,7 @@ class Fit:
         evaluations: log densities ("value") and gradients computed.
         labels: "sorted", or "proposal" for the labels the proposal finds likeliest.
         whole_orbit: False if the orbit was truncated to the identity.
-        provenance: seed, preset, versions.
+        provenance: seed, preset, versions, whether the target was declared invariant.
     """
 
     draws: np.ndarray
@@ -177,7 +177,7 @@ class Fit:
         return extended(self, draws)
 
     def to_arviz(self) -> arviz.InferenceData:
-        """The fit as ArviZ InferenceData: posterior, sample_stats, certificate in the attributes."""
+        """The fit as ArviZ InferenceData, its certificate in the attributes of the posterior."""
         from folt.report.arviz import to_inference_data
 
         return to_inference_data(self)

@@ -1,7 +1,7 @@
 """The log ratio h = log π_F - log q_F: the sampler accepts with it, certificates read it.
 
-Target and proposal are evaluated apart. The user's density is then compiled once, whatever shape the proposal
-takes, and a density that only a host program can evaluate fits in the same place.
+Target and proposal are evaluated apart. The user's density is then compiled once, whatever shape
+the proposal takes, and a density that only a host program can evaluate fits in the same place.
 """
 
 from __future__ import annotations
@@ -63,10 +63,10 @@ class LogRatio:
         target: log π_F in batches.
         proposal: q on all of R^dim, before folding.
         group: the group.
-        kept: positions in `group.elements` of a subset N with the identity (position 0) in it, to truncate the
-            orbit: q_N(z) = Σ_{g in N} q(g·z), and a draw θ = g'·z' with g' not in N dies. Exact for
-            every N, never better than the whole orbit (None). N = {e} is the sampler behind the
-            published tables.
+        kept: positions in `group.elements` of a subset N with the identity (position 0) in it, to
+            truncate the orbit: q_N(z) = Σ_{g in N} q(g·z), and a draw θ = g'·z' with g' not in N
+            dies. Exact for every N, never better than the whole orbit (None). N = {e} is the
+            sampler behind the published tables.
     """
 
     target: Target

@@ -101,7 +101,7 @@ def sample(
         evaluations=target.evaluations,
         labels=labels,
         whole_orbit=whole_orbit,
-        provenance=_provenance(seed, preset),
+        provenance=_provenance(seed, preset, problem.invariant),
     )
 
 
@@ -218,11 +218,12 @@ def _require_arguments(problem: Problem, chains: int, draws: int, labels: str) -
         raise ValueError(f"expected labels 'sorted' or 'proposal', got {labels!r}")
 
 
-def _provenance(seed: int, preset: str) -> dict[str, Any]:
+def _provenance(seed: int, preset: str, invariant: bool) -> dict[str, Any]:
     packages = ("folt", "jax", "equinox", "blackjax", "flowjax", "numpy")
     return {
         "seed": seed,
         "preset": preset,
+        "invariant": invariant,
         "versions": {name: version(name) for name in packages},
         "python": platform.python_version(),
         "machine": platform.machine(),

@@ -17,10 +17,10 @@ ROOMS = (folt.groups.__name__, folt.flows.__name__)
 """Only classes defined in these rooms are stored and built."""
 
 
-def _known() -> dict[str, type[eqx.Module]]:
-    """Folt's own groups and flows by name."""
-    found: dict[str, type[eqx.Module]] = {}
-    queue: list[type[eqx.Module]] = [eqx.Module]
+def _known() -> dict[str, type[Any]]:
+    """Folt's own groups, their parts, and flows by name."""
+    found: dict[str, type[Any]] = {}
+    queue: list[type[Any]] = [eqx.Module, folt.groups.Part]
     while queue:
         for kind in queue.pop().__subclasses__():
             queue.append(kind)
@@ -29,7 +29,7 @@ def _known() -> dict[str, type[eqx.Module]]:
     return found
 
 
-class NotStorable(TypeError):
+class NotStorableError(TypeError):
     """An object that is not one of folt's own groups or flows."""
 
 
@@ -37,14 +37,18 @@ def pack(module: Any, arrays: list[np.ndarray]) -> Any:
     """A JSON tree; arrays are appended to `arrays` and named by position.
 
     Raises:
-        NotStorable: for anything but folt's groups, flows, arrays and plain values.
+        NotStorableError: for anything but folt's groups, flows, arrays and plain values.
     """
     if isinstance(module, eqx.Module):
         kind = type(module).__name__
         if _known().get(kind) is not type(module):
-            raise NotStorable(f"{kind} is not one of folt's own groups or flows")
+            raise NotStorableError(f"{kind} is not one of folt's own groups or flows")
         fields = dataclasses.fields(module)
         return {"kind": kind, **{f.name: pack(getattr(module, f.name), arrays) for f in fields}}
+    if isinstance(module, dict):
+        return {"items": {str(key): pack(value, arrays) for key, value in module.items()}}
+    if isinstance(module, np.generic):
+        return pack(module.item(), arrays)
     if isinstance(module, (tuple, list)):
         return [pack(item, arrays) for item in module]
     if isinstance(module, float):
@@ -54,19 +58,17 @@ def pack(module: Any, arrays: list[np.ndarray]) -> Any:
     if eqx.is_array_like(module):
         arrays.append(np.asarray(module))
         return {"array": len(arrays) - 1}
-    raise NotStorable(f"cannot store a {type(module).__name__}")
+    raise NotStorableError(f"cannot store a {type(module).__name__}")
 
 
 def unpack(tree: Any, arrays: list[np.ndarray]) -> Any:
-    """The inverse of `pack`."""
+    """The inverse of `pack`; sequences come back as tuples."""
     if isinstance(tree, list):
         return tuple(unpack(item, arrays) for item in tree)
     if not isinstance(tree, dict):
         return tree
-    if "array" in tree:
-        return jnp.asarray(arrays[tree["array"]])
-    if "number" in tree:
-        return float(tree["number"])
+    if "kind" not in tree:
+        return _plain(tree, arrays)
     kind = _known()[tree["kind"]]
     # Fields are set directly: some classes are built from other arguments than they hold.
     module = object.__new__(kind)
@@ -74,3 +76,12 @@ def unpack(tree: Any, arrays: list[np.ndarray]) -> Any:
         if name != "kind":
             object.__setattr__(module, name, unpack(value, arrays))
     return module
+
+
+def _plain(tree: dict[str, Any], arrays: list[np.ndarray]) -> Any:
+    """An array, a number that is not finite, or a dictionary."""
+    if "array" in tree:
+        return jnp.asarray(arrays[tree["array"]])
+    if "number" in tree:
+        return float(tree["number"])
+    return {key: unpack(value, arrays) for key, value in tree["items"].items()}

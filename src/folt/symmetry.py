@@ -1,13 +1,15 @@
 """Is the symmetry there? Verified at random points before anything else.
 
-A density declared invariant that is not would be folded with one term instead of the orbit sum, and every
-draw and every certificate would be wrong without a sign of it. So the declaration is tested, and a failure
-is an error that names the element, the point and the defect.
+A density declared invariant that is not would be folded with one term instead of the orbit sum,
+and every draw and every certificate would be wrong without a sign of it. So the declaration is
+tested, and a failure is an error that names the element, the point and the defect.
 """
 
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Callable
+from typing import Any
 
 import equinox as eqx
 import jax
@@ -15,7 +17,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array
 
-from folt._types import Key, Point, Points, in_float64
+from folt._types import Key, Point, Points, Scalar, in_float64
 from folt.batching import map_keys, map_points
 from folt.fold import Folded
 from folt.groups import Element, Group
@@ -129,8 +131,8 @@ def require_scalar(problem: Problem) -> None:
     point = jax.ShapeDtypeStruct((problem.dim,), jnp.float64)
     arguments = (point,) if problem.data is None else (point, problem.data)
     try:
-        result = eqx.filter_eval_shape(problem.log_density, *arguments)
-    except (TypeError, ValueError) as error:
+        result = eqx.filter_eval_shape(_call, problem.log_density, arguments)
+    except (TypeError, ValueError, IndexError) as error:
         raise ValueError(
             f"the log density cannot be evaluated at a point of shape ({problem.dim},), the "
             f"dimension of the group: {error}"
@@ -143,6 +145,12 @@ def require_scalar(problem: Problem) -> None:
         )
 
 
+@eqx.filter_jit
+def _call(log_density: Callable[..., Scalar], arguments: tuple[Any, ...]) -> Scalar:
+    """Compiled code remembers the shapes it has seen: the density is not traced again for them."""
+    return log_density(*arguments)
+
+
 def _values(problem: Problem, points: Points) -> np.ndarray:
     """Log π, up to a constant; through π_F where that is s·π, which sampling compiles anyway."""
     if problem.invariant:
@@ -150,7 +158,7 @@ def _values(problem: Problem, points: Points) -> np.ndarray:
     return map_points(Problem.log_prob, problem, points)
 
 
-def _require_numbers(values: Array, points: Points) -> None:
+def _require_numbers(values: np.ndarray, points: Points | np.ndarray) -> None:
     faulty = np.flatnonzero(~np.isfinite(values) & ~np.isneginf(values))
     if faulty.size:
         point = np.array2string(np.asarray(points[faulty[0]]), precision=6, separator=", ")

@@ -1,7 +1,7 @@
 """Diagnostics: arrays in, numbers out.
 
-Nothing here knows densities, groups or flows. A statistical outcome that cannot be had (too few draws, a
-frozen chain) is data in the result, never an exception and never a made-up number.
+Nothing here knows densities, groups or flows. A statistical outcome that cannot be had (too few
+draws, a frozen chain) is data in the result, never an exception and never a made-up number.
 """
 
 from folt.diagnostics.chains import ChainSummary, batch_means_ess, frozen_chains, summarise_chains

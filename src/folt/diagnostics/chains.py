@@ -65,7 +65,7 @@ def split_rhat(values: np.ndarray) -> float:
 
 def batch_means_ess(values: np.ndarray) -> float:
     """ESS by batch means with batches of √n, the estimator of the paper; zero if constant."""
-    chains, length = values.shape
+    length = values.shape[1]
     size = max(int(np.sqrt(length)), 1)
     count = length // size
     if count < 2 or np.ptp(values) == 0:

@@ -1,9 +1,10 @@
 """The quantile core: how much h varies over most of the draws, in two protocols.
 
-`target_core` follows the paper's text: draws of π_F, the fraction ρ with the largest |h - median| dropped.
-`proposal_core` follows its released code, which made its tables: draws of the proposal, ρ dropped in each
-tail. The first is primary, because proposal draws cannot see a region that the proposal misses.
-Both give C, gamma = 2/(1+e^C) and core_gap = e^(-C): diagnostics, not bounds on the running chain.
+`target_core` follows the paper's text: draws of π_F, the fraction ρ with the largest |h - median|
+dropped. `proposal_core` follows its released code, which made its tables: draws of the proposal, ρ
+dropped in each tail. The first is primary, because proposal draws cannot see a region that the
+proposal misses. Both give C, gamma = 2/(1+e^C) and core_gap = e^(-C): diagnostics, not bounds on
+the running chain.
 """
 
 from __future__ import annotations

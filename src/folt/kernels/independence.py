@@ -1,9 +1,9 @@
 """Independence Metropolis-Hastings on the fundamental domain.
 
-Draw z' from q_F and accept with probability min(1, exp(h(z') - h(z))), h = log π_F - log q_F. (The
-paper prints the exponent with the opposite sign; that chain does not leave π_F invariant, and a
-test shows it.) Proposals do not depend on the state, so all of them and their h are computed in one batch and
-only scalars are scanned.
+Draw z' from q_F and accept with probability min(1, exp(h(z') - h(z))), h = log π_F - log q_F.
+(The paper prints the exponent with the opposite sign; that chain does not leave π_F invariant,
+and a test shows it.) Proposals do not depend on the state, so all of them and their h are computed
+in one batch and only scalars are scanned.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, ArrayLike, Bool, Float, Int
+from jaxtyping import Array, Bool, Float, Int
 
 from folt._types import Key, Point, Scalar
 
@@ -89,14 +89,18 @@ def sweep(key: Key, start_log_ratio: Scalar, log_ratios: Float[Array, " steps"])
     return Sweep(*trace)
 
 
-def sweeps(
-    keys: Key,
-    start_log_ratios: Float[ArrayLike, " chains"],
-    log_ratios: Float[ArrayLike, "chains steps"],
-) -> Sweep:
-    """`sweep` for several chains; NumPy arrays with a leading chain axis."""
-    swept = _sweeps(keys, start_log_ratios, log_ratios)
-    return Sweep(*(np.asarray(leaf) for leaf in swept))
+class HostSweep(NamedTuple):
+    """`Sweep` of several chains as NumPy arrays, leading axis the chain."""
+
+    source: np.ndarray
+    log_ratio: np.ndarray
+    accepted: np.ndarray
+
+
+def sweeps(keys: Key, start_log_ratios: np.ndarray, log_ratios: np.ndarray) -> HostSweep:
+    """`sweep` for several chains."""
+    swept = _sweeps(keys, jnp.asarray(start_log_ratios), jnp.asarray(log_ratios))
+    return HostSweep(*(np.asarray(leaf) for leaf in swept))
 
 
 @eqx.filter_jit

@@ -1,7 +1,7 @@
 """The random permutation sampler: an independence chain whose labels are shuffled at every step.
 
-The standard remedy for label switching, kept here as the baseline. The shuffle leaves an invariant target
-invariant, so the composite kernel does too.
+The standard remedy for label switching, kept here as the baseline. The shuffle leaves an
+invariant target invariant, so the composite kernel does too.
 """
 
 from __future__ import annotations

@@ -1,7 +1,8 @@
 """Fit files: netCDF by way of xarray, written whole or not at all, no pickle.
 
-The file is an ArviZ file (groups `posterior` and `sample_stats`) with one more group, `folt`, that holds
-what ArviZ has no place for: draws in the problem's coordinates, the proposal, the reference's raw chains.
+The file is an ArviZ file (groups `posterior` and `sample_stats`) with one more group, `folt`,
+that holds what ArviZ has no place for: draws in the problem's coordinates, the proposal, the
+reference's raw chains.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ from folt.certify import Certificate
 from folt.fit import Fit, ReferenceSummary
 from folt.problem import Problem
 from folt.report.arviz import attributes
-from folt.serial import NotStorable, pack, unpack
+from folt.serial import NotStorableError, pack, unpack
 
 ENGINE: Literal["h5netcdf"] = "h5netcdf"
 FORMAT = 1
@@ -76,21 +77,28 @@ def load(path: str | Path, problem: Problem | None = None) -> Fit:
         own = xarray.load_dataset(path, group="folt", engine=ENGINE)
         posterior = xarray.load_dataset(path, group="posterior", engine=ENGINE)
         stats = xarray.load_dataset(path, group="sample_stats", engine=ENGINE)
+        meta = json.loads(own.attrs["meta"])
     except (OSError, KeyError, ValueError) as error:
         raise ValueError(f"{path} is not a fit file that folt wrote: {error}") from error
-    meta = json.loads(own.attrs["meta"])
+    if meta["format"] != FORMAT:
+        raise ValueError(f"expected a fit file of format {FORMAT}, got format {meta['format']}")
+    if problem is not None and problem.dim != own["draws"].shape[-1]:
+        raise ValueError(
+            f"expected a problem of dimension {own['draws'].shape[-1]} for this fit, "
+            f"got dimension {problem.dim}"
+        )
     arrays = [own[f"array_{i}"].values for i in range(meta["arrays"])]
     return Fit(
         draws=own["draws"].values,
         log_ratio=stats["log_ratio"].values,
         accepted=stats["accepted"].values.astype(bool),
         posterior={str(name): posterior[name].values for name in posterior.data_vars},
-        certificate=Certificate.from_dict(meta["certificate"]),
+        certificate=Certificate.from_dict(unpack(meta["certificate"], [])),
         names=tuple(meta["names"]),
         group=unpack(meta["group"], arrays),
-        proposal=None if meta["proposal"] is None else unpack(meta["proposal"], arrays),
+        proposal=unpack(meta["proposal"], arrays),
         problem=problem,
-        reference=_reference(meta["reference"], own),
+        reference=_reference(unpack(meta["reference"], []), own),
         wall=meta["wall"],
         evaluations=meta["evaluations"],
         labels=meta["labels"],
@@ -124,7 +132,7 @@ def _own(fit: Fit) -> xarray.Dataset:
     group = pack(fit.group, arrays)
     try:
         proposal = pack(fit.proposal, arrays)
-    except NotStorable:
+    except NotStorableError:
         proposal, arrays = None, []
     variables: dict[str, Any] = {"draws": (["chain", "draw", "coordinate"], fit.draws)}
     for i, array in enumerate(arrays):
@@ -137,15 +145,15 @@ def _own(fit: Fit) -> xarray.Dataset:
         "names": fit.names,
         "group": group,
         "proposal": proposal,
-        "certificate": fit.certificate.to_dict(),
-        "reference": _plain(fit.reference),
+        "certificate": pack(fit.certificate.tree(), []),
+        "reference": pack(_plain(fit.reference), []),
         "wall": fit.wall,
         "evaluations": fit.evaluations,
         "labels": fit.labels,
         "whole_orbit": fit.whole_orbit,
         "provenance": fit.provenance,
     }
-    return xarray.Dataset(variables, attrs={"meta": json.dumps(meta)})
+    return xarray.Dataset(variables, attrs={"meta": json.dumps(meta, allow_nan=False)})
 
 
 def _plain(reference: ReferenceSummary) -> dict[str, Any]:
@@ -155,4 +163,4 @@ def _plain(reference: ReferenceSummary) -> dict[str, Any]:
 
 def _reference(tree: dict[str, Any], own: xarray.Dataset) -> ReferenceSummary:
     raw = own["raw"].values if "raw" in own else None
-    return ReferenceSummary(**{**tree, "warnings": tuple(tree["warnings"])}, raw=raw)
+    return ReferenceSummary(**tree, raw=raw)

@@ -1,12 +1,22 @@
 """Training: from reference draws to a proposal.
 
-A trainer is called with a key, an `Arena` (draws, target values, symmetry, safety), an earlier flow to start
-from or None, and a function to tell progress; it returns a `Distribution`.
+A trainer is called with a key, an `Arena` (draws, target values, symmetry, safety), an earlier
+flow to start from or None, and a function to tell progress; it returns a `Distribution`.
 """
 
+from folt.training.orbit_flow import OrbitFlow
 from folt.training.orbit_mixture import OrbitMixture
 from folt.training.paper import fit_paper_flow
 from folt.training.paper_flow import PaperFlow
 from folt.training.regression import Arena, Sample, Setting, regress
 
-__all__ = ["Arena", "OrbitMixture", "PaperFlow", "Sample", "Setting", "fit_paper_flow", "regress"]
+__all__ = [
+    "Arena",
+    "OrbitFlow",
+    "OrbitMixture",
+    "PaperFlow",
+    "Sample",
+    "Setting",
+    "fit_paper_flow",
+    "regress",
+]

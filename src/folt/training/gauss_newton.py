@@ -22,7 +22,7 @@ import scipy.linalg
 from jax.scipy.special import logsumexp
 from jaxtyping import Array, Float
 
-from folt._types import Scalar
+from folt._types import Distribution, Scalar
 from folt.batching import map_points
 from folt.flows import Mixture
 from folt.training.pool import Pool
@@ -47,9 +47,9 @@ def huber(residuals: np.ndarray, width: float) -> Loss:
     return Loss(float(value) if np.isfinite(value) else math.inf, centred, weights)
 
 
-def loss(mixture: Mixture, pool: Pool, width: float) -> float:
+def loss(flow: Distribution, pool: Pool, width: float) -> float:
     """Huber-clipped half variance of h over a pool."""
-    return huber(pool.residuals(mixture), width).value
+    return huber(pool.residuals(flow), width).value
 
 
 class Quadratic(NamedTuple):

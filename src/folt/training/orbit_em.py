@@ -1,8 +1,8 @@
 """Expectation-maximisation for a mixture whose orbit sum is the density of folded draws.
 
-The model is z ~ Σ_g Σ_k w_k p(g·z; μ_k, Σ_k): responsibilities run over components and group elements, the
-maximisation is closed form. It takes seconds and is also a relabelling: the element with the most
-responsibility names the label under which a draw is most like its component.
+The model is z ~ Σ_g Σ_k w_k p(g·z; μ_k, Σ_k): responsibilities run over components and group
+elements, the maximisation is closed form. It takes seconds and is also a relabelling: the element
+with the most responsibility names the label under which a draw is most like its component.
 """
 
 from __future__ import annotations
@@ -71,8 +71,8 @@ def _expectation(mixture: Mixture, group: Group, points: Points) -> _Moments:
 def _maximisation(moments: _Moments, spread: Array, degrees: float) -> Mixture:
     """Weighted means and covariances, covariances shrunk towards the overall spread.
 
-    The shrinkage is that of an inverse Wishart prior worth dim + 2 draws: it keeps components that few draws
-    see from collapsing.
+    The shrinkage is that of an inverse Wishart prior worth dim + 2 draws: it keeps components that
+    few draws see from collapsing.
     """
     dim = spread.shape[0]
     mass = moments.mass + 1e-10

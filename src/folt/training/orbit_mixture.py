@@ -13,13 +13,21 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from folt._types import Key, Point, host_generator
+from folt._types import Distribution, Key, Point, host_generator
 from folt.batching import map_points
 from folt.flows import Mixture
 from folt.fold import Folded
 from folt.groups import Group
 from folt.training.orbit_em import fit_orbit_mixture
-from folt.training.regression import FULL, SINGLE, Arena, Progress, Setting, regress
+from folt.training.regression import (
+    FULL,
+    SINGLE,
+    Arena,
+    Judgement,
+    Progress,
+    Setting,
+    regress,
+)
 
 PARAMETERS = 1400
 """Parameters of the largest mixture, so that a dense Gauss-Newton step stays cheap."""
@@ -39,8 +47,7 @@ class OrbitMixture:
         sizes: numbers of components to try in turn; by dimension if empty.
         labellings: starting labellings of the draws, the sorted one among them.
         degrees: degrees of freedom of the components; infinite for Gaussians.
-        promising: held-out standard deviation of h up to which a single component is polished.
-        flat: standard deviation of h at which no larger size is tried.
+        flat: judged spread of h at which no larger size is tried.
         single: how the regression of one component runs.
         full: how the regression of the larger sizes runs.
     """
@@ -48,7 +55,6 @@ class OrbitMixture:
     sizes: tuple[int, ...] = ()
     labellings: int = 3
     degrees: float = float("inf")
-    promising: float = 0.2
     flat: float = 0.015
     single: Setting = SINGLE
     full: Setting = FULL
@@ -68,20 +74,20 @@ class OrbitMixture:
         if start is not None:
             return regress(size_keys[0], start, arena, self.full, progress)[0]
         single, spread = self._best_labelling(label_key, arena)
-        best, best_loss = single, math.inf
-        if spread < self.promising:
-            best, best_loss = regress(size_keys[0], single, arena, self.single, progress)
+        best, found = single, Judgement(math.inf, math.inf)
+        if spread < promising_spread(arena):
+            best, found = regress(size_keys[0], single, arena, self.single, progress)
         points = relabelled(single, arena.group, arena.training.points)
         sizes = self.sizes or (largest_size(arena.group.dim),)
         for size_key, size in zip(size_keys[1:], sizes, strict=False):
-            if math.sqrt(2 * best_loss) < self.flat:
+            if found.spread < self.flat:
                 break
             em_key, regression_key = _branches(size_key, 2)
             count = min(size, points.shape[0] // 4)
-            mixture = fit_orbit_mixture(em_key, arena.group, points, count, degrees=self.degrees)[0]
-            mixture, loss = regress(regression_key, mixture, arena, self.full, progress)
-            if loss < best_loss:
-                best, best_loss = mixture, loss
+            mixture, _ = fit_orbit_mixture(em_key, arena.group, points, count, degrees=self.degrees)
+            mixture, judged = regress(regression_key, mixture, arena, self.full, progress)
+            if judged.loss < found.loss:
+                best, found = mixture, judged
         return best
 
     def _best_labelling(self, key: Key, arena: Arena) -> tuple[Mixture, float]:
@@ -90,9 +96,9 @@ class OrbitMixture:
         fits = []
         for number, start_key in enumerate(_branches(key, self.labellings)):
             labelled = points if number == 0 else nearest_images(start_key, arena.group, points)
-            mixture = fit_orbit_mixture(start_key, arena.group, labelled, 1, degrees=self.degrees)[
-                0
-            ]
+            mixture, _ = fit_orbit_mixture(
+                start_key, arena.group, labelled, 1, degrees=self.degrees
+            )
             folded = Folded(mixture, arena.group)
             log_flow = map_points(Folded.log_prob, folded, held_out, terms=arena.group.order)
             fits.append((log_flow.mean(), np.std(log_target - log_flow), mixture))
@@ -100,14 +106,24 @@ class OrbitMixture:
         return mixture, float(spread)
 
 
+def promising_spread(arena: Arena) -> float:
+    """Standard deviation of h below which a single component may be the exact answer.
+
+    One that is exact but for the noise of n training draws has sd(h) about sqrt(parameters/n).
+    """
+    dim = arena.group.dim
+    parameters = dim + dim * (dim + 1) // 2
+    return 0.1 + 1.3 * math.sqrt(parameters / arena.training.points.shape[0])
+
+
 def _branches(key: Key, count: int) -> list[Key]:
     """Keys folded in one by one: compiled once, whatever their number."""
     return [jax.random.fold_in(key, number) for number in range(count)]
 
 
-def relabelled(mixture: Mixture, group: Group, points: np.ndarray) -> np.ndarray:
-    """Every draw under the label that the mixture finds likeliest."""
-    folded = Folded(mixture, group)
+def relabelled(flow: Distribution, group: Group, points: np.ndarray) -> np.ndarray:
+    """Every draw under the label that a proposal finds likeliest."""
+    folded = Folded(flow, group)
     return map_points(Folded.most_likely_image, folded, points, terms=group.order)
 
 

@@ -6,6 +6,7 @@ import dataclasses
 import math
 
 import jax
+import jax.numpy as jnp
 
 from folt._types import Distribution, Key
 from folt.flows import Pushed, SpectralCoupling, paper_architecture, whitening
@@ -41,7 +42,7 @@ class PaperFlow:
             for given, printed in zip((self.layers, self.width, self.steps), table, strict=True)
         )
         flow_key, fit_key = jax.random.split(key)
-        points = arena.training.points
+        points = jnp.asarray(arena.training.points)
         if start is None:
             base = SpectralCoupling(arena.group.dim, layers, width, flow_key)
             start = Pushed(base, *whitening(arena.group, points))

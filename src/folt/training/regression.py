@@ -7,7 +7,6 @@ reference draws; the reference part keeps it from settling on one of several mod
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable
 from typing import NamedTuple
 
@@ -40,7 +39,7 @@ class Setting(NamedTuple):
         least_damping: smallest μ; more than the pool asks for, because the pool is a sample.
         tolerance: a round is undone if the judged loss grows by more than this factor.
         patience: rounds without a gain of 3 % after which training stops.
-        flat: judged standard deviation of h at which training stops.
+        flat: judged spread of h at which training stops.
     """
 
     rounds: int = 45
@@ -55,6 +54,9 @@ class Setting(NamedTuple):
     patience: int = 8
     flat: float = 0.02
 
+
+CORE_WIDTH = 4.34
+"""Width of the central 97 % of a standard normal."""
 
 FULL = Setting()
 SINGLE = Setting(rounds=12, fresh=2048, memory=1, least_damping=1e-6, patience=3, flat=1e-4)
@@ -82,17 +84,30 @@ class Arena(NamedTuple):
     training: Sample
     selection: Sample
 
-    def resolver(self, mixture: Mixture, kept: int) -> Resolver:
-        """Resolves orbits under a mixture."""
+    def resolver(self, flow: Distribution, kept: int) -> Resolver:
+        """Resolves orbits under a proposal."""
         guard = None if self.guard is None else Folded(self.guard, self.group)
         odds = self.guard_weight / (1.0 - self.guard_weight)
-        return Resolver(Folded(mixture, self.group), guard, odds, kept)
+        return Resolver(Folded(flow, self.group), guard, odds, kept)
 
-    def fresh(self, key: Key, mixture: Mixture, setting: Setting) -> Pool:
+    def fresh(self, key: Key, flow: Distribution, setting: Setting) -> Pool:
         """Fresh proposal draws inside the support, with their target values."""
-        points = draw_folded(key, Folded(mixture, self.group), setting.fresh)
+        points = draw_folded(key, Folded(flow, self.group), setting.fresh)
         log_target = self.evaluate(points)
-        return self.resolver(mixture, setting.kept_images).pool(points, log_target).inside()
+        return self.resolver(flow, setting.kept_images).pool(points, log_target).inside()
+
+
+class Judgement(NamedTuple):
+    """How a proposal does on draws it was not fitted to.
+
+    Attributes:
+        loss: Huber loss over selection draws and over the proposal's own fresh draws, half each.
+        spread: standard deviation of h that its central 97 % on selection draws would have if h
+            were normal: what the certificate will see, outliers aside.
+    """
+
+    loss: float
+    spread: float
 
 
 def regress(
@@ -101,8 +116,8 @@ def regress(
     arena: Arena,
     setting: Setting = FULL,
     progress: Progress | None = None,
-) -> tuple[Mixture, float]:
-    """Polish a mixture by damped Gauss-Newton rounds; return the best and its judged loss.
+) -> tuple[Mixture, Judgement]:
+    """Polish a mixture by damped Gauss-Newton rounds; return the best and its judgement.
 
     A round makes one step on reference draws and recent proposal draws, and is judged on the
     selection draws and on proposals that the *new* mixture draws: a component that leaked mass
@@ -111,35 +126,40 @@ def regress(
     count = setting.rounds + setting.memory
     keys = (jax.random.fold_in(key, number) for number in range(count))
     recent = [arena.fresh(next(keys), mixture, setting) for _ in range(setting.memory)]
-    value = judge(mixture, arena, recent[-1], setting)
-    best, best_value, mark, stale, damping = mixture, value, value, 0, setting.damping
+    best, best_found = mixture, judge(mixture, arena, recent[-1], setting)
+    value = mark = best_found.loss
+    stale, damping = 0, setting.damping
     for number in range(setting.rounds):
         training = arena.resolver(mixture, setting.kept_images).pool(*arena.training)
         pool = concatenate([training, *recent])
         candidate, damping = _step(mixture, pool, damping, setting, number)
         fresh = arena.fresh(next(keys), candidate, setting)
         recent = [*recent[1:], fresh]
-        new_value = judge(candidate, arena, fresh, setting)
-        if new_value < setting.tolerance * value:
-            mixture, value = candidate, new_value
+        found = judge(candidate, arena, fresh, setting)
+        if found.loss < setting.tolerance * value:
+            mixture, value = candidate, found.loss
             damping = max(damping / 3.0, setting.least_damping)
         else:
             damping *= 5.0
-        if new_value < best_value:
-            best, best_value = candidate, new_value
-        mark, stale = (best_value, 0) if best_value < 0.97 * mark else (mark, stale + 1)
+        if found.loss < best_found.loss:
+            best, best_found = candidate, found
+        mark, stale = (best_found.loss, 0) if best_found.loss < 0.97 * mark else (mark, stale + 1)
         if progress is not None:
-            spread = math.sqrt(2.0 * best_value)
-            progress((number + 1) / setting.rounds, f"sd of h {spread:.4f} on held-out draws")
-        if math.sqrt(2.0 * best_value) < setting.flat or stale >= setting.patience:
+            message = f"held-out spread of h {best_found.spread:.4f}"
+            progress((number + 1) / setting.rounds, message)
+        if best_found.spread < setting.flat or stale >= setting.patience:
             break
-    return best, best_value
+    return best, best_found
 
 
-def judge(mixture: Mixture, arena: Arena, fresh: Pool, setting: Setting) -> float:
-    """Loss over selection draws and over fresh draws of this very mixture, half each."""
-    held_out = arena.resolver(mixture, setting.kept_images).pool(*arena.selection)
-    return 0.5 * sum(newton.loss(mixture, pool, setting.width) for pool in (held_out, fresh))
+def judge(flow: Distribution, arena: Arena, fresh: Pool, setting: Setting) -> Judgement:
+    """A proposal on selection draws and on fresh draws of its own."""
+    held_out = arena.resolver(flow, setting.kept_images).pool(*arena.selection)
+    residuals = held_out.residuals(flow)
+    low, high = np.quantile(residuals, [0.015, 0.985])
+    own = newton.loss(flow, fresh, setting.width)
+    loss = 0.5 * (newton.huber(residuals, setting.width).value + own)
+    return Judgement(loss, float(high - low) / CORE_WIDTH)
 
 
 def _step(

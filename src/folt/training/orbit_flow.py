@@ -1,0 +1,265 @@
+"""A flow on top of a mixture: spline couplings that start at the identity and flatten h further.
+
+Stages: an orbit mixture (or a given start) as base; where it is still rough, the symmetrised
+likelihood; then log-ratio regression by Adam. Every stage is judged on held-out draws together
+with fresh proposals, and the best state is returned, the base itself if nothing beat it.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from typing import Any, NamedTuple
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from folt._types import Distribution, Key, host_generator
+from folt.batching import map_points
+from folt.flows import Pushed, spline_coupling, whitening
+from folt.fold import Folded
+from folt.groups import Trivial
+from folt.training.descent import (
+    Objective,
+    Trainee,
+    carried,
+    cosine_rates,
+    descend,
+    rows_of_batches,
+    trainee,
+)
+from folt.training.orbit_mixture import OrbitMixture, relabelled
+from folt.training.pool import Pool, concatenate
+from folt.training.regression import Arena, Progress, Setting, judge
+from folt.training.symmetrised import ClippedVariance, SampledOrbit
+
+REGRESSION = Setting(rounds=30, patience=10, flat=0.02)
+MIXTURE = OrbitMixture()
+
+
+class Pace(NamedTuple):
+    """How fast gradient descent goes.
+
+    Attributes:
+        steps: Adam steps in one compiled block; held-out draws are looked at between blocks.
+        batch: points per step.
+        rate: peak learning rate.
+    """
+
+    steps: int = 100
+    batch: int = 1024
+    rate: float = 2e-3
+
+
+PACE = Pace()
+
+
+class Judged(NamedTuple):
+    """A proposal, how it does on held-out draws, and the fresh draws that helped to judge it."""
+
+    flow: Distribution
+    loss: float
+    spread: float
+    fresh: Pool
+
+
+@dataclasses.dataclass(frozen=True)
+class OrbitFlow:
+    """Trainer: spline couplings on an orbit mixture, by likelihood and log-ratio regression.
+
+    Args:
+        base: trainer of the base distribution.
+        layers: coupling layers.
+        width: hidden width of the conditioners.
+        knots: inner knots of every spline.
+        rough: held-out spread of h above which the likelihood is maximised first: where h is
+            far from flat, its clipped variance says little about the way down.
+        likelihood_rounds: most blocks of the symmetrised likelihood.
+        likelihood_patience: blocks without a gain in held-out likelihood after which it stops.
+        regression: how the regression runs; one round is one block.
+        pace: block length, batch size and learning rate.
+    """
+
+    base: Any = MIXTURE
+    layers: int = 4
+    width: int = 32
+    knots: int = 6
+    rough: float = 0.3
+    likelihood_rounds: int = 8
+    likelihood_patience: int = 2
+    regression: Setting = REGRESSION
+    pace: Pace = PACE
+
+    def __call__(
+        self,
+        key: Key,
+        arena: Arena,
+        start: Distribution | None = None,
+        progress: Progress | None = None,
+    ) -> Distribution:
+        """The best proposal found, never one judged worse than its base.
+
+        Args:
+            key: randomness of the base, the weights, the batches and the fresh draws.
+            arena: draws, target values, symmetry and safety.
+            start: a proposal to put the couplings on instead of fitting a base.
+            progress: told the fraction done and a message.
+        """
+        base_key, flow_key, likelihood_key, regression_key = (
+            jax.random.fold_in(key, number) for number in range(4)
+        )
+        if start is None:
+            start = self.base(base_key, arena, None, _part(progress, "base", 0.0, 0.3))
+        best = judged(jax.random.fold_in(base_key, 0), start, arena, self.regression)
+        if start.dim < 2 or best.spread < self.regression.flat:
+            return start
+        flow, twin = self.couplings(flow_key, start, arena)
+        if best.spread > self.rough:
+            tell = _part(progress, "likelihood", 0.3, 0.45)
+            flow, twin = self.likelihood(likelihood_key, flow, twin, arena, tell)
+            best = _better(best, judged(flow_key, flow, arena, self.regression))
+        tell = _part(progress, "regression", 0.45, 1.0)
+        return _better(best, self.regress(regression_key, flow, twin, arena, tell)).flow
+
+    def couplings(
+        self, key: Key, start: Distribution, arena: Arena
+    ) -> tuple[Distribution, Trainee]:
+        """Couplings at the identity on `start`, in double and, to be trained, in single precision.
+
+        Splines act on a fixed interval, so the coordinates are whitened around them; by the draws
+        under the labels that `start` finds likeliest, since that is where it puts its mass.
+        """
+        points = relabelled(start, arena.group, arena.training.points)
+        mean, root = whitening(Trivial(start.dim), jnp.asarray(points))
+        inverse = np.linalg.inv(np.asarray(root))
+        base = Pushed(start, jnp.asarray(-inverse @ np.asarray(mean)), jnp.asarray(inverse))
+
+        def built() -> Distribution:
+            return spline_coupling(
+                key, base, layers=self.layers, width=self.width, knots=self.knots
+            )
+
+        flow = Pushed(built(), mean, root)
+        # Built once more, not cast: flowjax keeps constants in the precision of the moment.
+        with jax.enable_x64(False):
+            single = Pushed(built(), mean, root)
+        return flow, trainee(_single(single), lambda flow: flow.base.bijection)
+
+    def likelihood(
+        self, key: Key, flow: Distribution, twin: Trainee, arena: Arena, tell: Progress
+    ) -> tuple[Distribution, Trainee]:
+        """Ascend the symmetrised likelihood until held-out draws gain no more; the best state."""
+        points = arena.training.points.astype(np.float32)
+        objective = SampledOrbit(arena.group)
+        best, stale = (_held_out(flow, arena), flow, twin), 0
+        for number in range(self.likelihood_rounds):
+            block_key = jax.random.fold_in(key, number)
+            rows = self._rows(block_key, points.shape[0])
+            batches = (jax.random.split(block_key, self.pace.steps), points[rows])
+            twin = self._block(objective, twin, batches, number, self.likelihood_rounds)
+            flow = carried(twin.flow, flow)
+            value = _held_out(flow, arena)
+            stale = 0 if value > best[0] else stale + 1
+            if value > best[0]:
+                best = (value, flow, twin)
+            tell((number + 1) / self.likelihood_rounds, f"held-out log likelihood {best[0]:.4f}")
+            if stale >= self.likelihood_patience:
+                break
+        return best[1], best[2]
+
+    def regress(
+        self, key: Key, flow: Distribution, twin: Trainee, arena: Arena, tell: Progress
+    ) -> Judged:
+        """Flatten h by Adam on reference draws and recent proposals; the best state by judgement.
+
+        A round resolves the orbits of the pool under the present flow, takes a block of steps, and
+        is judged on the selection draws and on draws of the flow it led to. A round after which
+        the loss has doubled is undone, and the rate halved.
+        """
+        setting = self.regression
+        objective = ClippedVariance(setting.width)
+        keys = (jax.random.fold_in(key, number) for number in range(setting.rounds + 1))
+        best = judged(next(keys), flow, arena, setting)
+        recent, safe, stale, mark, factor = [best.fresh], (flow, twin), 0, best.loss, 1.0
+        for number in range(setting.rounds):
+            round_key = next(keys)
+            training = arena.resolver(flow, setting.kept_images).pool(*arena.training)
+            pool = _single_pool(concatenate([training, *recent]))
+            rows = self._rows(round_key, pool.log_target.size)
+            batches = Pool(*(leaf[rows] for leaf in pool))
+            twin = self._block(objective, twin, batches, number, setting.rounds, factor)
+            flow = carried(twin.flow, flow)
+            new = judged(round_key, flow, arena, setting)
+            if new.loss < 2.0 * best.loss:
+                recent = [*recent, new.fresh][-setting.memory :]
+            else:
+                (flow, twin), factor = safe, 0.5 * factor
+            if new.loss < best.loss:
+                best, safe = new, (flow, twin)
+            mark, stale = (best.loss, 0) if best.loss < 0.97 * mark else (mark, stale + 1)
+            tell((number + 1) / setting.rounds, f"held-out spread of h {best.spread:.4f}")
+            if best.spread < setting.flat or stale >= setting.patience:
+                break
+        return best
+
+    def _rows(self, key: Key, count: int) -> np.ndarray:
+        return rows_of_batches(host_generator(key), count, self.pace.steps, self.pace.batch)
+
+    def _block(
+        self,
+        objective: Objective,
+        twin: Trainee,
+        batches: Any,
+        number: int,
+        rounds: int,
+        factor: float = 1.0,
+    ) -> Trainee:
+        """The twin after block `number` of `rounds`."""
+        steps = self.pace.steps
+        rates = cosine_rates(number * steps, steps, rounds * steps, factor * self.pace.rate)
+        return descend(objective, twin, batches, jnp.asarray(rates, jnp.float32))[0]
+
+
+def judged(key: Key, flow: Distribution, arena: Arena, setting: Setting) -> Judged:
+    """A proposal with its loss over selection draws and over fresh draws of its own."""
+    fresh = arena.fresh(key, flow, setting)
+    found = judge(flow, arena, fresh, setting)
+    return Judged(flow, found.loss, found.spread, fresh)
+
+
+def _better(first: Judged, second: Judged) -> Judged:
+    """The one with the smaller loss; the first if they are equal."""
+    return second if second.loss < first.loss else first
+
+
+def _held_out(flow: Distribution, arena: Arena) -> float:
+    """Mean log q_F over the selection draws; a fault counts as minus infinity."""
+    folded = Folded(flow, arena.group)
+    points, order = arena.selection.points, arena.group.order
+    value = float(np.mean(map_points(Folded.log_prob, folded, points, terms=order)))
+    return value if math.isfinite(value) else -math.inf
+
+
+def _single_pool(pool: Pool) -> Pool:
+    """A pool in single precision; its log target is centred first, which keeps what varies."""
+    centred = pool.log_target - np.median(pool.log_target)
+    return Pool(*(leaf.astype(np.float32) for leaf in (pool.images, pool.log_rest, centred)))
+
+
+def _single(tree: Any) -> Any:
+    def cast(leaf: Any) -> Any:
+        return jnp.asarray(leaf, jnp.float32) if eqx.is_inexact_array(leaf) else leaf
+
+    return jax.tree.map(cast, tree)
+
+
+def _part(progress: Progress | None, name: str, first: float, last: float) -> Progress:
+    """Progress within one stage, told as progress of the whole."""
+
+    def tell(fraction: float, message: str) -> None:
+        if progress is not None:
+            progress(first + (last - first) * fraction, f"{name}: {message}")
+
+    return tell
