@@ -142,7 +142,8 @@ def certify(
     evidence = importance_evidence(fresh)
     finite = held_out[np.isfinite(held_out)]
     full_osc = float(np.ptp(finite)) if finite.size == held_out.size else math.inf
-    coverage = float(np.mean(np.exp(evidence.value - held_out)))
+    with np.errstate(invalid="ignore"):  # NaN where neither is finite, which the verdict names
+        coverage = float(np.mean(np.exp(evidence.value - held_out)))
     status = verdict(cores["target"][0.05], chains, coverage, accept_rate, reference_warnings)
     return Certificate(
         qc=cores,

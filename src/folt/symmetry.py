@@ -15,6 +15,7 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jax._src.config import check_static_indices  # the public switch is global, this one local
 from jaxtyping import Array
 
 from folt._types import Key, Point, Points, Scalar, in_float64
@@ -131,7 +132,8 @@ def require_scalar(problem: Problem) -> None:
     point = jax.ShapeDtypeStruct((problem.dim,), jnp.float64)
     arguments = (point,) if problem.data is None else (point, problem.data)
     try:
-        result = eqx.filter_eval_shape(_call, problem.log_density, arguments)
+        with check_static_indices(True):  # JAX reads x[5] of two coordinates as x[1] otherwise
+            result = eqx.filter_eval_shape(_call, problem.log_density, arguments)
     except (TypeError, ValueError, IndexError) as error:
         raise ValueError(
             f"the log density cannot be evaluated at a point of shape ({problem.dim},), the "

@@ -1,0 +1,290 @@
+"""Diagnostics on known laws: exact widths, exact gaps, calibrated errors, honest refusals."""
+
+import math
+
+import numpy as np
+import pytest
+from scipy import stats
+
+from folt.diagnostics import (
+    RHOS,
+    batch_means_ess,
+    frozen_chains,
+    gap_upper,
+    importance_evidence,
+    proposal_core,
+    published_gap,
+    summarise_chains,
+    target_core,
+    valid_gap,
+)
+from folt.diagnostics.chains import effective_size, split_rhat
+from folt.diagnostics.evidence import pareto_shape
+from folt.diagnostics.quantile_core import dkw_radius
+
+N = 20_000
+CASES = {"target": target_core, "proposal": proposal_core}
+
+
+def uniform_grid(n=N):
+    """The law of a uniform h without noise: its quantiles are its positions."""
+    return np.random.default_rng(0).permutation((np.arange(n) + 0.5) / n)
+
+
+@pytest.mark.parametrize("rho", RHOS)
+def test_target_core_of_a_uniform_law(rho):
+    """The median-centred interval of empirical mass 1-ρ+2ε is that wide."""
+    core = target_core(uniform_grid(), rho)
+    expected = 1.0 - rho + 2.0 * dkw_radius(N, 0.05)
+    assert core.feasible
+    assert core.n == N
+    assert core.osc == pytest.approx(expected, abs=3 / N)
+    assert core.low == pytest.approx(0.5 - expected / 2, abs=3 / N)
+    inside = np.sum((uniform_grid() >= core.low) & (uniform_grid() <= core.high))
+    assert inside >= expected * N - 1e-6  # never less mass than promised
+
+
+@pytest.mark.parametrize("rho", RHOS)
+def test_proposal_core_of_a_uniform_law(rho):
+    """Q(1-ρ+ε) - Q(ρ-ε) of a uniform law is 1-2ρ+2ε; rounding goes outwards."""
+    core = proposal_core(uniform_grid(), rho)
+    expected = 1.0 - 2.0 * rho + 2.0 * dkw_radius(N, 0.05)
+    assert expected - 1e-12 <= core.osc <= expected + 4 / N
+    assert core.low + core.high == pytest.approx(1.0, abs=3 / N)
+
+
+@pytest.mark.parametrize("protocol", CASES)
+def test_numbers_follow_from_the_oscillation(protocol):
+    core = CASES[protocol](3.0 * uniform_grid(), 0.05)
+    assert core.osc == pytest.approx(core.high - core.low)
+    assert core.gamma == pytest.approx(2.0 / (1.0 + math.exp(core.osc)))
+    assert core.core_gap == pytest.approx(math.exp(-core.osc))
+
+
+def test_larger_rho_never_widens_the_core():
+    h = np.random.default_rng(1).standard_t(3, N)
+    for function in CASES.values():
+        widths = [function(h, rho).osc for rho in RHOS]
+        assert widths == sorted(widths, reverse=True)
+
+
+@pytest.mark.parametrize(("rho", "fewest"), [(0.05, 2_952), (0.025, 11_805)])
+def test_feasible_exactly_from_the_threshold(rho, fewest):
+    assert fewest == math.ceil(2 * math.log(2 / 0.05) / rho**2)
+    h = np.random.default_rng(2).normal(size=fewest)
+    assert target_core(h, rho).feasible
+    for core in (target_core(h[:-1], rho), target_core(np.tile(h, 3), rho, effective=fewest - 1)):
+        assert not core.feasible
+        assert (core.osc, core.gamma, core.core_gap, core.low, core.high) == (None,) * 5
+
+
+def test_effective_size_counts_not_the_length():
+    h = uniform_grid()
+    assert target_core(h, 0.05, effective=4_000).osc > target_core(h, 0.05).osc
+    assert target_core(h, 0.05, effective=10 * N).n == N
+    assert not target_core(h, 0.05, effective=0.0).feasible
+
+
+@pytest.mark.parametrize("protocol", CASES)
+@pytest.mark.parametrize("values", [[], [np.nan] * 10, [-np.inf] * 5000, [1.0]])
+def test_nothing_to_judge_gives_no_number(protocol, values):
+    core = CASES[protocol](np.array(values), 0.05)
+    assert not core.feasible
+    assert core.osc is None
+    assert core.gamma is None
+
+
+def test_what_is_not_finite_lies_outside_the_target_core():
+    clean = uniform_grid()
+    few, many = clean.copy(), clean.copy()
+    few[: N // 100] = -np.inf
+    many[: N // 20] = np.nan
+    core = target_core(few, 0.05)
+    assert core.feasible
+    assert core.dropped == N // 100
+    assert core.osc > target_core(clean, 0.05).osc  # the mass must come from elsewhere
+    assert not target_core(many, 0.05).feasible
+    assert target_core(many, 0.1).feasible
+
+
+def test_proposal_core_drops_and_counts():
+    h = np.concatenate([uniform_grid(), np.full(300, -np.inf), [np.nan]])
+    core = proposal_core(h, 0.05)
+    assert core.dropped == 301
+    assert core.n == N
+    assert core.osc == proposal_core(uniform_grid(), 0.05).osc
+
+
+def test_the_two_protocols_answer_different_questions():
+    """A region that the proposal misses is invisible to its own draws."""
+    generator = np.random.default_rng(3)
+    proposal = generator.normal(0, 0.1, N)
+    target = np.where(generator.uniform(size=N) < 0.2, 6.0, generator.normal(0, 0.1, N))
+    assert proposal_core(proposal, 0.05).gamma > 0.8
+    assert target_core(target, 0.05).gamma < 0.01
+
+
+# The gap of finite independence chains, exactly.
+
+
+def exact_gap(pi, q):
+    """1 - λ₂ of the independence chain with (sub-probability) proposal q, by diagonalisation."""
+    w = pi / q
+    moves = q[None, :] * np.minimum(1.0, w[None, :] / w[:, None])
+    np.fill_diagonal(moves, 0.0)
+    np.fill_diagonal(moves, 1.0 - moves.sum(axis=1))
+    root = np.sqrt(pi)
+    symmetric = root[:, None] * moves / root[None, :]
+    return 1.0 - np.linalg.eigvalsh(0.5 * (symmetric + symmetric.T))[-2]
+
+
+def random_chains(count=300):
+    generator = np.random.default_rng(4)
+    for _ in range(count):
+        states = generator.integers(2, 9)
+        pi, q = generator.dirichlet(np.full(states, 0.7), size=2) + 1e-3
+        mass = generator.choice([1.0, generator.uniform(0.05, 1.0)])
+        yield pi / pi.sum(), mass * q / q.sum(), mass
+
+
+def two_states():
+    q = np.array([0.99, 0.01])
+    pi = q * np.array([1.0, 3.0])
+    return pi / pi.sum(), q
+
+
+def test_published_functional_is_no_lower_bound():
+    pi, q = two_states()
+    assert np.ptp(np.log(pi / q)) == pytest.approx(math.log(3))
+    assert exact_gap(pi, q) == pytest.approx(0.340, abs=1e-3)
+    assert published_gap(math.log(3)) == pytest.approx(0.5)
+    assert published_gap(math.log(3)) > exact_gap(pi, q)
+    assert valid_gap(math.log(3)) <= exact_gap(pi, q)
+
+
+def test_valid_gap_is_below_the_exact_gap_truncated_or_not():
+    for pi, q, mass in random_chains():
+        oscillation = np.ptp(np.log(pi / q))
+        assert valid_gap(oscillation, mass) <= exact_gap(pi, q) * (1 + 1e-9)
+
+
+def test_mutant_forgetting_the_mass_of_a_truncated_proposal():
+    forgotten = [
+        valid_gap(np.ptp(np.log(pi / q))) > exact_gap(pi, q) * (1 + 1e-9)
+        for pi, q, mass in random_chains()
+        if mass < 1.0
+    ]
+    assert any(forgotten)
+
+
+def test_gap_upper_is_never_below_the_exact_gap():
+    """With Z known, a sample maximum can only err upwards."""
+    generator = np.random.default_rng(5)
+    for pi, q, _ in random_chains(100):
+        states = generator.choice(q.size, size=7, p=q / q.sum())
+        assert gap_upper(np.log(pi / q)[states], 0.0) >= exact_gap(pi, q) * (1 - 1e-9)
+
+
+def test_gap_upper_of_nothing_is_not_a_number():
+    assert math.isnan(gap_upper(np.array([-np.inf, np.nan]), 0.0))
+    assert gap_upper(np.array([-5.0, -np.inf]), 0.0) == 1.0
+
+
+# Evidence.
+
+
+def gaussian_ratios(generator, n, scale=1.5, log_z=2.0):
+    """h of an unnormalised standard normal under N(0, scale²) proposals; log Z is known."""
+    x = scale * generator.normal(size=n)
+    return log_z + stats.norm.logpdf(x) - stats.norm.logpdf(x, scale=scale)
+
+
+def test_evidence_of_a_known_pair_and_its_standard_error(monkeypatch):
+    """z-scores over 400 repeats: mean 0 ± .05, sd 1 ± .035, each tested at 4.5 standard errors."""
+    monkeypatch.setattr("folt.diagnostics.evidence.pareto_shape", lambda _: 0.0)  # slow, unused
+    generator = np.random.default_rng(6)
+    fits = [importance_evidence(gaussian_ratios(generator, 2000)) for _ in range(400)]
+    z = np.array([(fit.value - 2.0) / fit.standard_error for fit in fits])
+    assert abs(z.mean()) < 4.5 * 0.05
+    assert abs(z.std() - 1.0) < 4.5 * 0.0354
+
+
+def test_draws_outside_the_support_count_as_zeros():
+    h = np.concatenate([np.zeros(3000), np.full(1000, -np.inf)])
+    evidence = importance_evidence(h)
+    assert evidence.value == pytest.approx(math.log(0.75))
+    assert evidence.standard_error == pytest.approx(math.sqrt(0.25 / 0.75 / 4000))
+    assert evidence.draws == 4000
+
+
+@pytest.mark.parametrize("h", [[], [0.0], [-np.inf] * 50, [np.nan] * 50])
+def test_evidence_without_draws_is_infinitely_uncertain(h):
+    evidence = importance_evidence(np.array(h))
+    assert evidence.value == -math.inf
+    assert evidence.standard_error == math.inf
+
+
+def test_pareto_shape_knows_light_tails_from_heavy():
+    """Weights uniform^(-k) have a Pareto tail of shape k; 3√n = 600 draws fix it to about .05."""
+    uniforms = np.random.default_rng(7).uniform(size=40_000)
+    for shape in (0.3, 0.6, 1.0):
+        assert pareto_shape(-shape * np.log(uniforms)) == pytest.approx(shape, abs=0.25)
+    assert pareto_shape(np.zeros(1000)) == -math.inf  # all weights equal
+    assert pareto_shape(np.zeros(4)) == math.inf  # too few to say
+
+
+# Chains.
+
+
+def autoregressive(generator, rho, chains=4, length=4000):
+    noise = generator.normal(size=(chains, length)) * math.sqrt(1 - rho**2)
+    values = np.empty_like(noise)
+    values[:, 0] = generator.normal(size=chains)
+    for t in range(1, length):
+        values[:, t] = rho * values[:, t - 1] + noise[:, t]
+    return values
+
+
+@pytest.mark.parametrize("rho", [0.0, 0.5, 0.9])
+def test_effective_sizes_of_an_autoregression(rho):
+    """The truth is n(1-ρ)/(1+ρ); both estimators come within 35 %."""
+    values = autoregressive(np.random.default_rng(8), rho)
+    truth = values.size * (1 - rho) / (1 + rho)
+    assert effective_size(values) == pytest.approx(truth, rel=0.35)
+    assert batch_means_ess(values) == pytest.approx(truth, rel=0.35)
+    assert split_rhat(values) == pytest.approx(1.0, abs=0.03)
+
+
+def test_a_frozen_chain_is_found_before_anyone_is_asked():
+    draws = np.random.default_rng(9).normal(size=(3, 400, 2))
+    draws[1] = draws[1, :1]
+    summary = summarise_chains(draws)
+    assert summary.frozen == (1,)
+    assert (summary.ess == 0).all()
+    assert (summary.batch_means_ess == 0).all()
+    assert np.isnan(summary.rhat).all()
+    # ArviZ would have given a constant chain its full length.
+    assert effective_size(np.ones((1, 400))) == 0.0
+    assert batch_means_ess(np.ones((1, 400))) == 0.0
+
+
+def test_frozen_is_read_off_acceptances_where_there_are_any():
+    accepted = np.array([[True, False], [False, False]])
+    assert frozen_chains(accepted) == (1,)
+    draws = np.random.default_rng(0).normal(size=(2, 2, 1))
+    assert summarise_chains(draws, accepted).frozen == (1,)
+
+
+def test_chains_in_different_places_are_seen():
+    draws = np.random.default_rng(10).normal(size=(2, 500, 2))
+    draws[1, :, 0] += 5
+    rhat = summarise_chains(draws).rhat
+    assert rhat[0] > 1.5
+    assert rhat[1] < 1.05
+
+
+@pytest.mark.parametrize("length", [1, 2, 3])
+def test_chains_too_short_to_judge(length):
+    summary = summarise_chains(np.random.default_rng(0).normal(size=(2, length, 2)))
+    assert (summary.ess == 0).all()
+    assert np.isnan(summary.rhat).all()
