@@ -1,7 +1,8 @@
 """The default proposal: an orbit mixture by expectation-maximisation, polished by regression.
 
 Sizes are tried from one component upwards and the first that is good enough on held-out draws is
-kept, otherwise the best: one Gaussian is exact for Gaussian targets and costs a second.
+kept, otherwise the best: one Gaussian is exact for Gaussian targets and costs a second. Doubling
+splits what is there and goes on, where more time may be spent.
 """
 
 from __future__ import annotations
@@ -44,7 +45,10 @@ class OrbitMixture:
     """Trainer: orbit EM from several labellings, then log-ratio regression.
 
     Args:
-        sizes: numbers of components to try in turn; by dimension if empty.
+        size: components of the first mixture, fitted by expectation-maximisation; by dimension
+            if None.
+        doublings: how often every component is split in two and the mixture polished again,
+            while h is not flat enough.
         labellings: starting labellings of the draws, the sorted one among them.
         degrees: degrees of freedom of the components; infinite for Gaussians.
         flat: judged spread of h at which no larger size is tried.
@@ -52,7 +56,8 @@ class OrbitMixture:
         full: how the regression of the larger sizes runs.
     """
 
-    sizes: tuple[int, ...] = ()
+    size: int | None = None
+    doublings: int = 0
     labellings: int = 3
     degrees: float = float("inf")
     flat: float = 0.015
@@ -70,25 +75,31 @@ class OrbitMixture:
             start: a mixture to polish instead of fitting one, such as an earlier fit's.
             progress: told the fraction done and a message.
         """
-        label_key, *size_keys = _branches(key, 8)
+        label_key, *size_keys = _branches(key, 5 + self.doublings)
         if start is not None:
             return regress(size_keys[0], start, arena, self.full, progress)[0]
         single, spread = self._best_labelling(label_key, arena)
         best, found = single, Judgement(math.inf, math.inf)
         if spread < promising_spread(arena):
             best, found = regress(size_keys[0], single, arena, self.single, progress)
-        points = relabelled(single, arena.group, arena.training.points)
-        sizes = self.sizes or (largest_size(arena.group.dim),)
-        for size_key, size in zip(size_keys[1:], sizes, strict=False):
-            if found.spread < self.flat:
-                break
-            em_key, regression_key = _branches(size_key, 2)
-            count = min(size, points.shape[0] // 4)
-            mixture, _ = fit_orbit_mixture(em_key, arena.group, points, count, degrees=self.degrees)
-            mixture, judged = regress(regression_key, mixture, arena, self.full, progress)
+        if found.spread < self.flat:
+            return best
+        mixture = self._first_mixture(size_keys[1], arena, single)
+        for doubling in range(self.doublings + 1):
+            if doubling > 0:
+                mixture = doubled(size_keys[2], best)
+            mixture, judged = regress(size_keys[3 + doubling], mixture, arena, self.full, progress)
             if judged.loss < found.loss:
                 best, found = mixture, judged
+            if found.spread < self.full.flat:
+                break
         return best
+
+    def _first_mixture(self, key: Key, arena: Arena, single: Mixture) -> Mixture:
+        """Expectation-maximisation on the draws as the single component labels them."""
+        points = relabelled(single, arena.group, arena.training.points)
+        size = min(self.size or largest_size(arena.group.dim), points.shape[0] // 4)
+        return fit_orbit_mixture(key, arena.group, points, size, degrees=self.degrees)[0]
 
     def _best_labelling(self, key: Key, arena: Arena) -> tuple[Mixture, float]:
         """One component from several labellings: the likeliest on held-out draws, and sd of h."""
@@ -104,6 +115,30 @@ class OrbitMixture:
             fits.append((log_flow.mean(), np.std(log_target - log_flow), mixture))
         _, spread, mixture = max(fits, key=lambda fit: fit[0])
         return mixture, float(spread)
+
+
+def doubled(key: Key, mixture: Mixture, offset: float = 0.6) -> Mixture:
+    """Every component split in two along a random direction, its first two moments kept.
+
+    The halves sit at ±offset along a unit vector d of the component's own coordinates, with
+    covariance I - offset²·ddᵀ there.
+    """
+    count, dim = mixture.means.shape
+    directions = host_generator(key).normal(size=(count, dim))
+    directions /= np.linalg.norm(directions, axis=1, keepdims=True)
+    roots = np.linalg.inv(np.asarray(mixture.factors))
+    pushed = np.einsum("kij,kj->ki", roots, directions)
+    shifts = offset * pushed
+    covariances = roots @ roots.transpose(0, 2, 1)
+    covariances -= offset**2 * pushed[:, :, None] * pushed[:, None, :]
+    factors = np.linalg.inv(np.linalg.cholesky(covariances))
+    log_weights, means = np.asarray(mixture.log_weights), np.asarray(mixture.means)
+    return Mixture(
+        jnp.asarray(np.tile(log_weights - math.log(2), 2)),
+        jnp.asarray(np.concatenate([means + shifts, means - shifts])),
+        jnp.asarray(np.tile(factors, (2, 1, 1))),
+        mixture.degrees,
+    )
 
 
 def promising_spread(arena: Arena) -> float:
