@@ -118,10 +118,12 @@ class OrbitFlow:
         flow, twin = self.couplings(flow_key, start, arena)
         if best.spread > self.rough:
             tell = _part(progress, "likelihood", 0.3, 0.45)
-            flow, twin = self.likelihood(likelihood_key, flow, twin, arena, tell)
-            best = _better(best, judged(flow_key, flow, arena, self.regression))
+            likelier = self.likelihood(likelihood_key, flow, twin, arena, tell)
+            new = judged(flow_key, likelier[0], arena, self.regression)
+            if new.loss < best.loss:
+                best, (flow, twin) = new, likelier
         tell = _part(progress, "regression", 0.45, 1.0)
-        return _better(best, self.regress(regression_key, flow, twin, arena, tell)).flow
+        return self.regress(regression_key, flow, twin, best, arena, tell).flow
 
     def couplings(
         self, key: Key, start: Distribution, arena: Arena
@@ -145,7 +147,7 @@ class OrbitFlow:
         # Built once more, not cast: flowjax keeps constants in the precision of the moment.
         with jax.enable_x64(False):
             single = Pushed(built(), mean, root)
-        return flow, trainee(_single(single), lambda flow: flow.base.bijection)
+        return flow, trainee(_single(single), _couplings)
 
     def likelihood(
         self, key: Key, flow: Distribution, twin: Trainee, arena: Arena, tell: Progress
@@ -159,7 +161,7 @@ class OrbitFlow:
             rows = self._rows(block_key, points.shape[0])
             batches = (jax.random.split(block_key, self.pace.steps), points[rows])
             twin = self._block(objective, twin, batches, number, self.likelihood_rounds)
-            flow = carried(twin.flow, flow)
+            flow = _updated(flow, twin)
             value = _held_out(flow, arena)
             stale = 0 if value > best[0] else stale + 1
             if value > best[0]:
@@ -170,9 +172,18 @@ class OrbitFlow:
         return best[1], best[2]
 
     def regress(
-        self, key: Key, flow: Distribution, twin: Trainee, arena: Arena, tell: Progress
+        self,
+        key: Key,
+        flow: Distribution,
+        twin: Trainee,
+        best: Judged,
+        arena: Arena,
+        tell: Progress,
     ) -> Judged:
         """Flatten h by Adam on reference draws and recent proposals; the best state by judgement.
+
+        `best` is the judgement of the flow that training starts from, under whatever name: a
+        flow whose couplings are the identity is its base.
 
         A round resolves the orbits of the pool under the present flow, takes a block of steps, and
         is judged on the selection draws and on draws of the flow it led to. A round after which
@@ -180,17 +191,15 @@ class OrbitFlow:
         """
         setting = self.regression
         objective = ClippedVariance(setting.width)
-        keys = (jax.random.fold_in(key, number) for number in range(setting.rounds + 1))
-        best = judged(next(keys), flow, arena, setting)
         recent, safe, stale, mark, factor = [best.fresh], (flow, twin), 0, best.loss, 1.0
         for number in range(setting.rounds):
-            round_key = next(keys)
+            round_key = jax.random.fold_in(key, number)
             training = arena.resolver(flow, setting.kept_images).pool(*arena.training)
             pool = _single_pool(concatenate([training, *recent]))
             rows = self._rows(round_key, pool.log_target.size)
             batches = Pool(*(leaf[rows] for leaf in pool))
             twin = self._block(objective, twin, batches, number, setting.rounds, factor)
-            flow = carried(twin.flow, flow)
+            flow = _updated(flow, twin)
             new = judged(round_key, flow, arena, setting)
             if new.loss < 2.0 * best.loss:
                 recent = [*recent, new.fresh][-setting.memory :]
@@ -225,13 +234,21 @@ class OrbitFlow:
 def judged(key: Key, flow: Distribution, arena: Arena, setting: Setting) -> Judged:
     """A proposal with its loss over selection draws and over fresh draws of its own."""
     fresh = arena.fresh(key, flow, setting)
+    if fresh.log_target.size == 0:
+        return Judged(flow, math.inf, math.inf, fresh)
     found = judge(flow, arena, fresh, setting)
     return Judged(flow, found.loss, found.spread, fresh)
 
 
-def _better(first: Judged, second: Judged) -> Judged:
-    """The one with the smaller loss; the first if they are equal."""
-    return second if second.loss < first.loss else first
+def _couplings(flow: Any) -> Any:
+    """The part of the flow that is trained."""
+    return flow.base.bijection
+
+
+def _updated(flow: Distribution, twin: Trainee) -> Distribution:
+    """The flow with its twin's couplings; base and whitening keep all their digits."""
+    new = carried(_couplings(twin.flow), _couplings(flow))
+    return eqx.tree_at(_couplings, flow, new)
 
 
 def _held_out(flow: Distribution, arena: Arena) -> float:
