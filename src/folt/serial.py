@@ -36,10 +36,13 @@ class NotStorableError(TypeError):
 def pack(module: Any, arrays: list[np.ndarray]) -> Any:
     """A JSON tree; arrays are appended to `arrays` and named by position.
 
+    Numbers that are not finite keep their value, although JSON has no word for them.
+
     Raises:
-        NotStorableError: for anything but folt's groups, flows, arrays and plain values.
+        NotStorableError: for anything but folt's groups, flows, arrays, dictionaries and plain
+            values.
     """
-    if isinstance(module, eqx.Module):
+    if dataclasses.is_dataclass(module) and not isinstance(module, type):
         kind = type(module).__name__
         if _known().get(kind) is not type(module):
             raise NotStorableError(f"{kind} is not one of folt's own groups or flows")

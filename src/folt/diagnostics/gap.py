@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
+from scipy.special import expit
 
 
 def published_gap(oscillation: float) -> float:
@@ -10,7 +11,7 @@ def published_gap(oscillation: float) -> float:
 
     Two states with q = (.99, .01) and osc(h) = ln 3 have the exact gap .340; this gives .500.
     """
-    return float(2.0 / (1.0 + np.exp(oscillation)))
+    return float(2.0 * expit(-oscillation))
 
 
 def valid_gap(oscillation: float, mass: float = 1.0) -> float:

@@ -129,11 +129,11 @@ def _coordinates(fit: Fit) -> dict[str, np.ndarray]:
 
 def _own(fit: Fit) -> xarray.Dataset:
     arrays: list[np.ndarray] = []
-    group = pack(fit.group, arrays)
     try:
         proposal = pack(fit.proposal, arrays)
     except NotStorableError:
         proposal, arrays = None, []
+    group = pack(fit.group, arrays)
     variables: dict[str, Any] = {"draws": (["chain", "draw", "coordinate"], fit.draws)}
     for i, array in enumerate(arrays):
         variables[f"array_{i}"] = ([f"axis_{i}_{j}" for j in range(array.ndim)], array)

@@ -1,0 +1,326 @@
+"""Fit files: equal in every field after a round trip, whole or not there at all, no pickle."""
+
+import dataclasses
+import json
+import math
+
+import h5py
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+import xarray
+
+import folt
+from cases import GROUPS
+from folt.flows import (
+    Gaussian,
+    Mixture,
+    Pushed,
+    Safety,
+    SpectralCoupling,
+    StudentT,
+    Transported,
+    spline_coupling,
+)
+from folt.groups import Blocks, Joint, Permutation, ZeroSum
+from folt.models import broken_banana, label_switching
+from folt.problem import Problem
+from folt.reference import Exact
+from folt.serial import NotStorableError, pack, unpack
+
+CENTRES = jnp.array([2.0, 0.5, 5.0, 0.8])
+
+
+@pytest.fixture(scope="module")
+def fit():
+    """The exact proposal, given as it is: nothing is trained."""
+    return folt.sample(
+        label_switching(2, 2),
+        seed=5,
+        chains=2,
+        draws=60,
+        reference=Exact(2_000, 20),
+        flow=Gaussian(CENTRES, jnp.eye(4)),
+        progress=False,
+    )
+
+
+@pytest.fixture(scope="module")
+def saved(fit, tmp_path_factory):
+    return fit.save(tmp_path_factory.mktemp("fits") / "fit.nc")
+
+
+def same(a, b):
+    """Equality down to the last bit, of arrays, modules, dictionaries and NaN."""
+    if dataclasses.is_dataclass(a) and not isinstance(a, type):
+        names = [field.name for field in dataclasses.fields(a)]
+        return type(a) is type(b) and all(same(getattr(a, n), getattr(b, n)) for n in names)
+    if isinstance(a, dict):
+        return a.keys() == b.keys() and all(same(a[key], b[key]) for key in a)
+    if isinstance(a, (tuple, list)):
+        return len(a) == len(b) and all(map(same, a, b))
+    if isinstance(a, (np.ndarray, jax.Array)):
+        a, b = np.asarray(a), np.asarray(b)
+        return a.dtype == b.dtype and np.array_equal(a, b, equal_nan=a.dtype.kind == "f")
+    return a == b or (isinstance(a, float) and math.isnan(a) and math.isnan(b))
+
+
+def test_round_trip_is_equal_in_every_field(fit, saved):
+    back = folt.load(saved)
+    assert back.problem is None
+    for field in dataclasses.fields(fit):
+        if field.name != "problem":
+            assert same(getattr(fit, field.name), getattr(back, field.name)), field.name
+    assert isinstance(back.draws, np.ndarray)
+    assert isinstance(back.group, Permutation)
+
+
+def test_the_loaded_proposal_is_the_same_distribution(fit, saved):
+    back = folt.load(saved)
+    x = jnp.array([0.3, 1.0, -2.0, 4.0])
+    assert float(back.proposal.log_prob(x)) == float(fit.proposal.log_prob(x))
+    key = jax.random.key(0)
+    np.testing.assert_array_equal(back.proposal.sample(key), fit.proposal.sample(key))
+
+
+def test_a_loaded_fit_goes_on_as_the_original_would(fit, saved):
+    back = folt.load(saved, problem=label_switching(2, 2))
+    np.testing.assert_array_equal(back.extend(30).draws, fit.extend(30).draws)
+    np.testing.assert_array_equal(back.unfolded(1), fit.unfolded(1))
+    assert back.summary()
+    with pytest.raises(ValueError, match="problem=problem"):
+        folt.load(saved).extend(10)
+
+
+def test_numbers_that_are_not_finite_survive(fit, tmp_path):
+    strange = dataclasses.replace(
+        fit,
+        certificate=dataclasses.replace(
+            fit.certificate, full_osc=math.inf, gap_upper=math.nan, coverage=-math.inf
+        ),
+        reference=dataclasses.replace(fit.reference, rhat=math.inf, warnings=("one.", "two.")),
+    )
+    back = folt.load(strange.save(tmp_path / "strange.nc"))
+    assert same(back.certificate, strange.certificate)
+    assert same(back.reference, strange.reference)
+
+
+def test_the_problem_must_fit_the_file(saved):
+    with pytest.raises(ValueError, match="dimension 4"):
+        folt.load(saved, problem=label_switching(3, 2))
+
+
+def test_arviz_opens_the_file(fit, saved):
+    arviz = pytest.importorskip("arviz")
+    data = arviz.from_netcdf(saved)
+    np.testing.assert_array_equal(data.posterior["x2"].values, fit.posterior["x2"])
+    np.testing.assert_array_equal(data.sample_stats["log_ratio"].values, fit.log_ratio)
+    assert data.posterior.attrs["folt_status"] == fit.certificate.status.name
+    certificate = json.loads(data.posterior.attrs["folt_certificate"])
+    assert certificate == fit.certificate.to_dict()
+
+
+def test_arviz_summary(fit):
+    import arviz
+
+    table = arviz.summary(fit.to_arviz())
+    assert list(table.index) == ["x0", "x1", "x2", "x3"]
+    assert table["mean"].to_numpy() == pytest.approx(fit.draws.mean(axis=(0, 1)), abs=1e-3)
+    assert np.isfinite(table["ess_bulk"]).all()
+
+
+def dataset_types(path):
+    """The type of every dataset in an HDF5 file."""
+    found = []
+
+    def look(_, item):
+        if isinstance(item, h5py.Dataset):
+            found.append(item.dtype)
+
+    with h5py.File(path) as file:
+        file.visititems(look)
+    return found
+
+
+def test_no_pickle_inside(saved):
+    """Datasets are numbers; what is text is JSON or prose, and strict JSON at that."""
+    datasets = dataset_types(saved)
+    assert len(datasets) > 8
+    assert all(dtype.kind in "fiu" for dtype in datasets)
+    raw = saved.read_bytes()
+    assert not any(marker in raw for marker in (b"pickle", b"\x80\x04\x95", b"\x80\x05\x95"))
+    meta = xarray.load_dataset(saved, group="folt", engine="h5netcdf").attrs["meta"]
+    json.loads(meta, parse_constant=lambda word: pytest.fail(f"{word} is not JSON"))
+
+
+@pytest.mark.parametrize("where", ["missing/fit.nc", "file/fit.nc", "folder"])
+def test_a_path_that_cannot_be_written(fit, tmp_path, where):
+    (tmp_path / "file").write_text("not a folder")
+    (tmp_path / "folder").mkdir()
+    before = sorted(tmp_path.rglob("*"))
+    with pytest.raises(ValueError, match="cannot write"):
+        fit.save(tmp_path / where)
+    assert sorted(tmp_path.rglob("*")) == before
+
+
+@pytest.mark.parametrize("fault", [KeyboardInterrupt, OSError(28, "No space left on device")])
+@pytest.mark.parametrize("old", [True, False])
+def test_an_interrupted_save_leaves_things_as_they_were(fit, tmp_path, monkeypatch, fault, old):
+    path = tmp_path / "fit.nc"
+    if old:
+        path.write_bytes(b"an older file")
+    write, calls = xarray.Dataset.to_netcdf, []
+
+    def interrupted(self, *args, **kwargs):
+        calls.append(kwargs["group"])
+        if len(calls) == 2:
+            raise fault
+        return write(self, *args, **kwargs)
+
+    monkeypatch.setattr(xarray.Dataset, "to_netcdf", interrupted)
+    with pytest.raises(KeyboardInterrupt if fault is KeyboardInterrupt else ValueError):
+        fit.save(path)
+    assert len(calls) == 2
+    assert list(tmp_path.iterdir()) == ([path] if old else [])
+    assert not old or path.read_bytes() == b"an older file"
+
+
+def test_saving_over_a_loaded_file_works(fit, saved):
+    folt.load(saved).save(saved)
+    assert same(folt.load(saved).certificate, fit.certificate)
+
+
+def garbage(path):
+    path.write_bytes(b"garbage" * 100)
+
+
+def cut_short(path):
+    path.write_bytes(path.read_bytes()[:3000])
+
+
+def foreign(path):
+    xarray.Dataset({"a": ("x", np.ones(3))}).to_netcdf(path, engine="h5netcdf")
+
+
+def without_meta(path):
+    data = xarray.Dataset({"a": ("x", np.ones(3))})
+    for group in ("folt", "posterior", "sample_stats"):
+        mode = "w" if group == "folt" else "a"
+        data.to_netcdf(path, mode=mode, group=group, engine="h5netcdf")
+
+
+@pytest.mark.parametrize("spoil", [garbage, cut_short, foreign, without_meta])
+def test_what_folt_did_not_write_is_refused(saved, tmp_path, spoil):
+    path = tmp_path / "spoilt.nc"
+    path.write_bytes(saved.read_bytes())
+    spoil(path)
+    with pytest.raises(ValueError, match="not a fit file"):
+        folt.load(path)
+
+
+@pytest.mark.parametrize("name", ["nothing.nc", "."])
+def test_a_missing_file(tmp_path, name):
+    with pytest.raises(ValueError, match="found nothing"):
+        folt.load(tmp_path / name)
+
+
+def test_a_broken_symmetry_needs_its_problem_to_unfold(tmp_path):
+    problem = broken_banana()
+    fit = folt.sample(
+        problem,
+        chains=1,
+        draws=40,
+        reference=Exact(2_000, 20),
+        flow=Gaussian(jnp.array([1.5, 2.0]), 0.4 * jnp.eye(2)),
+        progress=False,
+    )
+    path = fit.save(tmp_path / "broken.nc")
+    with pytest.raises(ValueError, match="not invariant"):
+        folt.load(path).unfolded()
+    np.testing.assert_array_equal(folt.load(path, problem=problem).unfolded(3), fit.unfolded(3))
+
+
+def test_user_parameters_with_axes_of_their_own(fit, tmp_path):
+    blocks = fit.draws.reshape(2, 60, 2, 2)
+    named = dataclasses.replace(fit, posterior={"blocks": blocks, "total": blocks.sum((2, 3))})
+    back = folt.load(named.save(tmp_path / "named.nc"))
+    assert same(back.posterior, named.posterior)
+
+
+# The objects themselves.
+
+
+def round_trip(module):
+    arrays = []
+    tree = json.loads(json.dumps(pack(module, arrays), allow_nan=False))
+    return unpack(tree, arrays)
+
+
+@pytest.mark.parametrize("name", GROUPS)
+def test_every_group_survives(name):
+    group = GROUPS[name]()
+    back = round_trip(group)
+    assert back == group
+    assert hash(back) == hash(group)
+    x = jnp.linspace(-1.0, 2.0, group.dim) ** 3
+    np.testing.assert_array_equal(back.fold(x), group.fold(x))
+
+
+def test_a_fit_with_a_joint_group_can_be_saved(fit, tmp_path):
+    joint = dataclasses.replace(fit, group=Joint(2, (Blocks(1), ZeroSum())))
+    assert folt.load(joint.save(tmp_path / "joint.nc")).group == joint.group
+
+
+FLOWS = {
+    "gaussian": lambda: Gaussian(jnp.ones(2), jnp.eye(2)),
+    "student mixture": lambda: Mixture(
+        jnp.zeros(3), jnp.arange(6.0).reshape(3, 2), jnp.stack([jnp.eye(2)] * 3), 4.0
+    ),
+    "gaussian mixture": lambda: Mixture(jnp.zeros(1), jnp.ones((1, 2)), jnp.eye(2)[None]),
+    "paper": lambda: Safety(
+        Pushed(SpectralCoupling(2, 2, 4, jax.random.key(0)), jnp.ones(2), 2.0 * jnp.eye(2)),
+        StudentT(jnp.zeros(2), 0.2 * jnp.eye(2), 5.0),
+        0.02,
+    ),
+}
+
+
+@pytest.mark.parametrize("name", FLOWS)
+def test_every_flow_survives(name):
+    flow = FLOWS[name]()
+    back = round_trip(flow)
+    assert same(back, flow)
+    assert jax.tree.structure(back) == jax.tree.structure(flow)
+    x = jnp.array([0.4, -1.3])
+    assert float(jax.jit(lambda f: f.log_prob(x))(back)) == float(flow.log_prob(x))
+
+
+def test_single_precision_arrays_stay_single():
+    back = round_trip(Gaussian(jnp.ones(2, jnp.float32), jnp.eye(2, dtype=jnp.float32)))
+    assert back.mean.dtype == jnp.float32
+
+
+def test_what_is_not_folts_own_is_refused():
+    class Stranger(Gaussian):
+        pass
+
+    for thing in (
+        Stranger(jnp.ones(2), jnp.eye(2)),
+        lambda x: x,
+        Problem(jnp.sum, Permutation(2, 1)),
+    ):
+        with pytest.raises(NotStorableError):
+            pack(thing, [])
+
+
+def test_a_proposal_that_cannot_be_stored_is_left_out(fit, tmp_path):
+    spline = spline_coupling(
+        jax.random.key(0), Gaussian(jnp.zeros(4), jnp.eye(4)), layers=2, width=4
+    )
+    assert isinstance(spline, Transported)
+    odd = dataclasses.replace(fit, proposal=Safety(fit.flow, spline, 0.1))
+    back = folt.load(odd.save(tmp_path / "odd.nc"))
+    assert back.proposal is None
+    assert same(back.draws, fit.draws)
+    assert back.group == fit.group
