@@ -20,7 +20,7 @@ from folt.reference import (
     JitteredHmc,
     Nuts,
     Reference,
-    TemperedNuts,
+    TemperedChains,
     reference_for,
     split_by_chain,
 )
@@ -30,7 +30,7 @@ from folt.reference.random_walk import Walkers, equivariant_covariance, walk
 from folt.reference.result import folded, health
 from folt.reference.tempering import next_temperature, systematic_resample
 
-SMALL = TemperedNuts(particles=600, moves=15, chains=60, draws=50, warmup=50)
+SMALL = TemperedChains(particles=600, moves=15, chains=60, draws=50, warmup=50)
 COUNT = 3_000
 
 
@@ -320,7 +320,7 @@ def test_reference_for():
     target = two_labels()
     plain = Problem(target.log_prob, Permutation(2, 1))
     exact = Problem(target.log_prob, Permutation(2, 1), sampler=target.sample)
-    assert isinstance(reference_for(plain), TemperedNuts)
+    assert isinstance(reference_for(plain), TemperedChains)
     assert isinstance(reference_for(exact), Exact)
     assert isinstance(reference_for(exact, NORMAL), Given)
     assert reference_for(exact, SMALL) is SMALL

@@ -9,7 +9,7 @@ from folt.reference.hamiltonian import JitteredHmc, Nuts, Trajectory
 from folt.reference.random_walk import AdaptiveRandomWalk
 from folt.reference.result import Reference, Split, split_by_chain
 from folt.reference.supplied import Exact, Given, Progress
-from folt.reference.tempered_nuts import TemperedNuts
+from folt.reference.tempered_chains import TemperedChains
 
 __all__ = [
     "AdaptiveRandomWalk",
@@ -21,7 +21,7 @@ __all__ = [
     "Reference",
     "Sampler",
     "Split",
-    "TemperedNuts",
+    "TemperedChains",
     "Trajectory",
     "reference_for",
     "split_by_chain",

@@ -10,7 +10,7 @@ import numpy as np
 from folt.problem import Problem
 from folt.reference.result import Reference
 from folt.reference.supplied import Exact, Given
-from folt.reference.tempered_nuts import TemperedNuts
+from folt.reference.tempered_chains import TemperedChains
 
 Sampler = Callable[..., Reference]
 """Anything called as `sampler(key, problem, progress)` that returns a `Reference`."""
@@ -25,7 +25,7 @@ def reference_for(problem: Problem, given: Any = None) -> Sampler:
             sampler where it has one, tempering and gradient chains otherwise.
     """
     if given is None:
-        return TemperedNuts() if problem.sampler is None else Exact()
+        return TemperedChains() if problem.sampler is None else Exact()
     if callable(given):
         return given
     try:

@@ -141,11 +141,11 @@ def estimate_rows(fit: Fit) -> list[Estimate]:
 
 
 def scalars(fit: Fit) -> dict[str, np.ndarray]:
-    """Every scalar of the posterior, counted from one: `{"mu[1]": (chain, draw)}`."""
+    """Every scalar of the posterior, counted from zero as in ArviZ: `{"mu[0]": (chain, draw)}`."""
     flat = {}
     for name, values in fit.posterior.items():
         for index in np.ndindex(values.shape[2:]):
-            label = f"{name}[{','.join(str(i + 1) for i in index)}]" if index else name
+            label = f"{name}[{','.join(str(i) for i in index)}]" if index else name
             flat[label] = values[(slice(None), slice(None), *index)]
     return flat
 

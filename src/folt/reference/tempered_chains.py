@@ -25,7 +25,7 @@ TEMPERING_SHARE = 0.4
 
 
 @dataclasses.dataclass(frozen=True)
-class TemperedNuts:
+class TemperedChains:
     """Adaptive tempered Monte Carlo from the prior, then gradient chains from its particles.
 
     Without a prior the start is a broad t found by a scale-free search. Particles put chains into
