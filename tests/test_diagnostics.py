@@ -283,6 +283,14 @@ def test_chains_in_different_places_are_seen():
     assert rhat[1] < 1.05
 
 
+def test_a_single_chain_is_judged_by_its_halves(caplog):
+    values = np.random.default_rng(11).normal(size=(1, 401))
+    assert split_rhat(values) == pytest.approx(1.0, abs=0.05)
+    values[0, 200:] += 5
+    assert split_rhat(values) > 1.5
+    assert not caplog.records
+
+
 @pytest.mark.parametrize("length", [1, 2, 3])
 def test_chains_too_short_to_judge(length):
     summary = summarise_chains(np.random.default_rng(0).normal(size=(2, length, 2)))

@@ -57,7 +57,10 @@ def effective_size(values: np.ndarray, method: str = "bulk") -> float:
 
 
 def split_rhat(values: np.ndarray) -> float:
-    """Rank-normalised split R-hat of scalars (chain, draw)."""
+    """Rank-normalised split R-hat of scalars (chain, draw); a single chain counts as its halves."""
+    if values.shape[0] == 1:  # ArviZ wants two chains, and says so on standard error
+        half = values.shape[1] // 2
+        values = values[:, : 2 * half].reshape(2, half)
     if values.shape[0] * values.shape[1] < 8 or values.shape[1] < 4 or np.ptp(values) == 0:
         return float("nan")
     return float(_arviz().rhat(values))
