@@ -7,6 +7,7 @@ import json
 import platform
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 
 from benchmarks.problems import ASKED, available
@@ -50,6 +51,11 @@ def machine() -> str:
         return platform.machine()
 
 
+def worst(rows: list[dict], key: str, pick: Callable[[list], float]) -> float:
+    """The least favourable value over seeds."""
+    return pick([row[key] for row in rows])
+
+
 def table(rows: list[dict], command: str) -> str:
     """Worst over seeds beside what was asked."""
     head = (
@@ -69,19 +75,18 @@ def table(rows: list[dict], command: str) -> str:
     for name in dict.fromkeys(row["problem"] for row in rows):
         mine = [row for row in rows if row["problem"] == name]
         asked = ASKED[name]
-        worst = lambda key, pick: pick(row[key] for row in mine)  # noqa: E731
         far = max(mine, key=lambda row: row["standard_error"])
         cells = (
             name,
-            f"{worst('gamma_target', min):.3f} ({asked.gamma:.2f}, {asked.aim:.2f})",
-            f"{worst('gamma_proposal', min):.3f}",
-            f"{worst('accept', min):.3f} ({asked.accept:.2f})",
+            f"{worst(mine, 'gamma_target', min):.3f} ({asked.gamma:.2f}, {asked.aim:.2f})",
+            f"{worst(mine, 'gamma_proposal', min):.3f}",
+            f"{worst(mine, 'accept', min):.3f} ({asked.accept:.2f})",
             f"{far['log_evidence']:.4f} ± {far['standard_error']:.4f}",
-            f"{worst('wall_s', max):.0f} ({asked.seconds:.0f})",
-            f"{worst('ess_per_s', min):.0f}",
-            f"{worst('values_per_ess', max):.1f}, {worst('gradients_per_ess', max):.1f}",
-            f"{worst('second_20000_s', max):.2f}",
-            f"{worst('peak_gb', max):.1f}",
+            f"{worst(mine, 'wall_s', max):.0f} ({asked.seconds:.0f})",
+            f"{worst(mine, 'ess_per_s', min):.0f}",
+            f"{worst(mine, 'values_per_ess', max):.1f}, {worst(mine, 'gradients_per_ess', max):.1f}",
+            f"{worst(mine, 'second_20000_s', max):.2f}",
+            f"{worst(mine, 'peak_gb', max):.1f}",
         )
         lines.append("| " + " | ".join(cells) + " |")
     return "\n".join(lines)

@@ -9,6 +9,7 @@ PAGES = [ROOT / "README.md", ROOT / "CHANGELOG.md", *sorted(ROOT.glob("docs/**/*
 
 
 def broken() -> list[str]:
+    """One line for every link that leads nowhere."""
     found = []
     for page in PAGES:
         for link in re.findall(r"\]\(([^)#\s]+)", page.read_text()):
