@@ -84,7 +84,7 @@ def table(rows: list[dict], command: str) -> str:
             f"{far['log_evidence']:.4f} ± {far['standard_error']:.4f}",
             f"{worst(mine, 'wall_s', max):.0f} ({asked.seconds:.0f})",
             f"{worst(mine, 'ess_per_s', min):.0f}",
-            f"{worst(mine, 'values_per_ess', max):.1f}, {worst(mine, 'gradients_per_ess', max):.1f}",
+            ", ".join(f"{worst(mine, f'{k}_per_ess', max):.1f}" for k in ("values", "gradients")),
             f"{worst(mine, 'second_20000_s', max):.2f}",
             f"{worst(mine, 'peak_gb', max):.1f}",
         )

@@ -166,7 +166,8 @@ def _bend(noise: Point, right: ArrayLike, left: ArrayLike) -> Point:
 def gaussian_pair(dim: int = 2, offset: float = 3.0) -> Problem:
     """½N(3e₁, I) + ½N(-3e₁, I) on R^dim with the reflection of its first axis."""
     _require_finite(offset=offset)
-    return _known_exactly(GaussianPair(dim, offset), Reflection(dim, (0,)))
+    group = Reflection(dim, (0,))
+    return _known_exactly(GaussianPair(dim, offset), group)
 
 
 @in_float64
