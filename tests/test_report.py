@@ -14,8 +14,8 @@ import pytest
 import folt
 from folt import demo
 from folt.certify import Status
+from folt.chains import Chains
 from folt.diagnostics import Core
-from folt.fit import Chains
 from folt.flows import Gaussian
 from folt.models import bayesian_mixture, gaussian_pair
 from folt.report import figures, text

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import jax
 import numpy as np
@@ -12,23 +12,21 @@ import numpy as np
 from folt._types import Distribution, in_float64
 from folt.batching import map_points
 from folt.certify import Certificate
+from folt.chains import Chains, continue_chains
 from folt.diagnostics import ChainSummary, Evidence, summarise_chains
 from folt.flows import Safety
 from folt.fold import Folded
 from folt.groups import Group
 from folt.problem import Problem
+from folt.ratio import IDENTITY_ONLY, LogRatio, Target
 from folt.reference import Reference
 
 if TYPE_CHECKING:
     import arviz
 
 
-class Chains(NamedTuple):
-    """Chains on the fundamental domain as NumPy arrays."""
-
-    draws: np.ndarray
-    log_ratio: np.ndarray
-    accepted: np.ndarray
+EXTENSIONS = 1_000
+"""Number of the random stream of extensions, apart from those of the stages of sampling."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -166,15 +164,37 @@ class Fit:
             images = map_points(_unfold, target, (keys, points), terms=self.group.order)
         return np.asarray(images).reshape(self.draws.shape)
 
+    @in_float64
     def extend(self, draws: int) -> Fit:
         """The fit with more draws on every chain, from the same proposal.
 
         Args:
             draws: additional draws per chain.
-        """
-        from folt.extend import extended
 
-        return extended(self, draws)
+        Raises:
+            ValueError: draws < 1, or the fit was loaded without its problem or proposal.
+        """
+        if draws < 1:
+            raise ValueError(f"expected draws ≥ 1, got {draws}")
+        if self.problem is None or self.proposal is None:
+            raise ValueError(
+                "to extend a loaded fit, give its problem: folt.load(path, problem=problem)"
+            )
+        target = Target(self.problem, dict(self.evaluations))
+        kept = None if self.whole_orbit else IDENTITY_ONLY
+        ratio = LogRatio(target, self.proposal, self.group, kept)
+        key = jax.random.fold_in(jax.random.key(self.provenance["seed"]), EXTENSIONS)
+        key = jax.random.fold_in(key, self.draws.shape[1])
+        old = Chains(self.draws, self.log_ratio, self.accepted)
+        new = continue_chains(key, ratio, old, draws)
+        new = new._replace(draws=labelled(new.draws, self.proposal, self.group, self.labels))
+        both = Chains(*(np.concatenate(parts, axis=1) for parts in zip(old, new, strict=True)))
+        return dataclasses.replace(
+            self,
+            **both._asdict(),
+            posterior=in_user_parameters(self.problem, both.draws),
+            evaluations=target.evaluations,
+        )
 
     def to_arviz(self) -> arviz.InferenceData:
         """The fit as ArviZ InferenceData, its certificate in the attributes of the posterior."""

@@ -15,11 +15,11 @@ from scipy.stats import chi2
 
 from folt._types import Distribution, Key, in_float64
 from folt.certify import Certificate, certify
+from folt.chains import Chains, run_chains
 from folt.diagnostics import summarise_chains
-from folt.fit import Chains, Fit, ReferenceSummary
+from folt.fit import Fit, ReferenceSummary
 from folt.flows import Safety, StudentT
 from folt.flows.elliptical import log_radial, precision_root
-from folt.kernels import sweeps
 from folt.presets import Preset, preset_named
 from folt.problem import Problem
 from folt.progress import Stages
@@ -102,26 +102,6 @@ def sample(
         labels=labels,
         whole_orbit=whole_orbit,
         provenance=_provenance(seed, preset, problem.invariant),
-    )
-
-
-def run_chains(key: Key, ratio: LogRatio, chains: int, draws: int, burn_in: int) -> Chains:
-    """Independence chains on D: all proposals and their h in one batch, then scalars only."""
-    propose_key, sweep_key = jax.random.split(key)
-    steps = draws + burn_in
-    points, log_ratios = ratio.draw(propose_key, chains * (steps + 1))
-    points = points.reshape(chains, steps + 1, -1)
-    log_ratios = log_ratios.reshape(chains, steps + 1)
-    first = np.argmax(np.isfinite(log_ratios), axis=1)[:, None]
-    start_ratio = np.take_along_axis(log_ratios, first, axis=1)[:, 0]
-    if not np.isfinite(start_ratio).all():
-        raise ValueError("no proposal hit the support of the target: a chain has nowhere to start")
-    swept = sweeps(jax.random.split(sweep_key, chains), start_ratio, log_ratios[:, 1:])
-    source = np.where(swept.source < 0, first, swept.source + 1)[:, burn_in:]
-    return Chains(
-        np.take_along_axis(points, source[..., None], axis=1),
-        swept.log_ratio[:, burn_in:],
-        swept.accepted[:, burn_in:],
     )
 
 
