@@ -112,7 +112,8 @@ def test_the_problem_must_fit_the_file(saved):
 
 
 def test_arviz_opens_the_file(fit, saved):
-    arviz = pytest.importorskip("arviz")
+    import arviz
+
     data = arviz.from_netcdf(saved)
     np.testing.assert_array_equal(data.posterior["x2"].values, fit.posterior["x2"])
     np.testing.assert_array_equal(data.sample_stats["log_ratio"].values, fit.log_ratio)

@@ -17,7 +17,7 @@ from folt.fit import Fit, in_user_parameters
 from folt.kernels import relabelled_sweep
 from folt.models import bayesian_mixture
 from folt.report import figures
-from folt.report.page import write_whole
+from folt.report.files import write_whole
 from folt.sampling import sample
 
 if TYPE_CHECKING:

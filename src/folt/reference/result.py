@@ -11,6 +11,7 @@ from jaxtyping import Float
 
 from folt._types import Point
 from folt.batching import map_points
+from folt.diagnostics.chains import effective_size, split_rhat
 from folt.groups import Group
 
 RHAT_LIMIT = 1.01
@@ -83,11 +84,9 @@ def health(draws: Draws) -> tuple[float, float, tuple[str, ...]]:
 
 def _rank_normalised(draws: Draws) -> tuple[float, float]:
     """Largest R-hat and smallest bulk ESS over the coordinates."""
-    import arviz  # two seconds to import, and only chains need it
-
     columns = [draws[:, :, i] for i in range(draws.shape[2])]
-    rhat = max(float(arviz.rhat(column, method="rank")) for column in columns)
-    ess = min(float(arviz.ess(column, method="bulk")) for column in columns)
+    rhat = float(np.max([split_rhat(column) for column in columns]))  # a NaN stays seen
+    ess = min(effective_size(column) for column in columns)
     if not math.isfinite(rhat) or not math.isfinite(ess):
         return math.inf, 0.0
     return rhat, ess

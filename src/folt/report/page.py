@@ -7,14 +7,13 @@ ten years.
 from __future__ import annotations
 
 import math
-import os
-import tempfile
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from folt.report import figures
+from folt.report.files import write_whole
 from folt.report.text import estimate_rows, mark, number, seconds, tone, verdict_words
 
 if TYPE_CHECKING:
@@ -68,32 +67,6 @@ def content(fit: Fit) -> dict[str, Any]:
         "assumption": fit.certificate.assumption,
         "label_words": _label_words(fit),
     }
-
-
-def write_whole(path: Path, data: bytes) -> Path:
-    """Write a file by way of a temporary neighbour, so that it is complete or not there.
-
-    Raises:
-        ValueError: the path cannot be written.
-    """
-    try:
-        handle, name = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.parent)
-    except OSError as error:
-        raise ValueError(
-            f"cannot write {path}: expected a writable folder, got '{error.strerror}'"
-        ) from error
-    try:
-        with os.fdopen(handle, "wb") as stream:
-            stream.write(data)
-        os.chmod(name, 0o644)
-        os.replace(name, path)
-    except OSError as error:
-        raise ValueError(
-            f"cannot write {path}: expected a writable file, got '{error.strerror}'"
-        ) from error
-    finally:
-        Path(name).unlink(missing_ok=True)
-    return path
 
 
 def _key_figures(fit: Fit) -> list[tuple[str, str, str]]:

@@ -9,8 +9,6 @@ from __future__ import annotations
 
 import dataclasses
 import json
-import os
-import tempfile
 from pathlib import Path
 from typing import Any, Literal
 
@@ -22,6 +20,7 @@ from folt.certify import Certificate
 from folt.fit import Fit, ReferenceSummary
 from folt.problem import Problem
 from folt.report.arviz import attributes
+from folt.report.files import whole_file
 from folt.serial import NotStorableError, pack, unpack
 
 ENGINE: Literal["h5netcdf"] = "h5netcdf"
@@ -40,22 +39,9 @@ def save(fit: Fit, path: Path) -> Path:
         "sample_stats": _sample_stats(fit),
         "folt": _own(fit),
     }
-    try:
-        handle, name = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.parent)
-    except OSError as error:
-        raise ValueError(
-            f"cannot write {path}: expected a writable folder, got '{error.strerror}'"
-        ) from error
-    os.close(handle)
-    try:
+    with whole_file(path) as temporary:
         for position, (group, dataset) in enumerate(datasets.items()):
-            dataset.to_netcdf(name, mode="a" if position else "w", group=group, engine=ENGINE)
-        os.chmod(name, 0o644)
-        os.replace(name, path)
-    except OSError as error:
-        raise ValueError(f"cannot write {path}: {error.strerror or error}") from error
-    finally:
-        Path(name).unlink(missing_ok=True)
+            dataset.to_netcdf(temporary, mode="a" if position else "w", group=group, engine=ENGINE)
     return path
 
 
