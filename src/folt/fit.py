@@ -160,8 +160,8 @@ class Fit:
                 raise ValueError("this target is not invariant: load the fit with its problem")
             images = map_points(_random_image, self.group, (keys, points))
         else:
-            target = self.problem.folded()
-            images = map_points(_unfold, target, (keys, points), terms=self.group.order)
+            log_terms = self.problem.log_orbits(points)
+            images = map_points(_likely_image, self.group, (keys, points, log_terms))
         return np.asarray(images).reshape(self.draws.shape)
 
     @in_float64
@@ -235,16 +235,26 @@ def labelled(draws: np.ndarray, proposal: Distribution, group: Group, labels: st
 @in_float64
 def in_user_parameters(problem: Problem, draws: np.ndarray) -> dict[str, np.ndarray]:
     """`{name: (chain, draw, ...)}` in the user's parameters."""
-    flat = map_points(Problem.parameters, problem, draws.reshape(-1, problem.dim))
+    points = draws.reshape(-1, problem.dim)
+    if problem.black_box is None or problem.constrain is None:
+        flat = map_points(Problem.parameters, problem, points)
+    else:  # beside a black box, this function too may be plain NumPy
+        flat = _on_host(problem.constrain, points)
     return {
         name: np.asarray(value).reshape(*draws.shape[:2], *value.shape[1:])
         for name, value in flat.items()
     }
 
 
+def _on_host(constrain: Any, points: np.ndarray) -> dict[str, np.ndarray]:
+    rows = [constrain(point) for point in points]
+    return {name: np.stack([np.asarray(row[name]) for row in rows]) for name in rows[0]}
+
+
 def _random_image(group: Group, pair: tuple[Any, Any]) -> Any:
     return group.random_image(*pair)
 
 
-def _unfold(target: Folded, pair: tuple[Any, Any]) -> Any:
-    return target.unfold(*pair)
+def _likely_image(group: Group, drawn: tuple[Any, Any, Any]) -> Any:
+    key, point, log_terms = drawn
+    return group.act(group.element(jax.random.categorical(key, log_terms)), point)

@@ -5,17 +5,25 @@ Every front-end produces a `Problem`; everything else consumes one.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import math
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import equinox as eqx
 import jax
 import jax.numpy as jnp
-from jaxtyping import Array
+import numpy as np
+from jaxtyping import Array, Float
+from scipy.special import logsumexp
 
 from folt._types import Density, Distribution, Key, Point, Scalar
+from folt.batching import map_points
+from folt.black_box import BlackBox
 from folt.fold import Folded
 from folt.groups import Group
+
+Points = Float[np.ndarray, "n dim"]
+Values = Float[np.ndarray, " n"]
 
 
 class Problem(Density):
@@ -34,6 +42,9 @@ class Problem(Density):
         sampler: `sampler(key)`, an exact draw of the density, where one exists.
         names: one name per coordinate.
         constrain: from a point to `{name: value}` in the user's parameters.
+        pointwise: from a point (and data) to `{name: log-likelihood terms}` of the observations.
+        predictive: from a key and a point (and data) to `{name: replicated observations}`.
+        dims: names of the axes of parameters and observations, `{name: (axis, ...)}`.
     """
 
     log_density: Callable[..., Scalar]
@@ -44,6 +55,9 @@ class Problem(Density):
     sampler: Callable[[Key], Point] | None = None
     names: tuple[str, ...] = eqx.field(static=True, default=())
     constrain: Callable[[Point], dict[str, Array]] | None = None
+    pointwise: Callable[..., dict[str, Array]] | None = None
+    predictive: Callable[..., dict[str, Array]] | None = None
+    dims: tuple[tuple[str, tuple[str, ...]], ...] = eqx.field(static=True, default=())
 
     def __init__(
         self,
@@ -56,6 +70,9 @@ class Problem(Density):
         sampler: Callable[[Key], Point] | None = None,
         names: Sequence[str] | None = None,
         constrain: Callable[[Point], dict[str, Array]] | None = None,
+        pointwise: Callable[..., dict[str, Array]] | None = None,
+        predictive: Callable[..., dict[str, Array]] | None = None,
+        dims: Mapping[str, Sequence[str]] | None = None,
     ):
         if not callable(log_density):
             raise ValueError(f"log_density must be callable, got {type(log_density).__name__}")
@@ -76,6 +93,9 @@ class Problem(Density):
         self.sampler = sampler
         self.names = tuple(names) if names is not None else _numbered(symmetry.dim)
         self.constrain = constrain
+        self.pointwise = pointwise
+        self.predictive = predictive
+        self.dims = tuple((name, tuple(axes)) for name, axes in (dims or {}).items())
 
     @property
     def dim(self) -> int:
@@ -91,11 +111,52 @@ class Problem(Density):
         """The folded target π_F on the fundamental domain."""
         return Folded(self, self.group, self.invariant)
 
+    @property
+    def black_box(self) -> BlackBox | None:
+        """The host function behind the density, or None where the density is written in JAX."""
+        return self.log_density if isinstance(self.log_density, BlackBox) else None
+
+    def log_probs(self, points: Points) -> Values:
+        """Log density at many points: compiled, or by the black box in batches of its own."""
+        if self.black_box is not None:
+            return self.black_box.values(points)
+        return map_points(Problem.log_prob, self, points)
+
+    def log_folds(self, points: Points) -> Values:
+        """Log π_F at many points, s·π or the orbit sum."""
+        order = self.group.order
+        terms = 1 if self.invariant else order
+        if self.black_box is None:
+            return map_points(Folded.log_prob, self.folded(), points, terms=terms)
+        if terms == 1:
+            return self.log_probs(points) + math.log(order)
+        return logsumexp(self.log_orbits(points), axis=1)
+
+    def log_orbits(self, points: Points) -> Float[np.ndarray, "n order"]:
+        """Log π(g·z) for every g, at many points."""
+        order = self.group.order
+        if self.black_box is None:
+            return map_points(Folded.log_terms, self.folded(), points, terms=order)
+        images = map_points(Group.orbit, self.group, points, terms=order)
+        return self.log_probs(images.reshape(-1, self.dim)).reshape(-1, order)
+
     def parameters(self, x: Point) -> dict[str, Array]:
         """The user's parameters at x; the coordinates by name where nothing else was given."""
         if self.constrain is None:
             return dict(zip(self.names, jnp.unstack(x), strict=True))
         return self.constrain(x)
+
+    def log_likelihoods(self, x: Point) -> dict[str, Array]:
+        """The log-likelihood terms at x, one array per group of observations."""
+        if self.pointwise is None:
+            raise ValueError("this problem does not say what its log-likelihood terms are")
+        return self.pointwise(x) if self.data is None else self.pointwise(x, self.data)
+
+    def replicates(self, key: Key, x: Point) -> dict[str, Array]:
+        """New observations from the model at x: a posterior predictive draw if x is a draw."""
+        if self.predictive is None:
+            raise ValueError("this problem does not say how observations are drawn")
+        return self.predictive(key, x) if self.data is None else self.predictive(key, x, self.data)
 
     def with_data(self, data: Any) -> Problem:
         """The same problem for another data set; equal shapes do not compile again."""

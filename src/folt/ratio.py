@@ -47,7 +47,7 @@ class Target:
         """Log π_F at every point."""
         terms = 1 if self.problem.invariant else self.problem.group.order
         self.evaluations["value"] += points.shape[0] * terms
-        return map_points(Folded.log_prob, self.problem.folded(), points, terms=terms)
+        return self.problem.log_folds(points)
 
     def add(self, evaluations: dict[str, int]) -> None:
         """Count evaluations made elsewhere."""

@@ -20,7 +20,6 @@ from jaxtyping import Array
 
 from folt._types import Key, Point, Points, Scalar, in_float64
 from folt.batching import map_keys, map_points
-from folt.fold import Folded
 from folt.groups import Element, Group
 from folt.problem import Problem
 
@@ -129,6 +128,9 @@ def require_scalar(problem: Problem) -> None:
     Raises:
         ValueError: with the expected and the received shape or type.
     """
+    if problem.black_box is not None:
+        problem.black_box.values(np.zeros((1, problem.dim)))
+        return
     point = jax.ShapeDtypeStruct((problem.dim,), jnp.float64)
     arguments = (point,) if problem.data is None else (point, problem.data)
     try:
@@ -155,9 +157,7 @@ def _call(log_density: Callable[..., Scalar], arguments: tuple[Any, ...]) -> Sca
 
 def _values(problem: Problem, points: Points) -> np.ndarray:
     """Log π, up to a constant; through π_F where that is s·π, which sampling compiles anyway."""
-    if problem.invariant:
-        return map_points(Folded.log_prob, problem.folded(), points)
-    return map_points(Problem.log_prob, problem, points)
+    return problem.log_folds(points) if problem.invariant else problem.log_probs(points)
 
 
 def _require_numbers(values: np.ndarray, points: Points | np.ndarray) -> None:

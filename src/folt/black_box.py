@@ -1,0 +1,76 @@
+"""A log density that only a host program can evaluate: NumPy code, a simulator, anything.
+
+It is called with many points at once and never from compiled code, so it may be written in any
+way; there is no gradient, and whatever needs one says so.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable
+from typing import Any, NoReturn
+
+import numpy as np
+from jaxtyping import Float
+
+Points = Float[np.ndarray, "n dim"]
+Values = Float[np.ndarray, " n"]
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class BlackBox:
+    """A host function with values only.
+
+    Args:
+        function: from a point (dim,) to a number; from points (n, dim) to n numbers if vectorized.
+        vectorized: whether the function takes many points at once.
+        batch: most points handed to a vectorized function in one call.
+    """
+
+    function: Callable[[np.ndarray], Any]
+    vectorized: bool = False
+    batch: int = 8192
+
+    def __call__(self, *arguments: Any) -> NoReturn:
+        """Refuse to be traced: a black box has values on the host and nothing else."""
+        raise ValueError(
+            "this log density is a black box with values only: compiled samplers, gradients and "
+            "preset='paper' need a log density written in JAX"
+        )
+
+    def values(self, points: Points) -> Values:
+        """The log density at every point; NaN is handed on, for the caller to count.
+
+        Raises:
+            ValueError: the function returns something else than one real number per point.
+        """
+        points = np.array(points, np.float64)  # a copy: the function may write into what it gets
+        if not self.vectorized:
+            return np.array([_number(self.function(point)) for point in points], np.float64)
+        starts = range(0, points.shape[0], self.batch)
+        return np.concatenate([self._many(points[i : i + self.batch]) for i in starts])
+
+    def _many(self, points: Points) -> Values:
+        count = points.shape[0]
+        result = np.asarray(self.function(points))
+        if result.shape != (count,) or not _is_real(result):
+            raise ValueError(
+                f"a vectorized log density must return {count} real numbers of shape ({count},) "
+                f"for points of shape {points.shape}, got shape {result.shape} and type "
+                f"{result.dtype}"
+            )
+        return result.astype(np.float64)
+
+
+def _number(value: Any) -> float:
+    array = np.asarray(value)
+    if array.shape != () or not _is_real(array):
+        raise ValueError(
+            "the log density must return one real number for one point, got shape "
+            f"{array.shape} and type {array.dtype}; pass vectorized=True if it takes many points"
+        )
+    return float(array)
+
+
+def _is_real(array: np.ndarray) -> bool:
+    return np.issubdtype(array.dtype, np.floating) or np.issubdtype(array.dtype, np.integer)
