@@ -7,6 +7,7 @@ draws, a frozen chain) is data in the result, never an exception and never a mad
 from folt.diagnostics.chains import ChainSummary, batch_means_ess, frozen_chains, summarise_chains
 from folt.diagnostics.evidence import Evidence, importance_evidence
 from folt.diagnostics.gap import gap_upper, published_gap, valid_gap
+from folt.diagnostics.mixing import Mixing, mixing_certificate
 from folt.diagnostics.quantile_core import RHOS, Core, proposal_core, target_core
 
 __all__ = [
@@ -14,10 +15,12 @@ __all__ = [
     "ChainSummary",
     "Core",
     "Evidence",
+    "Mixing",
     "batch_means_ess",
     "frozen_chains",
     "gap_upper",
     "importance_evidence",
+    "mixing_certificate",
     "proposal_core",
     "published_gap",
     "summarise_chains",
