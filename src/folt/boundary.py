@@ -1,0 +1,144 @@
+"""How much of a target lies where labels are a matter of chance: facts about its symmetry.
+
+The full-orbit chain does not care where the fold boundary runs; labels, and what is reported per
+label, do.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Float
+
+from folt._types import Distribution, Point, Scalar, in_float64
+from folt.batching import map_points
+from folt.fold import Folded
+from folt.groups import Group
+
+Draws = Float[np.ndarray, "..."]
+
+
+@dataclasses.dataclass(frozen=True)
+class BoundaryMass:
+    """Three shares, each zero where labels are plain.
+
+    Attributes:
+        crossing: share of draws that a nudge carries over the fold boundary. The nudge is normal
+            noise of `nudge` posterior standard deviations in every coordinate. Depends on the
+            domain: a low share means that the boundary runs through a valley.
+        overlap: share of draws less than `nearness` posterior standard deviations away from a
+            mirror, the plane half-way between a draw z and another image g·z, measured along
+            z - g·z. A tie in the sort coordinate alone does not count: whole blocks must be near.
+        ambiguity: mean over draws of the second-largest orbit responsibility q(g·z)/q_F(z): how
+            often the proposal would pick another label. The same for every domain; None without
+            a proposal.
+        nudge: standard deviations of the nudge.
+        nearness: standard deviations from a mirror that count as near.
+    """
+
+    crossing: float
+    overlap: float
+    ambiguity: float | None
+    nudge: float
+    nearness: float
+
+
+@in_float64
+def boundary_mass(
+    group: Group,
+    draws: Draws,
+    proposal: Distribution | None = None,
+    *,
+    nudge: float = 0.1,
+    nearness: float = 1.0,
+    seed: int = 0,
+) -> BoundaryMass:
+    """The share of a folded target near its fold boundary, in three readings.
+
+    Args:
+        group: the symmetry.
+        draws: draws (..., dim), folded or not: each is folded into the group's own domain.
+        proposal: q before folding, for the ambiguity of labels.
+        nudge: size of the nudge in posterior standard deviations.
+        nearness: how many posterior standard deviations from a mirror are near.
+        seed: of the nudges.
+    """
+    points = map_points(Group.fold, group, _flat(group, draws))
+    count = points.shape[0]
+    if count < 2:
+        raise ValueError(f"expected at least two draws, got {count}")
+    generator = np.random.default_rng(seed)
+    nudged = points + nudge * points.std(axis=0) * generator.normal(size=points.shape)
+    inside = map_points(Group.contains, group, nudged)
+    terms = group.order
+    spread = np.cov(points.T).reshape(group.dim, group.dim)
+    mirrors = map_points(mirror_distance, (group, spread), points, terms=terms)
+    ambiguity = None
+    if proposal is not None and group.order > 1:
+        folded = Folded(proposal, group)
+        ambiguity = float(map_points(second_responsibility, folded, points, terms=terms).mean())
+    elif proposal is not None:
+        ambiguity = 0.0
+    return BoundaryMass(
+        float(np.mean(~inside)), float((mirrors < nearness).mean()), ambiguity, nudge, nearness
+    )
+
+
+def mirror_distance(context: tuple[Group, Float[Array, "dim dim"]], z: Point) -> Scalar:
+    """Standard deviations from z to its nearest mirror, min over g ≠ e of |v|²/(2·sqrt(vᵀΣv)).
+
+    With v = z - g·z, the mirror is |v|/2 away and the spread along v is sqrt(vᵀΣv)/|v|.
+
+    Args:
+        context: the group, and the covariance Σ of the draws.
+        z: a point.
+    """
+    group, spread = context
+    moved = z - group.orbit(z)[1:]
+    along = jnp.sqrt(jnp.einsum("ij,jk,ik->i", moved, spread, moved))
+    lengths = 0.5 * jnp.sum(jnp.square(moved), axis=1) / jnp.where(along > 0.0, along, 1.0)
+    return jnp.min(lengths, initial=jnp.inf)
+
+
+def second_responsibility(folded: Folded, z: Point) -> Scalar:
+    """The second-largest of p(g·z)/p_F(z) over g: one half where two labels are equally likely."""
+    return jnp.sort(jax.nn.softmax(folded.log_terms(z)))[-2]
+
+
+@in_float64
+def label_switch_rate(group: Group, raw_chain: Draws) -> float:
+    """Share of consecutive steps of an unfolded chain whose folding element changes.
+
+    Zero for a chain that never left its copy of the posterior; 1 - 1/s for independent draws.
+
+    Args:
+        group: the symmetry.
+        raw_chain: (draw, dim) or (chain, draw, dim), never folded.
+    """
+    chains = np.asarray(raw_chain, float)
+    if chains.ndim not in (2, 3) or chains.shape[-2] < 2:
+        raise ValueError(
+            "expected a chain of at least two draws, (draw, dim) or (chain, draw, dim), "
+            f"got shape {chains.shape}"
+        )
+    elements = map_points(_folding_element, group, _flat(group, chains))
+    changed = np.zeros((int(np.prod(chains.shape[:-2])), chains.shape[-2] - 1), bool)
+    for leaf in jax.tree.leaves(elements):
+        steps = np.diff(leaf.reshape(*changed.shape[:1], chains.shape[-2], -1), axis=1)
+        changed |= steps.any(axis=-1)
+    return float(changed.mean())
+
+
+def _flat(group: Group, draws: Draws) -> np.ndarray:
+    array = np.asarray(draws, float)
+    if array.ndim < 2 or array.shape[-1] != group.dim:
+        raise ValueError(f"expected draws of shape (..., {group.dim}), got {array.shape}")
+    return array.reshape(-1, group.dim)
+
+
+def _folding_element(group: Group, x: Point) -> Any:
+    return group.folding_element(x)
