@@ -6,6 +6,7 @@ draws by chain, with their health and their cost. Nobody supplies starting point
 
 from folt.reference.choose import Sampler, reference_for
 from folt.reference.hamiltonian import JitteredHmc, Nuts, Trajectory
+from folt.reference.host_chains import HostChains
 from folt.reference.random_walk import AdaptiveRandomWalk
 from folt.reference.result import Reference, Split, split_by_chain
 from folt.reference.supplied import Exact, Given, Progress
@@ -15,6 +16,7 @@ __all__ = [
     "AdaptiveRandomWalk",
     "Exact",
     "Given",
+    "HostChains",
     "JitteredHmc",
     "Nuts",
     "Progress",

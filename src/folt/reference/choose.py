@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from folt.problem import Problem
+from folt.reference.host_chains import HostChains
 from folt.reference.result import Reference
 from folt.reference.supplied import Exact, Given
 from folt.reference.tempered_chains import TemperedChains
@@ -22,10 +23,13 @@ def reference_for(problem: Problem, given: Any = None) -> Sampler:
     Args:
         problem: the problem.
         given: draws as an array, a sampler object, or None to choose: the problem's exact
-            sampler where it has one, tempering and gradient chains otherwise.
+            sampler where it has one, random-walk chains on the host for a black box, tempering
+            and gradient chains otherwise.
     """
     if given is None:
-        return TemperedChains() if problem.sampler is None else Exact()
+        if problem.sampler is not None:
+            return Exact()
+        return TemperedChains() if problem.black_box is None else HostChains()
     if callable(given):
         return given
     try:

@@ -15,6 +15,7 @@ from folt._types import Density, Distribution, Key, Point, Points, Scalar, Scala
 from folt.batching import map_keys, map_points
 from folt.flows import StudentT
 from folt.fold import Folded
+from folt.groups import Group
 
 SMALLEST_RADIUS = 1e-2
 LARGEST_RADIUS = 1e3
@@ -51,6 +52,16 @@ def starting_values(target: Density, points: Points) -> Scalars:
         ValueError: NaN or +inf somewhere, or -inf everywhere.
     """
     values = map_points(_log_prob, target, points)
+    require_start(values, points)
+    return values
+
+
+def require_start(values: Scalars, points: Points) -> None:
+    """Refuse starting values that are NaN or +inf somewhere, or -inf everywhere.
+
+    Raises:
+        ValueError: with the value and the point.
+    """
     host = np.asarray(values)
     bad = np.flatnonzero(np.isnan(host) | (host == np.inf))
     if bad.size:
@@ -63,7 +74,6 @@ def starting_values(target: Density, points: Points) -> Scalars:
             "expected a finite log density at some starting point, got -inf at all "
             f"{host.size}: give a prior that reaches the support of the density"
         )
-    return values
 
 
 def _log_prob(density: Density, point: Point) -> Scalar:
@@ -100,8 +110,13 @@ def search(key: Key, target: Density, walkers: int = 256) -> Found:
     values = starting_values(target, points)
     steps = 250 + 50 * dim
     points, values = _search(walk_key, target, points, values, jnp.log(0.3 * radii), steps)
-    near = np.asarray(values) > float(np.max(np.asarray(values))) - 30.0 - 5.0 * dim
+    near = near_the_best(np.asarray(values), dim)
     return Found(points[near], values[near], walkers * (steps + 1))
+
+
+def near_the_best(values: np.ndarray, dim: int) -> np.ndarray:
+    """Which ends of a search are worth keeping."""
+    return values > float(np.max(values)) - 30.0 - 5.0 * dim
 
 
 @eqx.filter_jit
@@ -139,18 +154,21 @@ def broad_start(key: Key, target: Folded) -> tuple[StudentT, int]:
     """
     search_key, image_key = jax.random.split(key)
     found = search(search_key, target)
-    mean, covariance = _spread(image_key, target, found.points)
-    start = StudentT.from_moments(
+    return start_around(image_key, target.group, found.points), found.cost
+
+
+def start_around(key: Key, group: Group, points: Points) -> StudentT:
+    """The multivariate t over random images of the points."""
+    mean, covariance = _spread(key, group, points)
+    return StudentT.from_moments(
         np.asarray(mean), INFLATION**2 * np.asarray(covariance), degrees=DEGREES
     )
-    return start, found.cost
 
 
 def _spread(
-    key: Key, target: Folded, points: Points
+    key: Key, group: Group, points: Points
 ) -> tuple[Float[Array, " dim"], Float[Array, "dim dim"]]:
     """Mean and averaged covariance over the orbits of the points."""
-    group = target.group
     images = jax.vmap(group.random_image)(jax.random.split(key, points.shape[0]), points)
     mean = jnp.mean(images, axis=0)
     centred = images - mean

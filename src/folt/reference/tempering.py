@@ -131,7 +131,7 @@ def temper(
         if progress is not None:
             progress(reached, f"tempering, step {number + 1}")
         if reached >= 1.0:
-            return TemperedRun(particles, _covariance(target.group, particles.points), cost)
+            return TemperedRun(particles, metric(target.group, particles.points), cost)
     raise RuntimeError(
         f"tempering reached only λ = {reached:.3g} after {LONGEST_LADDER} temperatures: "
         "the start is too far from the density"
@@ -228,5 +228,6 @@ def systematic_resample(uniform: float, log_weights: np.ndarray) -> np.ndarray:
 
 
 @eqx.filter_jit
-def _covariance(group: Group, points: Points) -> Float[Array, "dim dim"]:
+def metric(group: Group, points: Points) -> Float[Array, "dim dim"]:
+    """Σ̄ of the particles, compiled."""
     return equivariant_covariance(group, points)

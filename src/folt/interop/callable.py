@@ -1,0 +1,68 @@
+"""Any function as a problem: NumPy code, a simulator, a likelihood behind a library call."""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from folt._types import Distribution
+from folt.black_box import BlackBox
+from folt.groups import Group
+from folt.problem import Problem
+
+
+def from_callable(
+    function: Callable[[np.ndarray], Any],
+    dim: int,
+    symmetry: Group,
+    *,
+    vectorized: bool = False,
+    batch: int = 8192,
+    invariant: bool = True,
+    prior: Distribution | None = None,
+    names: Sequence[str] | None = None,
+    constrain: Callable[[np.ndarray], dict[str, Any]] | None = None,
+) -> Problem:
+    """A problem whose log density is evaluated on the host, in batches, without gradients.
+
+    The reference run is then `folt.reference.HostChains`: tempered particles and random-walk
+    chains in lock step, from the prior or, without one, from a search that needs no start.
+
+    Args:
+        function: log density, unnormalised: from a float64 point (dim,) to a number, or from
+            points (n, dim) to n numbers if vectorized. -inf outside the support.
+        dim: dimension of the point.
+        symmetry: the group that leaves the function unchanged.
+        vectorized: whether the function takes many points at once; far faster in NumPy.
+        batch: most points handed to a vectorized function in one call.
+        invariant: False for a symmetry that does not hold exactly; sampling stays exact.
+        prior: a `Distribution` on R^dim to begin from.
+        names: one name per coordinate.
+        constrain: from one point to `{name: value}` in the parameters of interest, in NumPy.
+
+    Raises:
+        ValueError: the group does not act on `dim` coordinates, or an argument is of the wrong
+            kind.
+    """
+    if not callable(function):
+        raise ValueError(f"expected a function, got {type(function).__name__}")
+    if not isinstance(symmetry, Group):
+        raise ValueError(
+            f"symmetry must be a folt group such as folt.groups.Permutation(3, 2), "
+            f"got {type(symmetry).__name__}"
+        )
+    if operator.index(dim) != symmetry.dim:
+        raise ValueError(f"expected a group that acts on {dim} coordinates, got {symmetry.dim}")
+    if batch < 1:
+        raise ValueError(f"expected batch ≥ 1, got {batch}")
+    return Problem(
+        BlackBox(function, vectorized, batch),
+        symmetry,
+        invariant=invariant,
+        prior=prior,
+        names=names,
+        constrain=constrain,
+    )
