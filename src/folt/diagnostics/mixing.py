@@ -218,7 +218,11 @@ def total_variation_bound(
         n: numbers of steps, any shape.
         accept: a(t) at each threshold.
         exceed: π(w > t).
-        start: μ(w > t).
+        start: μ(w > t). Zero will do if μ is the proposal where it hits the support: two chains
+            driven alike keep the order of their w, so the density of μPⁿ against π falls in w,
+            as that of μ does, and where w ≤ t it is at least the chance 1 - (1 - a(t))ⁿ of having
+            left a state of weight t. The certificate keeps the term, because it is the one that
+            notices a reference without the largest w.
     """
     n = np.asarray(n, float)[..., None]
     stay = 1.0 - np.asarray(accept, float)
@@ -265,7 +269,7 @@ def acceptance(fresh: Float[np.ndarray, " proposals"], log_thresholds: np.ndarra
     below = np.logaddexp.accumulate(ordered)
     rank = np.searchsorted(ordered, log_thresholds, side="right")
     sums = np.where(rank > 0, np.exp(below[np.maximum(rank, 1) - 1] - log_thresholds), 0.0)
-    return np.asarray((sums + ordered.size - rank) / ordered.size)
+    return np.asarray((sums + (ordered.size - rank)) / ordered.size)
 
 
 def meeting_estimate(
@@ -340,7 +344,7 @@ def _sizes(
     count = float(held_out.size)
     if effective is not None or exact:
         return np.full(log_thresholds.size, min(count, count if effective is None else effective))
-    whole = min(count, effective_size(held_out))
+    whole = min(count, np.nan_to_num(effective_size(held_out)))
     own = np.full(log_thresholds.size, np.nan)
     for i, threshold in enumerate(log_thresholds):
         beyond = held_out > threshold
@@ -372,7 +376,8 @@ def _reason(
     if not missing:
         return None
     epsilon, opening = max(missing), f"Total variation {max(missing)} cannot be certified: "
-    needed = math.ceil(math.log(3 * len(grid.effective) / delta) / (epsilon / 2))
+    # Beyond the largest of n draws the bounds on target and start are both about this over n.
+    needed = math.ceil(math.log(3 * THRESHOLDS / delta) / (0.4 * epsilon))
     size = min(grid.effective)
     if size == 0:
         return opening + "the held-out log ratios show no effective size (constant, or too few)."

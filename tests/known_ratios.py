@@ -1,0 +1,90 @@
+"""Pairs of target and proposal whose w has a known law, to hold certificates against."""
+
+import numpy as np
+from scipy import signal, stats
+
+from finite_chains import finite_chains
+
+
+class Exponentials:
+    """π = Exp(1), q = Exp(rate): w is Pareto with index 1/(rate-1) under π if rate > 1.
+
+    A share `dead` of the proposals dies.
+    """
+
+    def __init__(self, rate, dead=0.0):
+        self.rate, self.dead = rate, dead
+
+    def draw(self, generator, proposals, targets, chains=1, correlation=0.0):
+        """h at fresh draws, and at target draws: chains of a Gaussian autoregression, turned."""
+        fresh = (self.rate - 1) * generator.exponential(1 / self.rate, proposals)
+        fresh[generator.random(proposals) < self.dead] = -np.inf
+        noise = generator.normal(size=(chains, targets))
+        noise[:, 1:] *= np.sqrt(1 - correlation**2)
+        normal = signal.lfilter([1.0], [1.0, -correlation], noise, axis=1)
+        return fresh, (self.rate - 1) * stats.expon.isf(stats.norm.sf(normal))
+
+    def truth(self, log_threshold):
+        """a(t), π(w > t), μ(w > t) in closed form; the crossing is where w = t."""
+        x = np.asarray(log_threshold) / (self.rate - 1)
+        near, near_target = 1 - np.exp(-self.rate * x), 1 - np.exp(-x)
+        if self.rate > 1:
+            beyond, beyond_target = 1 - near, 1 - near_target
+            accept = near_target * np.exp(-np.asarray(log_threshold)) * self.rate + beyond
+        else:
+            beyond, beyond_target = near, near_target
+            accept = (1 - near_target) * np.exp(-np.asarray(log_threshold)) * self.rate + beyond
+        return (1 - self.dead) * accept, beyond_target, beyond
+
+
+class Atoms:
+    """A finite chain with many states: ties everywhere, and a distance known by matrices."""
+
+    def __init__(self, seed, dead=0.0):
+        generator = np.random.default_rng(seed)
+        target, proposal = generator.dirichlet(np.ones(12)), generator.dirichlet(np.ones(12))
+        proposal = (0.3 * proposal + 0.7 * target)[None] * (1 - dead)
+        self.chains, self.dead = finite_chains(target[None], proposal), dead
+
+    def draw(self, generator, proposals, targets):
+        log_ratio = np.append(np.log(self.chains.ratio[0]), -np.inf)
+        law = np.append(self.chains.proposal[0], self.dead)
+        fresh = generator.choice(log_ratio, proposals, p=law / law.sum())
+        return fresh, generator.choice(log_ratio[:-1], (1, targets), p=self.chains.target[0])
+
+    def truth(self, log_threshold):
+        log_ratio, threshold = np.log(self.chains.ratio[0]), np.asarray(log_threshold)[:, None]
+        beyond, proposal = log_ratio > threshold, self.chains.proposal[0]
+        return (
+            np.exp(np.minimum(log_ratio - threshold, 0.0)) @ proposal,
+            beyond @ self.chains.target[0],
+            beyond @ proposal / proposal.sum(),
+        )
+
+
+LAWS = {
+    "light proposal, Pareto index 1": Exponentials(2.0),
+    "light proposal, Pareto index 5": Exponentials(1.2),
+    "wide proposal": Exponentials(0.9),
+    "half the proposals die": Exponentials(1.1, dead=0.5),
+    "atoms": Atoms(6),
+    "atoms, a fifth dies": Atoms(7, dead=0.2),
+}
+
+
+def holds(law, certificate, parts=("accept_lower", "exceed_upper", "start_upper")):
+    """Whether the bounds of these kinds hold at all thresholds at once."""
+    accept, exceed, start = law.truth(certificate.grid.log_threshold)
+    slack = 1e-12  # an atom's mass is known to rounding only
+    excess = {
+        "accept_lower": np.array(certificate.grid.accept_lower) - accept,
+        "exceed_upper": exceed - np.array(certificate.grid.exceed_upper),
+        "start_upper": start - np.array(certificate.grid.start_upper),
+    }
+    return all((excess[part] <= slack).all() for part in parts)
+
+
+def distances_hold(law, certificate):
+    """Whether the chain is as close as certified after the certified steps."""
+    steps = certificate.steps.items()
+    return all(n is None or law.chains.distance(n)[0] <= epsilon for epsilon, n in steps)

@@ -1,0 +1,96 @@
+"""Coverage of the mixing certificate where the law of w is known, heavy tails and ties included."""
+
+import numpy as np
+import pytest
+from scipy import stats
+from table import write_table
+
+from folt.diagnostics import mixing, mixing_certificate
+from known_ratios import LAWS, Atoms, distances_hold, holds
+
+REPEATS, PROPOSALS, TARGETS = 500, 2_000, 1_000
+FALSE_ALARM = 1e-3  # of each check: failures beyond this binomial quantile
+
+
+@pytest.mark.validate
+@pytest.mark.parametrize("delta", [0.05, 0.5])
+def test_certificates_hold_as_often_as_they_say(delta):
+    """All bounds at all thresholds hold at once in at least 1-δ of the repeats, at every law.
+
+    So does the distance after the certified steps, where matrices give it. Six laws and two
+    levels, and twice two distances: 16 checks at 1e-3.
+    """
+    generator, rows, failures = np.random.default_rng(40), [], []
+    for name, law in LAWS.items():
+        drawn = (law.draw(generator, PROPOSALS, TARGETS) for _ in range(REPEATS))
+        made = [mixing_certificate(*draws, delta=delta, exact=True) for draws in drawn]
+        failures.append(sum(not holds(law, c) for c in made))
+        known = isinstance(law, Atoms)
+        if known:
+            failures.append(sum(not distances_hold(law, c) for c in made))
+        rows.append((name, *_shares(law, made), _share(failures[-1]) if known else ""))
+    write_table(
+        f"mixing-coverage-{delta}",
+        f"Mixing certificate at confidence {1 - delta}: {REPEATS} repeats, {PROPOSALS} fresh and "
+        f"{TARGETS} held-out draws",
+        ("law of w", "all bounds hold", "a(t)", "target beyond t", "start beyond t", "distance"),
+        rows,
+    )
+    assert max(failures) <= stats.binom.isf(FALSE_ALARM, REPEATS, delta)
+
+
+@pytest.mark.validate
+def test_effective_sizes_hold_for_chains():
+    """Held-out chains with correlation .5, .9 and .97: at least 1-δ hold, δ = .05 (1e-3 each).
+
+    Counting the draws of the last as independent does not.
+    """
+    law, generator, rows = LAWS["light proposal, Pareto index 5"], np.random.default_rng(41), []
+    allowed, failures, delta = stats.binom.isf(FALSE_ALARM, REPEATS, 0.05), [], 0.05
+    for correlation in (0.5, 0.9, 0.97):
+        drawn = [
+            law.draw(generator, PROPOSALS, TARGETS, chains=4, correlation=correlation)
+            for _ in range(REPEATS)
+        ]
+        made = [mixing_certificate(*draws, delta=delta) for draws in drawn]
+        counted = [mixing_certificate(*draws, delta=delta, exact=True) for draws in drawn]
+        failures.append([sum(not holds(law, c) for c in kind) for kind in (made, counted)])
+        size = np.mean([min(c.grid.effective) for c in made])
+        rows.append((correlation, f"{size:.0f}", *(_share(f) for f in failures[-1])))
+    write_table(
+        "mixing-coverage-chains",
+        f"Mixing certificate at confidence .95 from 4 chains of {TARGETS} dependent held-out "
+        f"draws, {REPEATS} repeats",
+        ("correlation", "mean effective size", "all bounds hold", "if counted as independent"),
+        rows,
+    )
+    assert max(failed for failed, _ in failures) <= allowed
+    assert failures[-1][1] > allowed
+
+
+@pytest.mark.validate
+@pytest.mark.parametrize("part", ["binomial_upper", "mean_lower"])
+def test_mutant_with_point_estimates_falls_short(monkeypatch, part):
+    """Shares or means in place of bounds break the promise at every law."""
+    mutants = {
+        "binomial_upper": lambda k, n, delta: np.asarray(k / n),
+        "mean_lower": lambda values, delta: values.mean(axis=-1),
+    }
+    monkeypatch.setattr(mixing, part, mutants[part])
+    generator = np.random.default_rng(42)
+    for law in LAWS.values():
+        drawn = (law.draw(generator, PROPOSALS, TARGETS) for _ in range(100))
+        failed = sum(not holds(law, mixing_certificate(*draws, exact=True)) for draws in drawn)
+        assert failed > stats.binom.isf(FALSE_ALARM, 100, 0.05)
+
+
+def _shares(law, certificates):
+    """Shares of repeats in which all bounds, and each kind of bound by itself, hold throughout."""
+    parts = ("accept_lower", "exceed_upper", "start_upper")
+    return [_share(sum(not holds(law, c) for c in certificates))] + [
+        _share(sum(not holds(law, c, (part,)) for c in certificates)) for part in parts
+    ]
+
+
+def _share(failed):
+    return f"{1 - failed / REPEATS:.3f}"
