@@ -13,6 +13,9 @@ With oscillations over draws in K, osc_F ≤ 2r₁ + r_F always, since h_F is th
 functions in (W) and (R) and the latter lies in [0, r_F]. And osc_U ≥ min Δ_j as soon as the first
 copy and any other are hit. So osc_U - osc_F ≥ Δ = min Δ_j - 2r₁ - r_F with no term for sampling
 error: extremes do not concentrate at the rate of means, and none is needed.
+
+Where two copies of the core touch, at the fold boundary, a continuous h_U takes the same values on
+both sides, so Δ_j ≤ 0 there whatever the proposal: (M′) asks for a core that stays clear of it.
 """
 
 from __future__ import annotations
@@ -30,8 +33,8 @@ class Comparison:
     Attributes:
         slack: c·(M_F·ε_F - M_U·ε_U)⁺, with c = 2 as published and 4 as corrected.
         sufficient: whether Δ exceeds it.
-        folded: C_F.
-        unfolded: C_U.
+        folded: C_F = osc_F + c·M_F·ε_F, osc_F over draws in the core.
+        unfolded: C_U = osc_U + c·M_U·ε_U, likewise.
         share: Δ/C_U, how much of the unfolded oscillation is due to missed copies.
 
     None where a covering radius or a gradient is missing.
