@@ -1,12 +1,14 @@
-"""Bijections between one user's parameter and the real line, with their slopes.
+"""Bijections between the user's parameters and real coordinates, with their slopes.
 
 The group has to act orthogonally in the coordinates that a flow sees, and a target whose prior is
 N(0, I) there has tails a flow can match. `PriorNormal` gives that wherever the prior's
 distribution function and its inverse are known; otherwise a positive parameter takes `Log` and a
-bounded one `Logit`. All maps work elementwise on arrays.
+bounded one `Logit`; these work elementwise on arrays. Probabilities that sum to one take
+`LogRatios`, transition matrices `RowLogRatios`.
 """
 
 from folt.coordinates.elementary import Coordinate, Identity, Log, Logit
+from folt.coordinates.gamma import Gamma
 from folt.coordinates.location_scale import LocationScale, Prior
 from folt.coordinates.prior_normal import PriorNormal
 from folt.coordinates.priors import (
@@ -21,11 +23,14 @@ from folt.coordinates.priors import (
     Normal,
     Uniform,
 )
+from folt.coordinates.simplex import GammaShares, LogRatios, RowLogRatios, SimplexCoordinate
 
 __all__ = [
     "Cauchy",
     "Coordinate",
     "Exponential",
+    "Gamma",
+    "GammaShares",
     "Gumbel",
     "HalfCauchy",
     "HalfNormal",
@@ -34,10 +39,13 @@ __all__ = [
     "LocationScale",
     "Log",
     "LogNormal",
+    "LogRatios",
     "Logistic",
     "Logit",
     "Normal",
     "Prior",
     "PriorNormal",
+    "RowLogRatios",
+    "SimplexCoordinate",
     "Uniform",
 ]

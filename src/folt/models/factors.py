@@ -1,0 +1,227 @@
+"""Factor analysis with sparse loadings, the factors integrated out.
+
+y_n = Σ_k ℓ_k f_nk + noise in p variables, f_nk ~ N(0, 1), noise_j ~ N(0, ψ_j): observations are
+N(0, ΛᵀΛ + diag ψ) once centred, Λ being the m x p matrix whose rows are the loadings ℓ_k of a
+factor. Loadings are ℓ_kj = sd_j·(Laplace variable of scale loading_scale) and
+log(ψ_j/sd_j²) ~ N(log_noise_location, log_noise_scale²), sd_j the standard deviation of a variable.
+
+Any factor may change its place or its sign: 2^m·m! identical images. Under Gaussian loadings any
+rotation of the factors would be a symmetry too, a continuum that no finite group folds; a sparse
+prior leaves only the signed permutations.
+
+There is no natural sort key: sample with labels="proposal". Signs fixed by the sum of a factor's
+loadings would put a boundary through the middle of a factor that loads positively on some
+variables and negatively on others.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Literal
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax.scipy.linalg import solve_triangular
+from jaxtyping import Array, ArrayLike, Float
+
+from folt._types import Key, Point, Scalar, host_generator, in_float64
+from folt.coordinates import Cauchy, Laplace, Normal, Prior
+from folt.coordinates.tails import normal_log_density
+from folt.flows import standard_normal
+from folt.groups import Product, SignedPermutation, Trivial
+from folt.models.independent import LOG_TWO_PI
+from folt.models.observations import finite, number_of, positive, spread, table
+from folt.problem import Problem
+
+LOADING_PRIORS = {"laplace": Laplace, "cauchy": Cauchy, "normal": Normal}
+
+
+class FactorPosterior(eqx.Module):
+    """Likelihood times prior, all constants included: its integral is the evidence.
+
+    Attributes:
+        loading: prior of ℓ_kj/sd_j.
+        log_noise: prior of log(ψ_j/sd_j²).
+        deviation: sd_j.
+        factors: number of factors, m.
+    """
+
+    loading: Prior
+    log_noise: Normal
+    deviation: Float[Array | np.ndarray, " p"]
+    factors: int = eqx.field(static=True)
+
+    def components(self, x: Point) -> tuple[Float[Array, "m p"], Float[Array, " p"]]:
+        """Loadings and log noise variances."""
+        p = self.deviation.shape[0]
+        rows = x[: self.factors * p].reshape(self.factors, p)
+        log_noise = self.log_noise.from_normal(x[self.factors * p :])
+        return self.loading.from_normal(rows) * self.deviation, log_noise + 2 * jnp.log(
+            self.deviation
+        )
+
+    def __call__(self, x: Point, observations: Float[Array | np.ndarray, "n p"]) -> Scalar:
+        """Log density at one point; the data enter through their scatter matrix."""
+        loading, log_noise = self.components(x)
+        centred = jnp.asarray(observations)
+        scatter = centred.T @ centred
+        weighted = loading * jnp.exp(-log_noise)
+        factor = _inner_factor(loading, weighted)
+        projected = solve_triangular(factor, weighted, lower=True)
+        explained = jnp.sum((projected @ scatter) * projected)
+        quadratic = jnp.sum(jnp.diagonal(scatter) * jnp.exp(-log_noise)) - explained
+        count, p = centred.shape
+        log_det = jnp.sum(log_noise) + 2 * jnp.sum(jnp.log(jnp.diagonal(factor)))
+        log_likelihood = -0.5 * (count * (p * LOG_TWO_PI + log_det) + quadratic)
+        return log_likelihood + jnp.sum(normal_log_density(x))
+
+    def constrain(self, x: Point) -> dict[str, Array]:
+        """Loadings, one row per factor, and noise variances."""
+        loading, log_noise = self.components(x)
+        return {"loading": loading, "noise": jnp.exp(log_noise)}
+
+
+def _inner_factor(
+    loading: Float[Array, "m p"], weighted: Float[Array, "m p"]
+) -> Float[Array, "m m"]:
+    """Cholesky factor of I + Λ diag(1/ψ) Λᵀ: by Woodbury all that has to be factorised."""
+    m = loading.shape[0]
+    return jnp.linalg.cholesky(jnp.eye(m, dtype=loading.dtype) + weighted @ loading.T)
+
+
+@in_float64
+def factor_analysis(
+    data: ArrayLike | Sequence[Sequence[float]],
+    factors: int,
+    *,
+    loading_prior: Literal["laplace", "cauchy", "normal"] = "laplace",
+    loading_scale: float = 0.5,
+    log_noise_location: float = math.log(0.5),
+    log_noise_scale: float = 1.0,
+) -> Problem:
+    """The posterior of a factor analysis with sparse loadings.
+
+    The data are centred at their column means, which are then taken as known. Prior scales are
+    relative to the standard deviation of every variable, so that units do not matter.
+
+    Args:
+        data: observations in rows, variables in columns.
+        factors: number of factors, m, fewer than variables.
+        loading_prior: "laplace" or "cauchy"; "normal" only for one factor.
+        loading_scale: scale of the prior of ℓ_kj/sd_j.
+        log_noise_location: prior mean of log(ψ_j/sd_j²); by default half of the variance is noise.
+        log_noise_scale: prior standard deviation of log(ψ_j/sd_j²).
+
+    Raises:
+        ValueError: Gaussian loadings of several factors, whose rotations are a continuous symmetry.
+    """
+    m = number_of("factors", factors)
+    observations = table(data, m, "factors")
+    p = observations.shape[1]
+    spread(observations)
+    if m >= p:
+        raise ValueError(f"expected fewer factors than the {p} variables, got {m}")
+    if loading_prior not in LOADING_PRIORS:
+        names = ", ".join(map(repr, LOADING_PRIORS))
+        raise ValueError(f"expected loading_prior to be one of {names}, got {loading_prior!r}")
+    if loading_prior == "normal" and m > 1:
+        raise ValueError(
+            "Gaussian loadings leave every rotation of the factors a symmetry, a continuum that "
+            "no finite group can fold: use loading_prior='laplace' or 'cauchy'"
+        )
+    finite(log_noise_location=log_noise_location)
+    positive(loading_scale=loading_scale, log_noise_scale=log_noise_scale)
+    posterior = FactorPosterior(
+        LOADING_PRIORS[loading_prior](0.0, loading_scale),
+        Normal(log_noise_location, log_noise_scale),
+        observations.std(axis=0),
+        m,
+    )
+    group = Product(SignedPermutation(m, p), Trivial(p))
+    return Problem(
+        posterior,
+        group,
+        data=observations - observations.mean(axis=0),
+        prior=standard_normal(group.dim),
+        names=[
+            *(f"loading[{k},{j}]" for k in range(m) for j in range(p)),
+            *(f"log_noise[{j}]" for j in range(p)),
+        ],
+        constrain=posterior.constrain,
+    )
+
+
+@in_float64
+def rotation_defect(
+    key: Key, posterior: FactorPosterior, data: Float[ArrayLike, "n p"], points: int = 16
+) -> float:
+    """Largest change of the log density under random rotations of the factors, at prior draws.
+
+    Rounding means that the posterior has a continuous symmetry which folding cannot remove; a
+    sparse prior gives a change of order one.
+    """
+    generator = host_generator(key)
+    p, m = posterior.deviation.shape[0], posterior.factors
+    evaluate = eqx.filter_jit(jax.vmap(posterior, in_axes=(0, None)))
+    observations = jnp.asarray(data)
+    plain = generator.normal(size=(points, (m + 1) * p))
+    turned = []
+    for x in plain:
+        rotation = np.linalg.qr(generator.normal(size=(m, m)))[0]
+        loading = posterior.loading.from_normal(x[: m * p].reshape(m, p))
+        moved = posterior.loading.to_normal(jnp.asarray(rotation @ np.asarray(loading)))
+        turned.append(np.concatenate([np.asarray(moved).reshape(-1), x[m * p :]]))
+    # Compared as densities of the loadings themselves, so the slopes of the coordinates go.
+    before = evaluate(jnp.asarray(plain), observations) - _log_slopes(posterior, plain)
+    after = evaluate(jnp.asarray(turned), observations) - _log_slopes(posterior, np.asarray(turned))
+    return float(np.max(np.abs(np.asarray(before - after))))
+
+
+def _log_slopes(posterior: FactorPosterior, points: Float[np.ndarray, "k dim"]) -> Array:
+    """Sum of the log slopes of the loading coordinates."""
+    x = jnp.asarray(points[:, : posterior.factors * posterior.deviation.shape[0]])
+    value = posterior.loading.from_normal(x)
+    return jnp.sum(normal_log_density(x) - posterior.loading.log_prob(value), axis=1)
+
+
+def pointwise(parameters: dict[str, Array], data: Float[ArrayLike, "n p"]) -> Float[Array, " n"]:
+    """Log likelihood of every centred observation."""
+    centred, noise = jnp.asarray(data), parameters["noise"]
+    weighted = parameters["loading"] / noise
+    factor = _inner_factor(parameters["loading"], weighted)
+    projected = solve_triangular(factor, weighted @ centred.T, lower=True)
+    quadratic = jnp.sum(centred**2 / noise, axis=1) - jnp.sum(projected**2, axis=0)
+    log_det = jnp.sum(jnp.log(noise)) + 2 * jnp.sum(jnp.log(jnp.diagonal(factor)))
+    return -0.5 * (centred.shape[1] * LOG_TWO_PI + log_det + quadratic)
+
+
+def predict(
+    key: Key, parameters: dict[str, Array], data: Float[ArrayLike, "n p"]
+) -> Float[Array, "n p"]:
+    """As many new centred observations as there are data."""
+    key_factor, key_noise = jax.random.split(key)
+    loading, noise = parameters["loading"], parameters["noise"]
+    shape = jnp.shape(data)
+    factor = jax.random.normal(key_factor, (shape[0], loading.shape[0]), loading.dtype)
+    return factor @ loading + jnp.sqrt(noise) * jax.random.normal(key_noise, shape, loading.dtype)
+
+
+def simulate_factor_analysis(
+    key: Key,
+    count: int = 200,
+    *,
+    loading: Sequence[Sequence[float]] = (
+        (0.9, 0.8, 0.8, 0.0, 0.0, 0.0, 0.0, 0.0, 0.3),
+        (0.0, 0.0, 0.0, 0.9, -0.8, 0.7, 0.0, 0.0, 0.0),
+        (0.0, 0.4, 0.0, 0.0, 0.0, 0.0, 0.8, 0.9, -0.7),
+    ),
+    noise: Sequence[float] = (0.3, 0.3, 0.4, 0.3, 0.4, 0.5, 0.4, 0.3, 0.4),
+) -> Float[np.ndarray, "count p"]:
+    """Observations with these loadings and noise variances."""
+    generator = host_generator(key)
+    matrix = np.asarray(loading, float)
+    factor = generator.normal(size=(count, matrix.shape[0]))
+    return factor @ matrix + generator.normal(0.0, np.sqrt(noise), (count, matrix.shape[1]))

@@ -1,0 +1,284 @@
+"""The hidden Markov model with Gaussian or Poisson emissions.
+
+A chain of hidden states s_1, ..., s_T with transition matrix P, P_ij the probability of going from
+i to j; y_t given s_t = k is N(μ_k, σ_k²) or Poisson(λ_k). Rows of P are independent
+Dirichlet with one concentration for staying and one for leaving; emissions have the priors of the
+mixtures. The states are summed out by the forward algorithm.
+
+Relabelling the states moves the emissions and permutes P on both sides. The first state is either
+uniform or drawn from the stationary distribution of P: both follow a relabelling by themselves.
+One series says next to nothing about a free initial distribution, so there is none.
+"""
+
+from __future__ import annotations
+
+import math
+from abc import abstractmethod
+from collections.abc import Sequence
+from typing import Literal
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, ArrayLike, Float
+
+from folt._types import Key, Point, Scalar, host_generator, in_float64
+from folt.coordinates import Normal, RowLogRatios
+from folt.groups import Blocks, Joint, ZeroSumRows
+from folt.models.gaussian import gaussian_terms, scale_options
+from folt.models.independent import Independent, StandardNormal
+from folt.models.observations import counts, finite, number_of, positive, series
+from folt.models.poisson import draw_counts, poisson_terms, rate_location
+from folt.problem import Problem
+
+Initial = Literal["uniform", "stationary"]
+
+
+class Emission(eqx.Module):
+    """How an observation depends on the hidden state."""
+
+    @property
+    @abstractmethod
+    def size(self) -> int:
+        """Coordinates per state."""
+
+    @abstractmethod
+    def constrain(self, rows: Float[Array, "m size"]) -> dict[str, Array]:
+        """The user's parameters of every state."""
+
+    @abstractmethod
+    def terms(self, rows: Float[Array, "m size"], data: Float[Array, " t"]) -> Float[Array, "m t"]:
+        """Log density of every observation in every state."""
+
+
+class GaussianEmission(Emission):
+    """N(μ_k, σ_k²) with normal priors of μ_k and log σ_k."""
+
+    mu: Normal
+    log_sigma: Normal
+
+    @property
+    def size(self) -> int:
+        """Two."""
+        return 2
+
+    def constrain(self, rows: Float[Array, "m size"]) -> dict[str, Array]:
+        """Means and standard deviations."""
+        sigma = jnp.exp(self.log_sigma.from_normal(rows[:, 1]))
+        return {"mu": self.mu.from_normal(rows[:, 0]), "sigma": sigma}
+
+    def terms(self, rows: Float[Array, "m size"], data: Float[Array, " t"]) -> Float[Array, "m t"]:
+        """Log N(y_t; μ_k, σ_k²)."""
+        mu, log_sigma = self.mu.from_normal(rows[:, 0]), self.log_sigma.from_normal(rows[:, 1])
+        return gaussian_terms(mu, log_sigma, data)
+
+
+class PoissonEmission(Emission):
+    """Poisson(λ_k) with a normal prior of log λ_k."""
+
+    log_rate: Normal
+
+    @property
+    def size(self) -> int:
+        """One."""
+        return 1
+
+    def constrain(self, rows: Float[Array, "m size"]) -> dict[str, Array]:
+        """Rates."""
+        return {"rate": jnp.exp(self.log_rate.from_normal(rows[:, 0]))}
+
+    def terms(self, rows: Float[Array, "m size"], data: Float[Array, " t"]) -> Float[Array, "m t"]:
+        """Log Poisson(y_t; λ_k)."""
+        return poisson_terms(self.log_rate.from_normal(rows[:, 0]), data)
+
+
+class HiddenMarkovPosterior(eqx.Module):
+    """Likelihood times prior, all constants included: its integral is the evidence."""
+
+    emission: Emission
+    transition: RowLogRatios
+    prior: Independent
+    initial: Initial = eqx.field(static=True)
+
+    def __call__(self, x: Point, observations: Float[Array | np.ndarray, " t"]) -> Scalar:
+        """Log density at one point."""
+        rows, ratios = self.prior.pieces(x)
+        terms = self.emission.terms(rows.reshape(-1, self.emission.size), jnp.asarray(observations))
+        transition = self.transition.push(ratios)
+        steps = forward(initial_log(transition, self.initial), transition, terms)
+        return jnp.sum(steps) + self.prior.log_prob(x)
+
+    def constrain(self, x: Point) -> dict[str, Array]:
+        """Emission parameters, transition matrix and initial distribution."""
+        rows, ratios = self.prior.pieces(x)
+        transition = self.transition.push(ratios)
+        return {
+            **self.emission.constrain(rows.reshape(-1, self.emission.size)),
+            "transition": transition,
+            "initial": jnp.exp(initial_log(transition, self.initial)),
+        }
+
+
+def forward(
+    log_initial: Float[Array, " m"],
+    transition: Float[Array, "m m"],
+    terms: Float[Array, "m t"],
+) -> Float[Array, " t"]:
+    """Log p(y_t | y_1, ..., y_{t-1}) for every t, by the forward algorithm.
+
+    The filtered log probabilities are carried; one step costs m exponentials and a product with
+    P, because the largest of them is taken out before leaving the log scale.
+    """
+
+    def step(log_predicted: Array, log_term: Array) -> tuple[Array, Array]:
+        joint = log_predicted + log_term
+        largest = jax.lax.stop_gradient(jnp.max(joint))
+        shares = jnp.exp(joint - largest)
+        log_total = jnp.log(jnp.sum(shares))
+        return jnp.log(shares @ transition) - log_total, log_total + largest
+
+    return jax.lax.scan(step, log_initial, terms.T)[1]
+
+
+def initial_log(transition: Float[Array, "m m"], initial: Initial) -> Float[Array, " m"]:
+    """Log distribution of the first state."""
+    m = transition.shape[0]
+    if initial == "uniform":
+        return jnp.full(m, -math.log(m), transition.dtype)
+    return jnp.log(stationary(transition))
+
+
+def stationary(transition: Float[Array, "m m"]) -> Float[Array, " m"]:
+    """The distribution π with πP = π, from π(I - P + 11ᵀ) = 1ᵀ."""
+    m = transition.shape[0]
+    system = jnp.eye(m, dtype=transition.dtype) - transition + 1.0
+    return jnp.linalg.solve(system.T, jnp.ones(m, transition.dtype))
+
+
+@in_float64
+def hidden_markov(
+    data: ArrayLike | Sequence[float],
+    states: int,
+    emission: Literal["gaussian", "poisson"] = "gaussian",
+    *,
+    initial: Initial = "uniform",
+    staying: float = 1.0,
+    leaving: float = 1.0,
+    mu_location: float | None = None,
+    mu_scale: float | None = None,
+    log_sigma_location: float | None = None,
+    log_sigma_scale: float = 1.0,
+    log_rate_location: float | None = None,
+    log_rate_scale: float = 1.5,
+) -> Problem:
+    """The posterior of a hidden Markov model given one series.
+
+    Args:
+        data: the series, in order of time.
+        states: number of hidden states, m.
+        emission: "gaussian" or "poisson".
+        initial: distribution of the first state, "uniform" or "stationary".
+        staying: Dirichlet concentration of the diagonal of the transition matrix; more than
+            `leaving` expects states that last.
+        leaving: Dirichlet concentration off the diagonal.
+        mu_location: as for `gaussian_mixture`.
+        mu_scale: as for `gaussian_mixture`.
+        log_sigma_location: as for `gaussian_mixture`.
+        log_sigma_scale: as for `gaussian_mixture`.
+        log_rate_location: as for `poisson_mixture`.
+        log_rate_scale: as for `poisson_mixture`.
+    """
+    m = number_of("states", states)
+    if initial not in ("uniform", "stationary"):
+        raise ValueError(f"expected initial 'uniform' or 'stationary', got {initial!r}")
+    positive(staying=staying, leaving=leaving)
+    if emission == "gaussian":
+        observations = series(data, m, "states")
+        options = scale_options(observations, mu_location, mu_scale, log_sigma_location)
+        emitted: Emission = _gaussian_emission(*options, log_sigma_scale)
+    elif emission == "poisson":
+        observations = counts(data, m, "states")
+        location = rate_location(observations) if log_rate_location is None else log_rate_location
+        positive(log_rate_scale=log_rate_scale)
+        emitted = PoissonEmission(Normal(location, log_rate_scale))
+    else:
+        raise ValueError(f"expected emission 'gaussian' or 'poisson', got {emission!r}")
+    transition = RowLogRatios.symmetric(m, staying, leaving)
+    prior = Independent((StandardNormal(emitted.size * m), transition))
+    posterior = HiddenMarkovPosterior(emitted, transition, prior, initial)
+    kinds = ("mu", "log_sigma") if emission == "gaussian" else ("log_rate",)
+    return Problem(
+        posterior,
+        Joint(m, (Blocks(emitted.size), ZeroSumRows())),
+        data=observations,
+        prior=prior,
+        names=[
+            *(f"{kind}[{k}]" for k in range(m) for kind in kinds),
+            *(f"log_ratio[{i},{j}]" for i in range(m) for j in range(m - 1)),
+        ],
+        constrain=posterior.constrain,
+    )
+
+
+def _gaussian_emission(
+    mu_location: float, mu_scale: float, log_sigma_location: float, log_sigma_scale: float
+) -> GaussianEmission:
+    finite(mu_location=mu_location, log_sigma_location=log_sigma_location)
+    positive(mu_scale=mu_scale, log_sigma_scale=log_sigma_scale)
+    return GaussianEmission(
+        Normal(mu_location, mu_scale), Normal(log_sigma_location, log_sigma_scale)
+    )
+
+
+def pointwise(parameters: dict[str, Array], data: Float[ArrayLike, " t"]) -> Float[Array, " t"]:
+    """Log predictive density of every observation given those before it."""
+    terms = _terms(parameters, jnp.asarray(data, float))
+    return forward(jnp.log(parameters["initial"]), parameters["transition"], terms)
+
+
+def predict(
+    key: Key, parameters: dict[str, Array], data: Float[ArrayLike, " t"]
+) -> Float[Array, " t"]:
+    """A new series of the same length."""
+    key_states, key_noise = jax.random.split(key)
+    transition = parameters["transition"]
+    length = jnp.shape(data)[0]
+
+    def step(log_row: Array, own: Key) -> tuple[Array, Array]:
+        state = jax.random.categorical(own, log_row)
+        return jnp.log(transition[state]), state
+
+    keys = jax.random.split(key_states, length)
+    states = jax.lax.scan(step, jnp.log(parameters["initial"]), keys)[1]
+    if "rate" in parameters:
+        return draw_counts(key_noise, parameters["rate"][states])
+    mu, sigma = parameters["mu"], parameters["sigma"]
+    return mu[states] + sigma[states] * jax.random.normal(key_noise, (length,), mu.dtype)
+
+
+def _terms(parameters: dict[str, Array], data: Float[Array, " t"]) -> Float[Array, "m t"]:
+    if "rate" in parameters:
+        return poisson_terms(jnp.log(parameters["rate"]), data)
+    return gaussian_terms(parameters["mu"], jnp.log(parameters["sigma"]), data)
+
+
+def simulate_hidden_markov(
+    key: Key,
+    length: int = 300,
+    emission: Literal["gaussian", "poisson"] = "gaussian",
+    *,
+    transition: Sequence[Sequence[float]] = ((0.9, 0.1), (0.2, 0.8)),
+    mu: Sequence[float] = (0.0, 3.0),
+    sigma: Sequence[float] = (1.0, 1.0),
+    rate: Sequence[float] = (2.0, 8.0),
+) -> Float[np.ndarray, " length"]:
+    """A series with these parameters; the first state is uniform."""
+    generator = host_generator(key)
+    matrix = np.asarray(transition, float)
+    states = [int(generator.integers(len(matrix)))]
+    for _ in range(length - 1):
+        states.append(int(generator.choice(len(matrix), p=matrix[states[-1]])))
+    if emission == "poisson":
+        return generator.poisson(np.asarray(rate, float)[states]).astype(float)
+    return generator.normal(np.asarray(mu, float)[states], np.asarray(sigma, float)[states])

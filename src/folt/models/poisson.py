@@ -1,0 +1,145 @@
+"""The Poisson mixture with unknown weights and rates.
+
+y_n ~ Σ_k w_k Poisson(λ_k) with log λ_k ~ N(log_rate_location, log_rate_scale²) and
+w ~ Dirichlet(concentration), all components alike. A point holds the log rates in the coordinates
+in which their prior is N(0, 1), then the centred log-ratios of the weights.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax.scipy.special import gammaln
+from jaxtyping import Array, ArrayLike, Float
+
+from folt._types import Key, Point, Scalar, host_generator, in_float64
+from folt.coordinates import LogRatios, Normal
+from folt.groups import Blocks, Joint, ZeroSum
+from folt.models.independent import Independent, StandardNormal, log_sum_components
+from folt.models.observations import counts, finite, number_of, positive
+from folt.problem import Problem
+
+
+class PoissonMixturePosterior(eqx.Module):
+    """Likelihood times prior, all constants included: its integral is the evidence."""
+
+    log_rate: Normal
+    weight: LogRatios
+    prior: Independent
+
+    def components(self, x: Point) -> tuple[Array, Array]:
+        """Log weight and log rate of every component."""
+        rates, ratios = self.prior.pieces(x)
+        return self.weight.push_log(ratios), self.log_rate.from_normal(rates)
+
+    def __call__(self, x: Point, observed: Float[Array | np.ndarray, " n"]) -> Scalar:
+        """Log density at one point."""
+        log_weight, log_rate = self.components(x)
+        terms = poisson_terms(log_rate, jnp.asarray(observed)) + log_weight[:, None]
+        return jnp.sum(log_sum_components(terms)) + self.prior.log_prob(x)
+
+    def constrain(self, x: Point) -> dict[str, Array]:
+        """Weights and rates."""
+        log_weight, log_rate = self.components(x)
+        return {"weight": jnp.exp(log_weight), "rate": jnp.exp(log_rate)}
+
+
+def poisson_terms(log_rate: Float[Array, " m"], observed: Float[Array, " n"]) -> Array:
+    """Log Poisson(y_n; λ_k) = y·log λ - λ - log y! of every component and observation."""
+    return observed * log_rate[:, None] - jnp.exp(log_rate)[:, None] - gammaln(observed + 1)
+
+
+@in_float64
+def poisson_mixture(
+    data: ArrayLike | Sequence[int],
+    components: int,
+    *,
+    log_rate_location: float | None = None,
+    log_rate_scale: float = 1.5,
+    concentration: float = 1.0,
+) -> Problem:
+    """The posterior of a Poisson mixture with unknown weights.
+
+    The default looks at the data only through their mean: rates within a factor of 19 of it
+    (95 %), the same for every component. Unlike a Gaussian mixture this likelihood is bounded.
+
+    Args:
+        data: the counts.
+        components: number of components, m.
+        log_rate_location: prior mean of every log λ_k; the log of the mean count if None, at
+            least log ½.
+        log_rate_scale: prior standard deviation of every log λ_k.
+        concentration: of the Dirichlet prior of the weights; 1 is flat.
+    """
+    m = number_of("components", components)
+    observed = counts(data, m)
+    location = rate_location(observed) if log_rate_location is None else log_rate_location
+    finite(log_rate_location=location)
+    positive(log_rate_scale=log_rate_scale, concentration=concentration)
+    weight = LogRatios.symmetric(m, concentration)
+    prior = Independent((StandardNormal(m), weight))
+    posterior = PoissonMixturePosterior(Normal(location, log_rate_scale), weight, prior)
+    return Problem(
+        posterior,
+        Joint(m, (Blocks(1), ZeroSum())),
+        data=observed,
+        prior=prior,
+        names=[
+            *(f"log_rate[{k}]" for k in range(m)),
+            *(f"log_ratio[{k}]" for k in range(m - 1)),
+        ],
+        constrain=posterior.constrain,
+    )
+
+
+def rate_location(observed: Float[np.ndarray, " n"]) -> float:
+    """Log of the mean count, at least log ½.
+
+    Raises:
+        ValueError: all counts are equal.
+    """
+    if np.all(observed == observed[0]):
+        raise ValueError(
+            f"all observations are equal to {observed[0]:g}: no spread can be "
+            "estimated from constant data"
+        )
+    return math.log(max(float(observed.mean()), 0.5))
+
+
+def pointwise(parameters: dict[str, Array], data: Float[ArrayLike, " n"]) -> Float[Array, " n"]:
+    """Log likelihood of every count."""
+    terms = poisson_terms(jnp.log(parameters["rate"]), jnp.asarray(data, float))
+    return log_sum_components(terms + jnp.log(parameters["weight"])[:, None])
+
+
+def predict(
+    key: Key, parameters: dict[str, Array], data: Float[ArrayLike, " n"]
+) -> Float[Array, " n"]:
+    """As many new counts as there are data."""
+    key_label, key_count = jax.random.split(key)
+    shape = jnp.shape(data)
+    label = jax.random.categorical(key_label, jnp.log(parameters["weight"]), shape=shape)
+    return draw_counts(key_count, parameters["rate"][label])
+
+
+def draw_counts(key: Key, rate: Float[Array, " n"]) -> Float[Array, " n"]:
+    """One Poisson draw per rate, as floating numbers like the data."""
+    return jax.random.poisson(key, rate).astype(rate.dtype)
+
+
+def simulate_poisson_mixture(
+    key: Key,
+    count: int = 300,
+    *,
+    weight: Sequence[float] = (0.5, 0.3, 0.2),
+    rate: Sequence[float] = (1.0, 6.0, 15.0),
+) -> Float[np.ndarray, " count"]:
+    """Counts of a mixture with these parameters."""
+    generator = host_generator(key)
+    label = generator.choice(len(weight), count, p=np.asarray(weight, float))
+    return generator.poisson(np.asarray(rate, float)[label]).astype(float)
