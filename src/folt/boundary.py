@@ -32,7 +32,8 @@ class BoundaryMass:
             domain: a low share means that the boundary runs through a valley.
         overlap: share of draws less than `nearness` posterior standard deviations away from a
             mirror, the plane half-way between a draw z and another image g·z, measured along
-            z - g·z. A tie in the sort coordinate alone does not count: whole blocks must be near.
+            z - g·z. A tie in the sort coordinate alone does not count: whole blocks must be near,
+            or the domain so ill chosen that the spread of its draws comes from mixed copies.
         ambiguity: mean over draws of the second-largest orbit responsibility q(g·z)/q_F(z): how
             often the proposal would pick another label. The same for every domain; None without
             a proposal.

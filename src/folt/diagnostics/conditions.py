@@ -168,7 +168,8 @@ def theorem_conditions(
             f"expected as many values of (W) as of (R), got {within.shape} and {residual.shape}"
         )
     twice_r1, residual_sup = _range(within), _finite(residual.max())
-    osc_folded, osc_unfolded = _range(within - residual), _range(unfolded)
+    with np.errstate(invalid="ignore"):  # infinite terms leave no range, which is said
+        osc_folded, osc_unfolded = _range(within - residual), _range(unfolded)
     hit = np.unique(copies[1]).size
     primary, gaps = cross_copy_gaps(*copies) if hit > 1 else (None, {})
     min_delta = _finite(min(gaps.values())) if gaps else None

@@ -74,10 +74,17 @@ def widened_floors(
 def _untraceable(function: Any, module: Any, dim: int) -> str | None:
     """Why a gradient cannot be had, found by tracing alone; None if it can."""
     try:
-        eqx.filter_eval_shape(function, module, jax.ShapeDtypeStruct((dim,), jnp.float64))
+        point = jax.ShapeDtypeStruct((dim,), jnp.float64)
+        eqx.filter_eval_shape(_apply, function, module, point)
     except (TypeError, ValueError, NotImplementedError) as error:
         return f"no gradient: {str(error).splitlines()[0]}"
     return None
+
+
+@eqx.filter_jit
+def _apply(function: Any, module: Any, z: Point) -> Any:
+    """Compiled code remembers what it has traced: asking twice costs nothing."""
+    return function(module, z)
 
 
 def _gradient_norm(pair: tuple[Folded, Folded], z: Point) -> Scalar:
