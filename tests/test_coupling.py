@@ -14,7 +14,7 @@ from folt.diagnostics.coupling import (
 )
 from folt.diagnostics.mixing import meeting_estimate
 
-LEVEL = 1e-4  # of each Kolmogorov-Smirnov test here; nine of them
+LEVEL = 1e-4  # of each Kolmogorov-Smirnov test here; ten of them
 PAIRS, STEPS = 4000, 60
 
 

@@ -405,6 +405,14 @@ def test_too_few_draws_are_named_and_the_number_asked_for_suffices():
     assert mixing_certificate(*enough, exact=True).steps[epsilon] <= 5
 
 
+def test_too_few_proposals_are_named(usual):
+    fresh, held_out, _ = usual
+    mostly_dead = np.where(np.arange(2000) % 40 == 0, fresh[:2000], -np.inf)
+    certificate = mixing_certificate(mostly_dead, held_out, exact=True)
+    assert certificate.steps[0.1] is None
+    assert "50 fresh proposals hit the support" in certificate.reason
+
+
 def test_dependent_draws_count_less():
     """A chain that repeats each draw ten times is worth a tenth; the certificate knows."""
     fresh, held_out = gaussian_case(np.random.default_rng(15), 1.1, 0.02, targets=(4, 250))

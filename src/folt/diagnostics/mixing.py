@@ -202,7 +202,7 @@ def mixing_certificate(
         log_evidence=float(np.logaddexp.reduce(fresh) - np.log(fresh.size)),
         chain_length=chain_length,
         ess=ess,
-        reason=_reason(steps, grid, fresh.size, delta),
+        reason=_reason(steps, grid, int(np.isfinite(fresh).sum()), delta),
     )
 
 
@@ -369,7 +369,7 @@ def _remainder(exceed: tuple[float, ...] | np.ndarray) -> np.ndarray:
 
 
 def _reason(
-    steps: dict[float, int | None], grid: Thresholds, fresh_count: int, delta: float
+    steps: dict[float, int | None], grid: Thresholds, alive: int, delta: float
 ) -> str | None:
     """One sentence for the largest ε that cannot be had."""
     missing = [epsilon for epsilon, n in steps.items() if n is None]
@@ -381,21 +381,24 @@ def _reason(
     size = min(grid.effective)
     if size == 0:
         return opening + "the held-out log ratios show no effective size (constant, or too few)."
-    floor = np.add(grid.exceed_upper, grid.start_upper)
-    if floor.min() >= epsilon and size < needed:
+    left_out = np.add(grid.exceed_upper, grid.start_upper).min()
+    if left_out >= epsilon and size < needed:
         return opening + (
             f"the held-out draws are worth {size:.0f} independent ones and about {needed} are "
             "needed."
         )
-    if floor.min() >= epsilon:
+    if left_out >= epsilon and alive < needed:
+        return opening + (
+            f"{alive} fresh proposals hit the support of the target and about {needed} are needed."
+        )
+    if left_out >= epsilon:
         return opening + (
             f"up to {min(grid.start_upper):.2g} of the proposal lies where w exceeds that of "
-            f"every held-out draw; with {fresh_count} fresh draws either these are too few or the "
-            "held-out draws miss a part of the target."
+            "every held-out draw, so these miss a part of the target."
         )
     return opening + (
         f"w has a heavy tail, and at the thresholds that leave out less than {epsilon} of the "
-        f"target {fresh_count} fresh draws do not show that the chain moves at all: train a richer "
+        f"target {alive} fresh proposals do not show that the chain moves at all: train a richer "
         "proposal or draw more."
     )
 
