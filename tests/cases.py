@@ -16,6 +16,7 @@ from folt.groups import (
     SignedPermutation,
     Square,
     Trivial,
+    Within,
     ZeroSum,
     ZeroSumRows,
 )
@@ -33,6 +34,8 @@ GROUPS: dict[str, Callable[[], Group]] = {
     ),
     "joint with weights first": lambda: Joint(3, (Fixed(1), ZeroSum(), Blocks(2))),
     "joint square": lambda: Joint(3, (Square(), Fixed(2))),
+    "within classes": lambda: Within(Joint(5, (ZeroSum(), Blocks(2))), [(4, 0, 2), (1, 3)]),
+    "within one class": lambda: Within(Joint(3, (Blocks(1), ZeroSumRows())), [(0, 2)]),
     "joint transitions": lambda: Joint(3, (ZeroSumRows(),)),
     "joint of all parts": lambda: Joint(
         4, (Fixed(2), Blocks(2, sort_by=1), ZeroSum(), Square(), ZeroSumRows())

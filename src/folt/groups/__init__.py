@@ -13,6 +13,7 @@ from folt.groups.reflection import Reflection
 from folt.groups.relabelling import Relabelling
 from folt.groups.signed import SignedArrangement, SignedPermutation
 from folt.groups.trivial import Trivial
+from folt.groups.within import Within
 from folt.groups.zero_sum import zero_sum_basis
 
 __all__ = [
@@ -30,6 +31,7 @@ __all__ = [
     "SignedPermutation",
     "Square",
     "Trivial",
+    "Within",
     "ZeroSum",
     "ZeroSumRows",
     "zero_sum_basis",
