@@ -91,6 +91,7 @@ class Detection:
         rejected: those that do not.
         defects: the largest relative change of the log density under each one tested.
         strands: parts that are permuted together, and among which labels.
+        flips: for blocks whose signs may be flipped, their name and the labels.
         continuous: parts whose labels may even be rotated into each other.
         notes: what was found and not used, and why.
         points: number of points at which the density was tried.
@@ -102,6 +103,7 @@ class Detection:
     rejected: tuple[str, ...]
     defects: dict[str, float]
     strands: tuple[Strand, ...]
+    flips: dict[str, tuple[int, ...]]
     continuous: tuple[str, ...]
     notes: tuple[str, ...]
     points: int
@@ -198,10 +200,50 @@ def detect(
         rejected=tuple(words for words in tested if probe.defects[words] > TOLERANCE),
         defects=dict(probe.defects),
         strands=strands,
+        flips={names[place]: labels for place, labels in flipped},
         continuous=continuous,
         notes=tuple(notes),
         points=probe.points.shape[0],
     )
+
+
+@in_float64
+def swap_defect(
+    log_density: Callable[..., Any],
+    m: int,
+    parts: Sequence[Part],
+    *,
+    data: Any = None,
+    seed: int = 0,
+) -> tuple[tuple[Part, ...], float, str]:
+    """How badly a density fails to be invariant when every part is permuted at once.
+
+    Matrices are tried on both sides and by rows alone; the better way counts.
+
+    Returns:
+        How each part moves, the largest relative change, and the swap where it occurred.
+    """
+    parts = tuple(parts)
+    dim = sum(part.length(m) for part in parts)
+    problem = Problem(log_density, Trivial(dim), data=data)
+    require_scalar(problem)
+    probe = Probe(problem, _likely_points(problem, seed))
+    layout = Layout(m, parts, tuple(str(n) for n in range(len(parts))))
+    pieces, swapped = layout.pieces(probe.points), layout.swapped(probe.points)
+    found = []
+    for choice in itertools.product(*(_ways(part, m) or (part,) for part in parts)):
+        images = {}
+        for number, (first, second) in enumerate(layout.pairs):
+            moved = [
+                swapped[place, way][number] if (place, way) in swapped else pieces[place]
+                for place, way in enumerate(choice)
+            ]
+            images[f"swap components {first + 1} and {second + 1}"] = np.concatenate(moved, axis=1)
+        probe.defects.clear()
+        probe.try_all(images)
+        worst = max(probe.defects, key=probe.defects.__getitem__)
+        found.append((choice, probe.defects[worst], worst))
+    return min(found, key=lambda entry: entry[1])
 
 
 class Probe:

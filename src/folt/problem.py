@@ -26,6 +26,12 @@ Points = Float[np.ndarray, "n dim"]
 Values = Float[np.ndarray, " n"]
 
 
+class WithData(eqx.Module):
+    """A function of a point and of the problem's data, where others take the point alone."""
+
+    function: Callable[..., dict[str, Array]]
+
+
 class Problem(Density):
     """A log density on R^dim, its symmetry group, and the way back to the user's parameters.
 
@@ -41,7 +47,8 @@ class Problem(Density):
             the prior and the tail safety cover it.
         sampler: `sampler(key)`, an exact draw of the density, where one exists.
         names: one name per coordinate.
-        constrain: from a point to `{name: value}` in the user's parameters.
+        constrain: from a point to `{name: value}` in the user's parameters; wrapped as
+            `WithData(function)` where it needs the data too.
         pointwise: from a point (and data) to `{name: log-likelihood terms}` of the observations.
         predictive: from a key and a point (and data) to `{name: replicated observations}`.
         dims: names of the axes of parameters and observations, `{name: (axis, ...)}`.
@@ -54,7 +61,7 @@ class Problem(Density):
     prior: Distribution | None = None
     sampler: Callable[[Key], Point] | None = None
     names: tuple[str, ...] = eqx.field(static=True, default=())
-    constrain: Callable[[Point], dict[str, Array]] | None = None
+    constrain: Callable[[Point], dict[str, Array]] | WithData | None = None
     pointwise: Callable[..., dict[str, Array]] | None = None
     predictive: Callable[..., dict[str, Array]] | None = None
     dims: tuple[tuple[str, tuple[str, ...]], ...] = eqx.field(static=True, default=())
@@ -69,7 +76,7 @@ class Problem(Density):
         prior: Distribution | None = None,
         sampler: Callable[[Key], Point] | None = None,
         names: Sequence[str] | None = None,
-        constrain: Callable[[Point], dict[str, Array]] | None = None,
+        constrain: Callable[[Point], dict[str, Array]] | WithData | None = None,
         pointwise: Callable[..., dict[str, Array]] | None = None,
         predictive: Callable[..., dict[str, Array]] | None = None,
         dims: Mapping[str, Sequence[str]] | None = None,
@@ -144,6 +151,8 @@ class Problem(Density):
         """The user's parameters at x; the coordinates by name where nothing else was given."""
         if self.constrain is None:
             return dict(zip(self.names, jnp.unstack(x), strict=True))
+        if isinstance(self.constrain, WithData):
+            return self.constrain.function(x, self.data)
         return self.constrain(x)
 
     def log_likelihoods(self, x: Point) -> dict[str, Array]:

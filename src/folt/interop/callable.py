@@ -24,7 +24,7 @@ def from_callable(
     invariant: bool = True,
     prior: Distribution | None = None,
     names: Sequence[str] | None = None,
-    constrain: Callable[[np.ndarray], dict[str, Any]] | None = None,
+    constrain: Callable[[Any], dict[str, Any]] | None = None,
 ) -> Problem:
     """A problem whose log density is evaluated on the host, in batches, without gradients.
 
