@@ -54,7 +54,8 @@ class Gamma(Prior):
 
 def log_prob_of_log(shape: Leaf, log_value: Values) -> Values:
     """Log density of log v for v ~ Gamma(shape): shape·log v - v - log Γ(shape)."""
-    return shape * log_value - jnp.exp(log_value) - gammaln(jnp.asarray(shape))
+    shape = jnp.asarray(shape)
+    return shape * log_value - jnp.exp(log_value) - gammaln(shape)
 
 
 @jax.custom_jvp

@@ -76,10 +76,13 @@ class LogRatios(SimplexCoordinate):
         concentration: α, one number per probability.
     """
 
-    concentration: Leaf = eqx.field(converter=as_leaf)
+    concentration: Leaf
+    flat: bool = eqx.field(static=True)
 
-    def __check_init__(self) -> None:
+    def __init__(self, concentration: ArrayLike):
+        self.concentration = as_leaf(concentration)
         _require_concentration(self, self.concentration, 1)
+        self.flat = _is_flat(self.concentration)
 
     @classmethod
     def symmetric(cls, m: int, concentration: float = 1.0) -> LogRatios:
@@ -110,7 +113,7 @@ class LogRatios(SimplexCoordinate):
 
     def sample_prior(self, key: Key) -> Coordinates:
         """Bᵀ of the logarithms of Gamma(α_k) variables."""
-        logs = _log_gammas(key, self.concentration)
+        logs = _log_gammas(key, self.concentration, self.flat)
         return logs @ _basis(self.length + 1, logs)
 
 
@@ -125,10 +128,13 @@ class RowLogRatios(SimplexCoordinate):
         concentration: α, an m x m matrix.
     """
 
-    concentration: Leaf = eqx.field(converter=as_leaf)
+    concentration: Leaf
+    flat: bool = eqx.field(static=True)
 
-    def __check_init__(self) -> None:
+    def __init__(self, concentration: ArrayLike):
+        self.concentration = as_leaf(concentration)
         _require_concentration(self, self.concentration, 2)
+        self.flat = _is_flat(self.concentration)
 
     @classmethod
     def symmetric(cls, m: int, own: float = 1.0, other: float = 1.0) -> RowLogRatios:
@@ -157,7 +163,7 @@ class RowLogRatios(SimplexCoordinate):
 
     def sample_prior(self, key: Key) -> Coordinates:
         """As for one simplex, row by row."""
-        logs = _log_gammas(key, self.concentration)
+        logs = _log_gammas(key, self.concentration, self.flat)
         return (logs @ _basis(logs.shape[0], logs)).reshape(-1)
 
 
@@ -228,13 +234,20 @@ def _log_dirichlet(concentration: Leaf, log_probabilities: Probabilities) -> Sca
     return jnp.sum(alpha * log_probabilities) + 0.5 * rows * math.log(m) - log_beta
 
 
-def _log_gammas(key: Key, concentration: Leaf) -> Array:
+def _log_gammas(key: Key, concentration: Leaf, flat: bool) -> Array:
     """Logarithms of independent Gamma(α) draws, by their quantile of normal ones.
 
-    JAX's own Gamma draws take longer to compile.
+    JAX's own Gamma draws take longer to compile, and a flat prior needs only exponential ones.
     """
     alpha = jnp.asarray(concentration)
+    if flat:
+        return jnp.log(jax.random.exponential(key, alpha.shape, alpha.dtype))
     return Gamma(alpha).log_from_normal(jax.random.normal(key, alpha.shape, alpha.dtype))
+
+
+def _is_flat(concentration: Leaf) -> bool:
+    """Whether every concentration is known to be one."""
+    return isinstance(concentration, np.ndarray) and bool(np.all(concentration == 1))
 
 
 def _transition_concentration(m: int, own: float, other: float) -> Float[np.ndarray, "m m"]:

@@ -17,7 +17,7 @@ variables and negatively on others.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Literal
 
 import equinox as eqx
@@ -36,7 +36,11 @@ from folt.models.independent import LOG_TWO_PI
 from folt.models.observations import finite, number_of, positive, spread, table
 from folt.problem import Problem
 
-LOADING_PRIORS = {"laplace": Laplace, "cauchy": Cauchy, "normal": Normal}
+LOADING_PRIORS: dict[str, Callable[[float, float], Prior]] = {
+    "laplace": Laplace,
+    "cauchy": Cauchy,
+    "normal": Normal,
+}
 
 
 class FactorPosterior(eqx.Module):
@@ -164,27 +168,35 @@ def rotation_defect(
     sparse prior gives a change of order one.
     """
     generator = host_generator(key)
-    p, m = posterior.deviation.shape[0], posterior.factors
-    evaluate = eqx.filter_jit(jax.vmap(posterior, in_axes=(0, None)))
-    observations = jnp.asarray(data)
-    plain = generator.normal(size=(points, (m + 1) * p))
-    turned = []
-    for x in plain:
-        rotation = np.linalg.qr(generator.normal(size=(m, m)))[0]
-        loading = posterior.loading.from_normal(x[: m * p].reshape(m, p))
-        moved = posterior.loading.to_normal(jnp.asarray(rotation @ np.asarray(loading)))
-        turned.append(np.concatenate([np.asarray(moved).reshape(-1), x[m * p :]]))
-    # Compared as densities of the loadings themselves, so the slopes of the coordinates go.
-    before = evaluate(jnp.asarray(plain), observations) - _log_slopes(posterior, plain)
-    after = evaluate(jnp.asarray(turned), observations) - _log_slopes(posterior, np.asarray(turned))
-    return float(np.max(np.abs(np.asarray(before - after))))
+    m = posterior.factors
+    x = generator.normal(size=(points, (m + 1) * posterior.deviation.shape[0]))
+    rotations = np.linalg.qr(generator.normal(size=(points, m, m)))[0]
+    before, after = _plain_and_turned(posterior, x, rotations, jnp.asarray(data))
+    return float(np.max(np.abs(np.asarray(before) - np.asarray(after))))
 
 
-def _log_slopes(posterior: FactorPosterior, points: Float[np.ndarray, "k dim"]) -> Array:
-    """Sum of the log slopes of the loading coordinates."""
-    x = jnp.asarray(points[:, : posterior.factors * posterior.deviation.shape[0]])
-    value = posterior.loading.from_normal(x)
-    return jnp.sum(normal_log_density(x) - posterior.loading.log_prob(value), axis=1)
+@eqx.filter_jit
+def _plain_and_turned(
+    posterior: FactorPosterior,
+    points: Float[np.ndarray, "k dim"],
+    rotations: Float[np.ndarray, "k m m"],
+    data: Float[Array, "n p"],
+) -> tuple[Array, Array]:
+    """Log densities of the loadings themselves: the slopes of their coordinates are taken out."""
+    loading = posterior.loading
+    length = posterior.factors * posterior.deviation.shape[0]
+
+    def density(x: Point) -> Scalar:
+        own = x[:length]
+        slopes = normal_log_density(own) - loading.log_prob(loading.from_normal(own))
+        return posterior(x, data) - jnp.sum(slopes)
+
+    def both(x: Point, rotation: Array) -> tuple[Scalar, Scalar]:
+        rows = loading.from_normal(x[:length].reshape(posterior.factors, -1))
+        turned = loading.to_normal(rotation @ rows).reshape(-1)
+        return density(x), density(x.at[:length].set(turned))
+
+    return jax.vmap(both)(jnp.asarray(points), jnp.asarray(rotations))
 
 
 def pointwise(parameters: dict[str, Array], data: Float[ArrayLike, "n p"]) -> Float[Array, " n"]:

@@ -20,7 +20,7 @@ import numpy as np
 from jaxtyping import Array, ArrayLike, Float
 
 from folt._types import Key, Point, Scalar, host_generator, in_float64
-from folt.coordinates import LogRatios, Normal
+from folt.coordinates import LogRatios, Normal, SimplexCoordinate
 from folt.groups import Blocks, Joint, ZeroSum
 from folt.models.independent import (
     LOG_TWO_PI,
@@ -37,7 +37,7 @@ class GaussianMixturePosterior(eqx.Module):
 
     mu: Normal
     log_sigma: Normal
-    weight: LogRatios
+    weight: SimplexCoordinate
     prior: Independent
 
     def components(self, x: Point) -> tuple[Array, Array, Array]:

@@ -6,7 +6,7 @@ import math
 from typing import Any, NamedTuple
 
 import numpy as np
-from jaxtyping import Float
+from jaxtyping import ArrayLike, Float
 
 
 class Spread(NamedTuple):
@@ -90,7 +90,7 @@ def number_of(word: str, value: Any) -> int:
     return int(value)
 
 
-def positive(**values: float) -> None:
+def positive(**values: ArrayLike) -> None:
     """Refuse prior options that are not positive and finite.
 
     Raises:
@@ -102,7 +102,7 @@ def positive(**values: float) -> None:
             raise ValueError(f"{name} must be positive and finite, got {value}")
 
 
-def finite(**values: float) -> None:
+def finite(**values: ArrayLike) -> None:
     """Refuse prior options that are not finite.
 
     Raises:
