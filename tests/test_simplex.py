@@ -1,0 +1,198 @@
+"""Simplex coordinates: exact Jacobians and constants, and relabelling that acts by rotation."""
+
+import itertools
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+import scipy.special
+import scipy.stats
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from numpy.testing import assert_allclose
+
+from folt.coordinates import Gamma, GammaShares, LogRatios, PriorNormal, RowLogRatios
+from folt.groups import Blocks, Joint, Square, ZeroSum, ZeroSumRows
+
+M = 4
+ORDERS = np.array(list(itertools.permutations(range(M))))
+CASES = {
+    "log-ratios": (lambda: LogRatios.symmetric(M, 1.7), ZeroSum()),
+    "row log-ratios": (lambda: RowLogRatios.symmetric(M, 3.0, 1.2), ZeroSumRows()),
+    "gamma shares": (lambda: GammaShares.symmetric(M, 1.7), Blocks(1)),
+    "gamma transitions": (lambda: GammaShares.transitions(M, 3.0, 1.2), Square()),
+}
+every_case = pytest.mark.parametrize("name", CASES)
+seeds = st.integers(0, 2**32 - 1)
+
+
+@eqx.filter_jit
+def pushed(coordinate, x):
+    return coordinate.push(x), coordinate.log_prior(x)
+
+
+@eqx.filter_jit
+def acted(group, order, x):
+    return group.act(order, x)
+
+
+def point(coordinate, seed, scale=1.5):
+    return jnp.asarray(np.random.default_rng(seed).normal(size=coordinate.length) * scale)
+
+
+def relabelled(probabilities, order):
+    """The same probabilities with new labels, on both sides of a matrix."""
+    moved = probabilities[order]
+    return moved[:, order] if moved.ndim == 2 else moved
+
+
+@every_case
+@settings(max_examples=30, deadline=None)
+@given(seed=seeds, which=st.integers(0, len(ORDERS) - 1))
+def test_relabelling_commutes_with_the_map_and_is_orthogonal(name, seed, which):
+    build, part = CASES[name]
+    coordinate, group, order = build(), Joint(M, (part,)), ORDERS[which]
+    x = point(coordinate, seed)
+    image = acted(group, order, x)
+    probabilities, log_prior = pushed(coordinate, x)
+    moved, moved_prior = pushed(coordinate, image)
+    assert_allclose(moved, relabelled(np.asarray(probabilities), order), rtol=1e-10)
+    assert_allclose(np.linalg.norm(image), np.linalg.norm(x), rtol=1e-12)
+    assert_allclose(moved_prior, log_prior, rtol=1e-10)
+
+
+def stick_breaking(x):
+    """The usual stick-breaking map, for contrast."""
+    fraction = jax.nn.sigmoid(x - jnp.log(jnp.arange(x.shape[0], 0, -1)))
+    rest = jnp.concatenate([jnp.ones(1), jnp.cumprod(1 - fraction)])
+    return jnp.append(fraction, 1.0) * rest
+
+
+def stick_coordinates(p):
+    rest = 1 - jnp.concatenate([jnp.zeros(1), jnp.cumsum(p)[:-2]])
+    fraction = p[:-1] / rest
+    return jnp.log(fraction) - jnp.log1p(-fraction) + jnp.log(jnp.arange(p.shape[0] - 1, 0, -1))
+
+
+def test_stick_breaking_is_not_equivariant():
+    """Relabelling does not preserve lengths there, so no orthogonal action can describe it."""
+    x = point(LogRatios.symmetric(M), 3)
+    p = stick_breaking(x)
+    assert_allclose(stick_coordinates(p), x, rtol=1e-9)
+    origin = stick_coordinates(stick_breaking(jnp.zeros(M - 1)))
+    lengths = [
+        float(jnp.linalg.norm(stick_coordinates(p[jnp.asarray(order)]) - origin))
+        for order in ORDERS
+    ]
+    assert max(lengths) > 1.2 * min(lengths)
+
+
+@every_case
+@settings(max_examples=20, deadline=None)
+@given(seed=seeds)
+def test_push_after_pull_is_the_identity(name, seed):
+    coordinate = CASES[name][0]()
+    probabilities, _ = pushed(coordinate, point(coordinate, seed))
+    again, _ = pushed(coordinate, coordinate.pull(probabilities))
+    assert_allclose(again, probabilities, rtol=1e-9)
+    assert_allclose(jnp.sum(probabilities, axis=-1), 1.0, rtol=1e-12)
+
+
+@pytest.mark.parametrize("name", ["log-ratios", "row log-ratios"])
+def test_log_ratios_are_recovered_exactly_even_far_out(name):
+    coordinate = CASES[name][0]()
+    x = point(coordinate, 0, scale=60.0)
+    assert_allclose(coordinate.pull(coordinate.push(x)), x, rtol=1e-9)
+    assert np.all(np.isfinite(coordinate.push_log(20 * x)))
+
+
+@settings(max_examples=20, deadline=None)
+@given(seed=seeds, m=st.integers(2, 5))
+def test_log_ratio_slope_and_prior_agree_with_autodiff_and_scipy(seed, m):
+    generator = np.random.default_rng(seed)
+    alpha = generator.uniform(0.3, 4.0, m)
+    coordinate = LogRatios(alpha)
+    x = point(coordinate, seed)
+    jacobian = jax.jacobian(lambda c: coordinate.push(c)[:-1])(x)
+    log_volume = np.linalg.slogdet(jacobian)[1]
+    assert_allclose(coordinate.log_slope(x), log_volume, rtol=1e-8, atol=1e-8)
+    p = np.asarray(coordinate.push(x))
+    expected = scipy.stats.dirichlet(alpha).logpdf(p / p.sum()) + log_volume
+    assert_allclose(coordinate.log_prior(x), expected, rtol=1e-8, atol=1e-8)
+
+
+def test_row_prior_is_the_sum_over_rows():
+    coordinate = RowLogRatios.symmetric(3, 4.0, 0.7)
+    x = point(coordinate, 5)
+    alpha = np.asarray(coordinate.concentration)
+    rows = x.reshape(3, 2)
+    expected = sum(LogRatios(alpha[i]).log_prior(rows[i]) for i in range(3))
+    assert_allclose(coordinate.log_prior(x), expected, rtol=1e-12)
+
+
+@pytest.mark.parametrize("constant", [True, False])
+def test_prior_of_log_ratios_integrates_to_one(constant):
+    """By quadrature for m = 2; without ½ log m the integral is off by √2 (mutant)."""
+    coordinate = LogRatios(np.array([1.5, 0.8]))
+    grid = jnp.linspace(-40, 40, 8001)[:, None]
+    logs = jax.vmap(coordinate.log_prior)(grid)
+    if not constant:
+        logs = logs - 0.5 * np.log(2)
+    total = float(jnp.sum(jnp.exp(logs)) * (grid[1, 0] - grid[0, 0]))
+    assert (abs(total - 1) < 1e-8) == constant
+
+
+def test_both_coordinates_hold_the_same_prior():
+    """Mean log probabilities of prior draws: ψ(α) - ψ(Σα), 8 checks within 4.5 errors (5e-5)."""
+    count, alpha = 20_000, 1.7
+    keys = jax.random.split(jax.random.key(0), count)
+    expected = scipy.special.digamma(alpha) - scipy.special.digamma(M * alpha)
+    for coordinate in (LogRatios.symmetric(M, alpha), GammaShares.symmetric(M, alpha)):
+        logs = jax.vmap(lambda key, c=coordinate: c.push_log(c.sample_prior(key)))(keys)
+        error = np.std(logs, axis=0) / np.sqrt(count)
+        assert np.all(np.abs(np.mean(logs, axis=0) - expected) < 4.5 * error)
+
+
+@pytest.mark.parametrize("shape", [0.05, 0.5, 1.0, 3.7, 1000.0])
+def test_gamma_quantile_agrees_with_scipy_and_inverts(shape):
+    x = np.linspace(-7, 7, 57)
+    prior = Gamma(shape)
+    logs = np.asarray(prior.log_from_normal(jnp.asarray(x)))
+    exact = scipy.stats.gamma(shape)
+    value = np.exp(logs)
+    seen = value > 1e-280
+    tail = np.where(x < 0, exact.logcdf(value), exact.logsf(value))
+    wanted = scipy.stats.norm.logcdf(-np.abs(x))
+    assert_allclose(tail[seen], wanted[seen], rtol=1e-9)
+    assert_allclose(prior.to_normal(jnp.asarray(value))[seen], x[seen], atol=1e-8)
+    assert_allclose(
+        prior.log_prob(jnp.asarray(value))[seen], exact.logpdf(value)[seen], rtol=1e-9, atol=1e-9
+    )
+    assert np.all(np.diff(logs) > 0)
+
+
+def test_gamma_coordinate_has_the_slope_of_autodiff():
+    coordinate = PriorNormal(Gamma(2.3))
+    x = jnp.linspace(-5, 5, 21)
+    step = 1e-5
+    slope = jax.vmap(jax.grad(coordinate.push))(x)
+    assert_allclose(jnp.log(slope), coordinate.log_slope(x), rtol=1e-8, atol=1e-10)
+    numerical = (coordinate.push(x + step) - coordinate.push(x - step)) / (2 * step)
+    assert_allclose(slope, numerical, rtol=1e-6)
+
+
+@pytest.mark.parametrize(
+    ("build", "words"),
+    [
+        (lambda: LogRatios(np.array([1.0, -1.0])), "positive and finite"),
+        (lambda: LogRatios(np.ones((2, 2))), "one number per probability"),
+        (lambda: RowLogRatios(np.ones((2, 3))), "square matrix"),
+        (lambda: GammaShares(np.array([1.0, np.nan])), "positive and finite"),
+        (lambda: Gamma(0.0), "shape must be positive"),
+    ],
+)
+def test_bad_concentrations_are_refused(build, words):
+    with pytest.raises(ValueError, match=words):
+        build()

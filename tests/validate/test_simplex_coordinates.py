@@ -1,0 +1,64 @@
+"""Which coordinates of mixture weights serve better: centred log-ratios or Gamma shares."""
+
+import time
+
+import jax
+import pytest
+from table import write_table
+
+import folt
+from folt.coordinates import GammaShares, LogRatios, Normal
+from folt.groups import Blocks, Joint, ZeroSum
+from folt.models import GaussianMixturePosterior, datasets, simulate_gaussian_mixture
+from folt.models.gaussian import scale_options
+from folt.models.independent import Independent, StandardNormal
+
+COMPONENTS = 3
+COORDINATES = {"log-ratios": (LogRatios, ZeroSum()), "Gamma shares": (GammaShares, Blocks(1))}
+
+
+def problem(data, name):
+    """The Gaussian mixture of folt.models under its default prior, in either coordinates."""
+    kind, part = COORDINATES[name]
+    weight = kind.symmetric(COMPONENTS)
+    location, scale, log_sigma = scale_options(data, None, None, None)
+    prior = Independent((StandardNormal(2 * COMPONENTS), weight))
+    posterior = GaussianMixturePosterior(
+        Normal(location, scale), Normal(log_sigma, 1.0), weight, prior
+    )
+    group = Joint(COMPONENTS, (Blocks(2), part))
+    return folt.Problem(posterior, group, data=data, prior=prior, constrain=posterior.constrain)
+
+
+@pytest.mark.validate
+def test_log_ratios_serve_better():
+    """Acceptance on two data sets, one seed; the evidence must agree within 4 errors."""
+    series = {
+        "simulated, n = 300": simulate_gaussian_mixture(jax.random.key(1)),
+        "galaxies, n = 82": datasets.galaxies(),
+    }
+    rows, accepted = [], {}
+    for label, data in series.items():
+        evidences = []
+        for name in COORDINATES:
+            start, busy = time.perf_counter(), time.process_time()
+            fit = folt.sample(problem(data, name), progress=False)
+            wall, cpu = time.perf_counter() - start, time.process_time() - busy
+            gamma = fit.certificate.qc["target"][0.05].gamma
+            evidence = fit.log_evidence
+            evidences.append(evidence)
+            accepted[label, name] = fit.accept_rate
+            cells = (f"{fit.accept_rate:.3f}", "-" if gamma is None else f"{gamma:.3f}")
+            value = f"{evidence.value:.3f} ± {evidence.standard_error:.3f}"
+            rows.append((label, name, *cells, value, f"{wall:.0f}", f"{cpu:.0f}"))
+        first, second = evidences
+        error = (first.standard_error**2 + second.standard_error**2) ** 0.5
+        assert abs(first.value - second.value) < 4 * error
+    write_table(
+        "simplex-coordinates",
+        "Weights of a three-component Gaussian mixture in two coordinates, flat prior, seed 0",
+        ("data", "coordinates", "acceptance", "γ target .05", "log Z", "wall s", "CPU s"),
+        rows,
+    )
+    for label in series:
+        assert accepted[label, "log-ratios"] > accepted[label, "Gamma shares"]
