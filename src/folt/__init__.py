@@ -6,7 +6,11 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from folt import coordinates, flows, groups, models, reference, training
+    from folt.detection import detect
     from folt.fit import Fit
+    from folt.interop.callable import from_callable
+    from folt.interop.numpyro import from_numpyro
+    from folt.interop.pymc import from_pymc
     from folt.problem import Problem
     from folt.report.store import load
     from folt.sampling import sample
@@ -19,6 +23,10 @@ _NAMES = {
     "Problem": "folt.problem",
     "SymmetryError": "folt.symmetry",
     "check": "folt.symmetry",
+    "detect": "folt.detection",
+    "from_callable": "folt.interop.callable",
+    "from_numpyro": "folt.interop.numpyro",
+    "from_pymc": "folt.interop.pymc",
     "load": "folt.report.store",
     "sample": "folt.sampling",
 }
@@ -30,7 +38,11 @@ __all__ = [
     "SymmetryError",
     "check",
     "coordinates",
+    "detect",
     "flows",
+    "from_callable",
+    "from_numpyro",
+    "from_pymc",
     "groups",
     "load",
     "models",
