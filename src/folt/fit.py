@@ -196,11 +196,24 @@ class Fit:
             evaluations=target.evaluations,
         )
 
-    def to_arviz(self) -> arviz.InferenceData:
-        """The fit as ArviZ InferenceData, its certificate in the attributes of the posterior."""
+    def to_arviz(
+        self, *, log_likelihood: bool = True, posterior_predictive: bool = False, seed: int = 0
+    ) -> arviz.InferenceData:
+        """The fit as ArviZ InferenceData, its certificate in the attributes of the posterior.
+
+        Args:
+            log_likelihood: add the pointwise log-likelihood, if the problem has it.
+            posterior_predictive: add one replicate of the observations per draw.
+            seed: of the replicates.
+        """
         from folt.report.arviz import to_inference_data
 
-        return to_inference_data(self)
+        return to_inference_data(
+            self,
+            log_likelihood=log_likelihood,
+            posterior_predictive=posterior_predictive,
+            seed=seed,
+        )
 
     def summary(self) -> str:
         """Estimates, acceptance, effective draws, evidence and the verdict, as text."""

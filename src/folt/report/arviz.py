@@ -6,7 +6,12 @@ import json
 import warnings
 from typing import TYPE_CHECKING, Any
 
+import jax
 import numpy as np
+
+from folt._types import in_float64
+from folt.batching import map_points
+from folt.problem import Problem
 
 if TYPE_CHECKING:
     import arviz
@@ -14,22 +19,76 @@ if TYPE_CHECKING:
     from folt.fit import Fit
 
 
-def to_inference_data(fit: Fit) -> arviz.InferenceData:
-    """Posterior in the user's parameters, acceptance and log ratio as sample statistics.
+def to_inference_data(
+    fit: Fit, *, log_likelihood: bool = True, posterior_predictive: bool = False, seed: int = 0
+) -> arviz.InferenceData:
+    """Posterior in the user's parameters, with statistics of the chain and of the observations.
 
-    The certificate and the evidence are attributes of the posterior: numbers where netCDF allows
-    them, one JSON string for the whole.
+    Labels are those of the fit, sorted or likeliest under the proposal; their axis is named
+    `component` where the problem says which it is. The certificate and the evidence are
+    attributes of the posterior: numbers where netCDF allows them, one JSON string for the whole.
+
+    Args:
+        fit: the fit.
+        log_likelihood: add the terms that `arviz.loo` needs, if the fit's problem has them.
+        posterior_predictive: add one replicate of the observations per draw.
+        seed: of the replicates.
+
+    Raises:
+        ValueError: replicates were asked for and the fit's problem cannot draw them.
     """
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", FutureWarning)
         import arviz
 
-    data = arviz.from_dict(
-        posterior={name: np.asarray(value) for name, value in fit.posterior.items()},
-        sample_stats={"log_ratio": fit.log_ratio, "accepted": fit.accepted.astype(np.int8)},
-    )
+    groups: dict[str, Any] = {
+        "posterior": {name: np.asarray(value) for name, value in fit.posterior.items()},
+        "sample_stats": {
+            "log_ratio": fit.log_ratio,
+            "accepted": fit.accepted.astype(np.int8),
+            "acceptance_rate": fit.accepted.astype(float),
+        },
+    }
+    problem = fit.problem
+    if log_likelihood and problem is not None and problem.pointwise is not None:
+        groups["log_likelihood"] = _for_every_draw(fit, _log_likelihoods)
+    if posterior_predictive:
+        groups["posterior_predictive"] = _for_every_draw(fit, _replicates, seed)
+    data = arviz.from_dict(**groups, dims=_dims(fit))
     data.posterior.attrs.update(attributes(fit))
     return data
+
+
+@in_float64
+def _for_every_draw(fit: Fit, function: Any, seed: int = 0) -> dict[str, np.ndarray]:
+    """`{name: (chain, draw, ...)}` of a function of key and point."""
+    if fit.problem is None:
+        raise ValueError("a loaded fit needs its problem for this: folt.load(path, problem=...)")
+    points = fit.draws.reshape(-1, fit.group.dim)
+    keys = jax.random.split(jax.random.key(seed), points.shape[0])
+    values = map_points(function, fit.problem, (keys, points))
+    return {
+        name: value.reshape(*fit.draws.shape[:2], *value.shape[1:])
+        for name, value in values.items()
+    }
+
+
+def _log_likelihoods(problem: Problem, drawn: tuple[Any, Any]) -> Any:
+    return problem.log_likelihoods(drawn[1])
+
+
+def _replicates(problem: Problem, drawn: tuple[Any, Any]) -> Any:
+    return problem.replicates(*drawn)
+
+
+def _dims(fit: Fit) -> dict[str, list[str]]:
+    """Names of axes, where the problem gives as many as the array has."""
+    named = {} if fit.problem is None else dict(fit.problem.dims)
+    return {
+        name: list(named[name])
+        for name, value in fit.posterior.items()
+        if name in named and len(named[name]) == np.ndim(value) - 2
+    }
 
 
 def attributes(fit: Fit) -> dict[str, Any]:
