@@ -140,7 +140,7 @@ def test_effective_sizes(fit):
 def test_flow_is_the_proposal_without_its_guard(fit):
     assert fit.flow is FLOW
     assert fit.proposal.main is FLOW
-    assert fit.proposal.weight == fit.certificate.safety_weight == 0.02
+    assert fit.proposal.weight == fit.certificate.safety.weight == 0.02
 
 
 def test_user_parameters():

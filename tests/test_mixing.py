@@ -444,8 +444,8 @@ def test_reference_that_misses_mass_is_named():
 @pytest.mark.parametrize(
     ("where", "value", "words"),
     [
-        ("fresh", np.nan, "NaN or"),
-        ("fresh", np.inf, "NaN or"),
+        ("fresh", np.nan, "not a number"),
+        ("fresh", np.inf, "not a number"),
         ("held_out", np.nan, "not finite"),
         ("held_out", np.inf, "not finite"),
         ("held_out", -np.inf, "not finite"),

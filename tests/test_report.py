@@ -15,7 +15,7 @@ import folt
 from folt import demo
 from folt.certify import Status
 from folt.chains import Chains
-from folt.diagnostics import Core
+from folt.diagnostics import Core, Coverage, mixing_certificate
 from folt.flows import Gaussian
 from folt.models import bayesian_mixture, gaussian_pair
 from folt.report import figures, text
@@ -129,8 +129,8 @@ def test_identifiers_in_a_page_are_unique_and_resolved(html: str) -> None:
     assert set(used) <= set(found.identifiers)
 
 
-def test_page_has_four_figures_in_the_colours_of_the_page(html: str) -> None:
-    assert html.count("<svg") == 4
+def test_page_has_five_figures_in_the_colours_of_the_page(html: str) -> None:
+    assert html.count("<svg") == 5
     assert "currentColor" in html
     body = html[html.index("<body") :]
     assert figures.INK not in body
@@ -168,7 +168,8 @@ def frozen(fit: folt.Fit) -> folt.Fit:
         qc={name: dict.fromkeys(cores, nothing) for name, cores in fit.certificate.qc.items()},
         full_osc=math.inf,
         gap_upper=math.nan,
-        coverage=math.nan,
+        coverage=Coverage(math.nan, math.inf, math.nan),
+        mixing=mixing_certificate(np.full(5, np.nan), np.zeros((1, 5))),
         evidence=dataclasses.replace(
             fit.log_evidence, value=-math.inf, standard_error=math.inf, pareto_k=math.inf
         ),

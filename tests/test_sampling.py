@@ -75,7 +75,7 @@ def test_what_a_fit_says_of_itself(fit):
     assert fit.provenance["invariant"] is True
     assert fit.reference.exact
     assert fit.reference.draws == 3_000
-    assert fit.certificate.safety_weight == 0.02
+    assert fit.certificate.safety.weight == 0.02
     assert fit.evaluations["value"] > 20_000  # at the least, one per fresh certificate draw
     assert fit.accept_rate > 0.8
 
@@ -237,7 +237,7 @@ def test_the_papers_preset(problem, monkeypatch):
     fit = sampled(problem, flow=None, preset="paper", draws=100)
     assert isinstance(fit.proposal, Pushed)  # no safety in the paper
     assert isinstance(fit.proposal.base, SpectralCoupling)
-    assert fit.certificate.safety_weight == 0.0
+    assert fit.certificate.safety.weight == 0.0
     assert fit.provenance["preset"] == "paper"
     assert 0 < fit.accept_rate < 1
 

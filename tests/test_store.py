@@ -13,6 +13,7 @@ import xarray
 
 import folt
 from cases import GROUPS
+from folt.diagnostics import Coverage
 from folt.flows import (
     Gaussian,
     Mixture,
@@ -97,7 +98,10 @@ def test_numbers_that_are_not_finite_survive(fit, tmp_path):
     strange = dataclasses.replace(
         fit,
         certificate=dataclasses.replace(
-            fit.certificate, full_osc=math.inf, gap_upper=math.nan, coverage=-math.inf
+            fit.certificate,
+            full_osc=math.inf,
+            gap_upper=math.nan,
+            coverage=Coverage(-math.inf, math.nan, 0.0),
         ),
         reference=dataclasses.replace(fit.reference, rhat=math.inf, warnings=("one.", "two.")),
     )

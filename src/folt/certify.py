@@ -1,7 +1,7 @@
 """The certificate: the one place where the log ratio meets the diagnostics.
 
-It is computed from two sets of draws that training and selection never saw: held-out reference
-draws of π_F, and fresh draws of the proposal that ran.
+It is computed from draws that training and selection never saw: held-out reference draws of π_F,
+which arrive under seal (`folt.held_out`), fresh draws of the proposal that ran, and the chains.
 """
 
 from __future__ import annotations
@@ -12,17 +12,31 @@ from typing import Any
 
 import numpy as np
 
+from folt.boundary import BoundaryMass
+from folt.chains import Chains
 from folt.diagnostics import (
     RHOS,
+    Agreement,
     ChainSummary,
     Core,
+    Coverage,
     Evidence,
+    Faults,
+    Mixing,
+    agreement,
+    bridge_evidence,
+    coverage,
+    effective_size,
     gap_upper,
     importance_evidence,
+    mixing_certificate,
     proposal_core,
+    split_rhat,
+    summarise_chains,
     target_core,
 )
-from folt.diagnostics.chains import effective_size
+from folt.held_out import Judged
+from folt.verdict import PRIMARY, Findings, Status, verdict
 
 DELTA = 0.05
 
@@ -33,28 +47,93 @@ ASSUMPTION = (
 
 
 @dataclasses.dataclass(frozen=True)
-class Status:
-    """A named outcome, and one sentence that says what it means and what to do next."""
+class ChainFacts:
+    """What the chains show, the worst over the coordinates, and for h.
 
-    name: str
-    advice: str
+    Attributes:
+        ess: rank-normalised effective sample size; zero where a chain is frozen.
+        tail_ess: the same for the 5 % and 95 % quantiles.
+        rhat: rank-normalised split R-hat; NaN where a chain is frozen.
+        batch_means_ess: the paper's estimator, for comparison.
+        ess_log_ratio: effective sample size of h.
+        rhat_log_ratio: R-hat of h.
+        frozen: chains that never moved, looked for first.
+        draws: number of draws, all chains together.
+    """
+
+    ess: float
+    tail_ess: float
+    rhat: float
+    batch_means_ess: float
+    ess_log_ratio: float
+    rhat_log_ratio: float
+    frozen: tuple[int, ...]
+    draws: int
+
+    @classmethod
+    def of(cls, chains: Chains) -> ChainFacts:
+        """The facts of chains as they ran."""
+        summary: ChainSummary = summarise_chains(chains.draws, chains.accepted)
+        moving = not summary.frozen
+        return cls(
+            ess=float(summary.ess.min()),
+            tail_ess=float(summary.tail_ess.min()),
+            rhat=float(summary.rhat.max()),
+            batch_means_ess=float(summary.batch_means_ess.min()),
+            ess_log_ratio=effective_size(chains.log_ratio) if moving else 0.0,
+            rhat_log_ratio=split_rhat(chains.log_ratio) if moving else math.nan,
+            frozen=summary.frozen,
+            draws=chains.accepted.size,
+        )
 
 
 @dataclasses.dataclass(frozen=True)
-class Faults:
-    """Log ratios that are not finite among proposals: rejections and real faults."""
+class SymmetryFacts:
+    """What is known of the symmetry.
 
-    outside_support: int
-    not_a_number: int
-    infinite: int
+    Attributes:
+        order: number of images of a point, |G|.
+        invariant: whether the density was declared invariant.
+        defect: largest relative change of the log density under the group, at random points and at
+            held-out draws; about 1e-16 where the symmetry holds.
+        holds: whether that is rounding.
+        boundary: how much of the target lies where labels are a matter of chance.
+        switch_rate: share of steps at which a raw reference chain changes its labels; None where
+            no raw chain was kept.
+    """
+
+    order: int
+    invariant: bool
+    defect: float
+    holds: bool
+    boundary: BoundaryMass
+    switch_rate: float | None
+
+
+@dataclasses.dataclass(frozen=True)
+class SafetyFacts:
+    """The tail safety and its price.
+
+    Attributes:
+        weight: λ, the share of the proposal that is the guard.
+        acceptance_cost: the most it can cost in acceptance and in the gap, λ itself.
+        claim: what may be concluded from it.
+    """
+
+    weight: float
+    acceptance_cost: float
+    claim: str
 
     @classmethod
-    def count(cls, log_ratios: np.ndarray) -> Faults:
-        """Count -inf (outside the support), NaN and +inf."""
+    def of(cls, weight: float) -> SafetyFacts:
+        """The facts of a guard of this weight."""
+        if weight == 0.0:
+            return cls(0.0, 0.0, "There is no tail safety.")
         return cls(
-            int(np.isneginf(log_ratios).sum()),
-            int(np.isnan(log_ratios).sum()),
-            int(np.isposinf(log_ratios).sum()),
+            weight,
+            weight,
+            "The guard bounds w by π_F/(λ r_F): the chain is uniformly ergodic if the density over "
+            "the guard's is bounded, which a heavy-tailed guard makes likely and nobody checked.",
         )
 
 
@@ -63,36 +142,50 @@ class Certificate:
     """How far the chain can be trusted.
 
     Attributes:
+        status: the verdict.
+        mixing: steps to total variation .1, .05, .01, with confidence: the headline.
         qc: `qc["target" | "proposal"][rho]`, the quantile cores in both protocols.
         full_osc: range of h over all held-out draws; grows with their number, bounds nothing.
         gap_upper: upper estimate of the spectral gap from the largest h seen.
         evidence: importance estimate of log Z.
-        coverage: Ẑ·mean(1/w) over held-out draws; near one unless the proposal misses mass.
+        bridge: bridge estimate of log Z, from fresh proposals and the chains.
+        coverage: whether the proposal covers what the reference sees.
+        agreement: whether chains and reference have the same means.
+        chains: effective sizes and R-hat.
+        symmetry: what is known of the symmetry.
+        safety: the tail safety and its price.
         effective: independent draws that the held-out h are worth.
         faults: log ratios that were not finite.
-        safety_weight: λ of the tail safety, which costs at most this share of acceptance.
-        status: the verdict.
         assumption: what all of it rests on.
     """
 
+    status: Status
+    mixing: Mixing
     qc: dict[str, dict[float, Core]]
     full_osc: float
     gap_upper: float
     evidence: Evidence
-    coverage: float
+    bridge: Evidence
+    coverage: Coverage
+    agreement: Agreement
+    chains: ChainFacts
+    symmetry: SymmetryFacts
+    safety: SafetyFacts
     effective: float
     faults: Faults
-    safety_weight: float
-    status: Status
     assumption: str = ASSUMPTION
 
     def tree(self) -> dict[str, Any]:
         """Plain numbers, strings and dictionaries, infinities and NaN as they are."""
         tree = dataclasses.asdict(self)
         tree["qc"] = {
-            protocol: {str(rho): dataclasses.asdict(core) for rho, core in cores.items()}
+            protocol: {
+                str(rho): {**dataclasses.asdict(core), "predicted_ess": core.predicted_ess}
+                for rho, core in cores.items()
+            }
             for protocol, cores in self.qc.items()
         }
+        tree["mixing"]["steps"] = {str(key): n for key, n in self.mixing.steps.items()}
         return tree
 
     def to_dict(self) -> dict[str, Any]:
@@ -104,105 +197,104 @@ class Certificate:
         """The inverse of `tree`, and of `to_dict` but for null, which comes back as NaN."""
         fields = {**tree}
         fields["qc"] = {
-            protocol: {float(rho): Core(**core) for rho, core in cores.items()}
+            protocol: {float(rho): _core(core) for rho, core in cores.items()}
             for protocol, cores in tree["qc"].items()
         }
-        for name, kind in (("evidence", Evidence), ("faults", Faults), ("status", Status)):
-            fields[name] = kind(**_numbers(tree[name]))
-        return cls(**_numbers(fields))
+        fields["mixing"] = Mixing.from_dict(tree["mixing"])
+        fields["symmetry"] = {**tree["symmetry"]}
+        fields["symmetry"]["boundary"] = BoundaryMass(**tree["symmetry"]["boundary"])
+        for name, kind in _PARTS.items():
+            fields[name] = kind(**_numbers(kind, fields[name]))
+        return cls(**_numbers(cls, fields))
+
+
+_PARTS: dict[str, Any] = {
+    "status": Status,
+    "evidence": Evidence,
+    "bridge": Evidence,
+    "coverage": Coverage,
+    "agreement": Agreement,
+    "chains": ChainFacts,
+    "symmetry": SymmetryFacts,
+    "safety": SafetyFacts,
+    "faults": Faults,
+}
 
 
 def certify(
-    held_out: np.ndarray,
+    judged: Judged,
     fresh: np.ndarray,
-    chains: ChainSummary,
-    accept_rate: float,
+    chains: Chains,
+    symmetry: SymmetryFacts,
     *,
-    exact: bool,
     reference_warnings: tuple[str, ...] = (),
     safety_weight: float = 0.0,
 ) -> Certificate:
     """The certificate from log ratios.
 
     Args:
-        held_out: h at reference draws (chain, draw) that training never saw.
+        judged: held-out reference draws with their h.
         fresh: h at fresh proposal draws.
-        chains: what the chains showed.
-        accept_rate: share of steps that moved.
-        exact: whether the reference draws are independent by construction; otherwise the
-            effective size of h counts, which is an approximation.
+        chains: the chains as they ran.
+        symmetry: what is known of the symmetry.
         reference_warnings: what the reference run said of itself.
         safety_weight: λ.
     """
-    effective = float(held_out.size) if exact else _effective(held_out)
-    cores = {
-        "target": {rho: target_core(held_out, rho, DELTA, effective) for rho in RHOS},
-        "proposal": {rho: proposal_core(fresh, rho, DELTA) for rho in RHOS},
-    }
+    held_out = judged.log_ratio
+    effective = float(held_out.size) if judged.exact else _effective(held_out)
+    facts = ChainFacts.of(chains)
     evidence = importance_evidence(fresh)
     finite = held_out[np.isfinite(held_out)]
-    full_osc = float(np.ptp(finite)) if finite.size == held_out.size else math.inf
-    with np.errstate(invalid="ignore"):  # NaN where neither is finite, which the verdict names
-        coverage = float(np.mean(np.exp(evidence.value - held_out)))
-    status = verdict(cores["target"][0.05], chains, coverage, accept_rate, reference_warnings)
-    return Certificate(
-        qc=cores,
-        full_osc=full_osc,
-        gap_upper=gap_upper(np.concatenate([held_out.ravel(), fresh]), evidence.value),
-        evidence=evidence,
-        coverage=coverage,
-        effective=effective,
-        faults=Faults.count(fresh),
-        safety_weight=safety_weight,
-        status=status,
+    parts: dict[str, Any] = {
+        "qc": _cores(held_out, fresh, effective),
+        "mixing": mixing_certificate(
+            fresh,
+            held_out,
+            delta=DELTA,
+            exact=judged.exact,
+            chain_length=chains.accepted.shape[1],
+        ),
+        "full_osc": float(np.ptp(finite)) if finite.size == held_out.size else math.inf,
+        "gap_upper": gap_upper(np.concatenate([held_out.ravel(), fresh]), evidence.value),
+        "evidence": evidence,
+        "bridge": bridge_evidence(fresh, chains.log_ratio, facts.ess_log_ratio),
+        "coverage": coverage(held_out, fresh, evidence.value, effective),
+        "agreement": agreement(chains.draws, judged.points, exact=judged.exact),
+        "chains": facts,
+        "symmetry": symmetry,
+        "safety": SafetyFacts.of(safety_weight),
+        "effective": effective,
+        "faults": Faults.count(fresh),
+    }
+    findings = Findings(
+        frozen=len(facts.frozen),
+        faults=parts["faults"],
+        symmetry_defect=0.0 if symmetry.holds or not symmetry.invariant else symmetry.defect,
+        coverage=parts["coverage"],
+        agreement=parts["agreement"],
+        core=parts["qc"]["target"][PRIMARY],
+        mixing=parts["mixing"],
+        accept_rate=float(chains.accepted.mean()),
+        ambiguity=symmetry.boundary.ambiguity or 0.0,
+        reference_warnings=reference_warnings,
     )
+    return Certificate(status=verdict(findings), **parts)
 
 
-def verdict(
-    core: Core,
-    chains: ChainSummary,
-    coverage: float,
-    accept_rate: float,
-    reference_warnings: tuple[str, ...] = (),
-) -> Status:
-    """The named outcome, the gravest first."""
-    if chains.frozen:
-        return Status(
-            "frozen",
-            f"{len(chains.frozen)} chains never moved: the proposal does not reach the target, "
-            "so use a richer proposal or better reference draws and do not use these draws.",
-        )
-    if not 0.8 < coverage < 1.25:
-        return Status(
-            "uncovered",
-            f"The proposal misses or misjudges mass that the reference has (coverage "
-            f"{coverage:.3g} instead of 1): train longer or with a richer proposal.",
-        )
-    if not core.feasible:
-        return Status(
-            "undecided",
-            f"The reference is worth {core.n:.0f} independent draws, too few for a statement at "
-            "5 %: ask for more reference draws.",
-        )
-    if any("R-hat" in sentence for sentence in reference_warnings):
-        return Status(
-            "reference in doubt",
-            "The reference chains do not agree, so separate modes are suspected: run a longer "
-            "reference before trusting the weights of the modes.",
-        )
-    assert core.gamma is not None
-    if core.gamma < 0.1 or accept_rate < 0.1:
-        return Status(
-            "poor",
-            "The proposal fits badly and the chain mixes slowly: train a richer proposal or run "
-            "many more draws and look at R-hat.",
-        )
-    return Status(
-        "good" if core.gamma >= 0.5 else "fair",
-        "The proposal follows the folded target closely: the draws can be used."
-        if core.gamma >= 0.5
-        else "The chain works but the fit has room: draws can be used, with more of them wanted.",
-    )
+def _cores(
+    held_out: np.ndarray, fresh: np.ndarray, effective: float
+) -> dict[str, dict[float, Core]]:
+    target = {rho: target_core(held_out, rho, DELTA, effective) for rho in RHOS}
+    proposal = {rho: proposal_core(fresh, rho, DELTA) for rho in RHOS}
+    return {
+        "target": {rho: core.with_target_mass(held_out) for rho, core in target.items()},
+        "proposal": {rho: core.with_target_mass(held_out) for rho, core in proposal.items()},
+    }
+
+
+def _core(tree: dict[str, Any]) -> Core:
+    """A core from its tree, without what follows from the rest."""
+    return Core(**{key: value for key, value in tree.items() if key != "predicted_ess"})
 
 
 def _effective(held_out: np.ndarray) -> float:
@@ -224,6 +316,14 @@ def _finite_tree(tree: Any) -> Any:
     return tree.item() if isinstance(tree, np.generic) else tree
 
 
-def _numbers(fields: dict[str, Any]) -> dict[str, Any]:
-    """None back to NaN where a number is expected."""
-    return {key: math.nan if value is None else value for key, value in fields.items()}
+def _numbers(kind: Any, fields: dict[str, Any]) -> dict[str, Any]:
+    """None back to NaN where a number is expected, lists back to tuples."""
+    expected = {field.name: field.type for field in dataclasses.fields(kind)}
+    return {
+        key: math.nan
+        if value is None and expected[key] == "float"
+        else tuple(value)
+        if isinstance(value, list)
+        else value
+        for key, value in fields.items()
+    }

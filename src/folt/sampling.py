@@ -14,21 +14,25 @@ from scipy.optimize import brentq
 from scipy.stats import chi2
 
 from folt._types import Distribution, Key, in_float64
-from folt.certify import Certificate, certify
+from folt.boundary import boundary_mass, label_switch_rate
+from folt.certify import Certificate, SymmetryFacts, certify
 from folt.chains import Chains, run_chains
-from folt.diagnostics import summarise_chains
 from folt.fit import Fit, ReferenceSummary
 from folt.flows import Safety, StudentT
 from folt.flows.elliptical import log_radial, precision_root
+from folt.held_out import HeldOut, Judged
 from folt.presets import Preset, preset_named
 from folt.problem import Problem
 from folt.progress import Stages
 from folt.ratio import IDENTITY_ONLY, LogRatio, Target
-from folt.reference import Reference, Split, reference_for, split_by_chain
-from folt.symmetry import require_symmetry
+from folt.reference import Reference, reference_for, split_by_chain
+from folt.symmetry import SymmetryAccount, check, require_symmetry
 from folt.training import Arena, Sample
 
 GUARD_DEGREES = 5.0
+
+SYMMETRY_DRAWS = 2_048
+"""Held-out draws at which labels are looked at."""
 
 
 @in_float64
@@ -77,20 +81,24 @@ def sample(
     target = Target(problem)
     with Stages(progress) as stages:
         with stages.stage("symmetry"):
-            require_symmetry(problem, seed)
+            account = require_symmetry(problem, seed)
         with stages.stage("reference") as tell:
             run = reference_for(problem, reference)(keys["reference"], problem, tell)
             target.add(run.evaluations)
-            split = split_by_chain(run, chosen.training_draws, chosen.certification_draws)
+            train, select, held_out = split_by_chain(
+                run, chosen.training_draws, chosen.certification_draws
+            )
         with stages.stage("training") as tell:
             proposal = _proposal(
-                keys["training"], problem, target, split, flow, chosen, start, tell
+                keys["training"], problem, target, (train, select), flow, chosen, start, tell
             )
         ratio = LogRatio(target, proposal, problem.group, None if whole_orbit else IDENTITY_ONLY)
         with stages.stage("sampling"):
             result = run_chains(keys["chains"], ratio, chains, draws, chosen.burn_in)
         with stages.stage("certificate"):
-            certificate = _certificate(keys["certificate"], ratio, split, run, result, chosen)
+            certificate = _certificate(
+                keys["certificate"], ratio, held_out, run, result, chosen, account
+            )
     return Fit.assemble(
         problem=problem,
         proposal=proposal,
@@ -109,14 +117,14 @@ def _proposal(
     key: Key,
     problem: Problem,
     target: Target,
-    split: Split,
+    learn: tuple[np.ndarray, np.ndarray],
     flow: Any,
     preset: Preset,
     start: Fit | None,
     tell: Any,
 ) -> Distribution:
-    """Train, or take what was given, and add the tail safety."""
-    training = _sample_of(split.train, target)
+    """Train on what may be learnt from, or take what was given, and add the tail safety."""
+    training = _sample_of(learn[0], target)
     guard = guard_of(training, preset.safety_weight) if preset.safety_weight > 0 else None
     if isinstance(flow, Distribution):
         fitted: Distribution = flow
@@ -129,7 +137,7 @@ def _proposal(
             guard_weight=preset.safety_weight,
             evaluate=target,
             training=training,
-            selection=_sample_of(split.select, target),
+            selection=_sample_of(learn[1], target),
         )
         fitted = trainer(key, arena, None if start is None else start.flow, tell)
     return fitted if guard is None else Safety(fitted, guard, preset.safety_weight)
@@ -168,18 +176,41 @@ def _sample_of(draws: np.ndarray, target: Target) -> Sample:
 
 
 def _certificate(
-    key: Key, ratio: LogRatio, split: Split, run: Reference, chains: Chains, preset: Preset
+    key: Key,
+    ratio: LogRatio,
+    held_out: HeldOut,
+    run: Reference,
+    chains: Chains,
+    preset: Preset,
+    account: SymmetryAccount,
 ) -> Certificate:
-    held_out = ratio.at(split.certify.reshape(-1, split.certify.shape[-1]))
+    """Break the seal, draw afresh, and look at the symmetry where the posterior lives."""
+    judged = held_out.judge(ratio)
     _, fresh = ratio.draw(key, preset.certification_draws)
     return certify(
-        held_out.reshape(split.certify.shape[:2]),
+        judged,
         fresh,
-        summarise_chains(chains.draws, chains.accepted),
-        float(chains.accepted.mean()),
-        exact=run.exact,
+        chains,
+        _symmetry_facts(ratio, judged, run, account),
         reference_warnings=run.warnings,
         safety_weight=preset.safety_weight,
+    )
+
+
+def _symmetry_facts(
+    ratio: LogRatio, judged: Judged, run: Reference, account: SymmetryAccount
+) -> SymmetryFacts:
+    problem = ratio.target.problem
+    points = judged.points.reshape(-1, problem.dim)
+    points = points[:: max(len(points) // SYMMETRY_DRAWS, 1)][:SYMMETRY_DRAWS]
+    within = check(problem, points=points[:: max(len(points) // account.points, 1)])
+    return SymmetryFacts(
+        order=account.order,
+        invariant=problem.invariant,
+        defect=max(account.relative, within.relative),
+        holds=account.holds and within.holds,
+        boundary=boundary_mass(problem.group, points, ratio.proposal),
+        switch_rate=None if run.raw is None else label_switch_rate(problem.group, run.raw),
     )
 
 

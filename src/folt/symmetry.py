@@ -18,10 +18,10 @@ import numpy as np
 from jax._src.config import check_static_indices  # the public switch is global, this one local
 from jaxtyping import Array
 
-from folt._types import Key, Point, Points, Scalar, in_float64
+from folt._types import Key, Point, Scalar, in_float64
 from folt.batching import map_keys, map_points
 from folt.groups import Element, Group
-from folt.problem import Problem
+from folt.problem import Points, Problem
 
 TOLERANCE = 1e-7
 """Largest defect of log π, relative to 1 + |log π|, that counts as rounding."""
@@ -82,6 +82,7 @@ def check(problem: Problem, *, seed: int = 0, points: Points | None = None) -> S
     point_key, element_key = jax.random.fold_in(root, 0), jax.random.fold_in(root, 1)
     if points is None:
         points = scattered_points(point_key, problem, POINTS)
+    points = np.asarray(points, np.float64)
     elements = _tested_elements(problem, element_key)
     plain = _values(problem, points)
     _require_numbers(plain, points)
@@ -160,7 +161,7 @@ def _values(problem: Problem, points: Points) -> np.ndarray:
     return problem.log_folds(points) if problem.invariant else problem.log_probs(points)
 
 
-def _require_numbers(values: np.ndarray, points: Points | np.ndarray) -> None:
+def _require_numbers(values: np.ndarray, points: Points) -> None:
     faulty = np.flatnonzero(~np.isfinite(values) & ~np.isneginf(values))
     if faulty.size:
         point = np.array2string(np.asarray(points[faulty[0]]), precision=6, separator=", ")

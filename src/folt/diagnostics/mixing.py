@@ -407,7 +407,10 @@ def _fault(fresh: np.ndarray, held_out: np.ndarray) -> str | None:
     """What forbids any statement, in one sentence."""
     bad = int((np.isnan(fresh) | np.isposinf(fresh)).sum())
     if bad:
-        return f"{bad} of {fresh.size} fresh log ratios are NaN or +inf: a fault of the densities."
+        return (
+            f"{bad} of {fresh.size} fresh log ratios are not a number or infinite: a fault of the "
+            "densities."
+        )
     bad = int((~np.isfinite(held_out)).sum())
     if bad:
         return (

@@ -32,6 +32,7 @@ class Core:
         dropped: draws outside the support, which the protocol leaves out.
         low: lower end of the interval.
         high: its upper end.
+        target_mass: share of held-out target draws whose h lies in the interval; None if unknown.
     """
 
     osc: float | None
@@ -42,6 +43,22 @@ class Core:
     dropped: int = 0
     low: float | None = None
     high: float | None = None
+    target_mass: float | None = None
+
+    @property
+    def predicted_ess(self) -> float | None:
+        """The paper's heuristic γ/(2-γ) for effective draws per draw; it promises nothing."""
+        return None if self.gamma is None else self.gamma / (2.0 - self.gamma)
+
+    def with_target_mass(self, held_out: np.ndarray) -> Core:
+        """The core with the share of held-out target draws inside it.
+
+        Proposal draws cannot see what the proposal misses; this number can.
+        """
+        if self.low is None or self.high is None:
+            return self
+        inside = np.mean((held_out >= self.low) & (held_out <= self.high))
+        return dataclasses.replace(self, target_mass=float(inside))
 
 
 def dkw_radius(n: float, delta: float) -> float:

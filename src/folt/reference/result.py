@@ -13,6 +13,7 @@ from folt._types import Point
 from folt.batching import map_points
 from folt.diagnostics.chains import effective_size, split_rhat
 from folt.groups import Group
+from folt.held_out import HeldOut
 
 RHAT_LIMIT = 1.01
 """Rank-normalised R-hat above which chains are said not to agree."""
@@ -49,11 +50,11 @@ class Reference:
 
 
 class Split(NamedTuple):
-    """Disjoint sets of chains, each (chain, draw, dim)."""
+    """Disjoint sets of chains: two to learn from, each (chain, draw, dim), and one under seal."""
 
     train: Draws
     select: Draws
-    certify: Draws
+    certify: HeldOut
 
 
 def folded(group: Group, draws: np.ndarray) -> Draws:
@@ -120,8 +121,9 @@ def split_by_chain(
     """Divide the chains among training, selection and certificate; no chain is in two parts.
 
     Draws of one chain resemble each other, so a division by random index would let the
-    certificate see what training saw. Where there are fewer draws than asked for, the two
-    demands shrink in proportion. Selection gets a fifth of the chains not used to certify.
+    certificate see what training saw. The part for the certificate is sealed (`HeldOut`). Where
+    there are fewer draws than asked for, the two demands shrink in proportion. Selection gets a
+    fifth of the chains not used to certify.
 
     Args:
         reference: at least three chains.
@@ -139,7 +141,7 @@ def split_by_chain(
     return Split(
         train=draws[: learn - select],
         select=draws[learn - select : learn],
-        certify=draws[learn : learn + certify],
+        certify=HeldOut(draws[learn : learn + certify], reference.exact),
     )
 
 

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
     from folt.certify import Certificate
+    from folt.diagnostics import Mixing
 
 PALETTE = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#7f7f7f", "#000000")
 """Okabe and Ito's colours, which the colour-blind can tell apart, the pale yellow left out."""
@@ -267,6 +268,52 @@ def log_ratio_figure(log_ratio: np.ndarray, certificate: Certificate) -> Figure:
         panel.set_ylabel("density")
         _below(figure, panel, 2)
     return figure
+
+
+def mixing_figure(mixing: Mixing) -> Figure:
+    """Bound and estimate of the total variation against the number of steps."""
+    from matplotlib.ticker import MaxNLocator
+
+    steps, bound, estimate = mixing.curve.steps, mixing.curve.bound, mixing.curve.estimate
+    with _style():
+        figure = _figure(5.4, 3.1)
+        panel = figure.subplots()
+        panel.set_title("How fast the chain forgets its start")
+        panel.set_xlabel("steps")
+        panel.set_ylabel("distance to the target")
+        panel.set_yscale("log")
+        panel.set_ylim(5e-4, 1.2)
+        if not steps:
+            panel.text(0.5, 0.5, "cannot be had", ha="center", transform=panel.transAxes)
+            return figure
+        panel.plot(
+            steps,
+            bound,
+            color=PALETTE[0],
+            label=f"certified, {100 * mixing.confidence:.0f} % confidence",
+        )
+        panel.plot(steps, estimate, color=PALETTE[1], linestyle=(0, (4, 1.5)), label="estimated")
+        for epsilon, n in mixing.steps.items():
+            panel.axhline(epsilon, color=LINE, linewidth=0.6, zorder=0)
+            if n is not None:
+                panel.plot([n], [mixing.bound(n)], "o", color=PALETTE[0], markersize=5)
+                panel.annotate(
+                    f"{epsilon:g} after {n:,}",
+                    (n, epsilon),
+                    textcoords="offset points",
+                    xytext=(7, 3),
+                    fontsize="small",
+                )
+        panel.set_xlim(0, _last_step(mixing))
+        panel.xaxis.set_major_locator(MaxNLocator(integer=True))
+        _below(figure, panel, 2)
+    return figure
+
+
+def _last_step(mixing: Mixing) -> int:
+    """Where the picture ends: well after the last certified step, or where the bound is flat."""
+    known = [n for n in mixing.steps.values() if n is not None]
+    return max(8, 3 * max(known)) if known else max(mixing.curve.steps)
 
 
 def gamma_figure(certificate: Certificate) -> Figure:

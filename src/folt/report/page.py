@@ -13,8 +13,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from folt.report import figures
+from folt.report.facts import headed_facts
 from folt.report.files import write_whole
-from folt.report.text import estimate_rows, mark, number, seconds, tone, verdict_words
+from folt.report.text import MISSING, estimate_rows, mark, number, seconds, tone, verdict_words
 
 if TYPE_CHECKING:
     from folt.fit import Fit
@@ -61,7 +62,7 @@ def content(fit: Fit) -> dict[str, Any]:
         "rows": estimate_rows(fit),
         "key_figures": _key_figures(fit),
         "figures": _figures(fit),
-        "facts": _facts(fit),
+        "facts": headed_facts(fit),
         "wall": fit.wall,
         "total": sum(fit.wall.values()),
         "assumption": fit.certificate.assumption,
@@ -73,8 +74,13 @@ def _key_figures(fit: Fit) -> list[tuple[str, str, str]]:
     """The four numbers that a reader looks for: value, name, remark."""
     ess = float(fit.ess().min())
     evidence = fit.log_evidence
-    core = fit.certificate.qc["target"][0.05]
     return [
+        (
+            _steps(fit),
+            "steps to forget the start",
+            f"to total variation 0.05, with {100 * fit.certificate.mixing.confidence:.0f} % "
+            "confidence",
+        ),
         (f"{100.0 * fit.accept_rate:.1f} %", "accepted", "share of steps that moved"),
         (f"{ess:,.0f}", "effective draws", f"fewest of any coordinate, of {fit.accepted.size:,}"),
         (
@@ -82,8 +88,12 @@ def _key_figures(fit: Fit) -> list[tuple[str, str, str]]:
             "log evidence",
             f"standard error {number(evidence.standard_error, 4)}",
         ),
-        (number(core.gamma, 3), "γ at ρ = 0.05", "the paper's diagnostic, not a bound"),
     ]
+
+
+def _steps(fit: Fit) -> str:
+    steps = fit.certificate.mixing.steps[0.05]
+    return MISSING if steps is None else f"{steps:,}"
 
 
 def _figures(fit: Fit) -> list[dict[str, Any]]:
@@ -102,6 +112,13 @@ def _figures(fit: Fit) -> list[dict[str, Any]]:
             "marginals",
             figures.marginals_figure(fit.posterior),
             f"Posterior marginals. {_left_out(fit)}".strip(),
+        ),
+        (
+            "mixing",
+            figures.mixing_figure(fit.certificate.mixing),
+            "How far the law of the chain can be from the target after so many steps. The line "
+            "holds with the stated confidence if the held-out draws are from the target; the "
+            "dashes estimate it without promising.",
         ),
         (
             "log-ratio",
@@ -151,71 +168,6 @@ def _left_out(fit: Fit) -> str:
         f"The first {figures.PANELS} parameters and {len(figures.PALETTE)} components of each; "
         "the table has all."
     )
-
-
-def _facts(fit: Fit) -> list[tuple[str, list[tuple[str, str]]]]:
-    """Headed lists of named values."""
-    certificate, evidence, reference = fit.certificate, fit.log_evidence, fit.reference
-    chains, draws, dim = fit.draws.shape
-    versions = fit.provenance.get("versions", {})
-    return [
-        (
-            "Evidence",
-            [
-                ("log Z", f"{number(evidence.value)} ± {number(evidence.standard_error)}"),
-                ("Counted", f"all {fit.group.order:,} labellings, once each"),
-                (
-                    "Pareto k̂",
-                    f"{number(evidence.pareto_k, 2)} (the error is to be believed below 0.7)",
-                ),
-                ("Proposal draws", f"{evidence.draws:,}"),
-            ],
-        ),
-        (
-            "Certificate",
-            [
-                *(
-                    (
-                        f"γ, {protocol} draws",
-                        f"{number(cores[0.05].gamma, 3)} "
-                        f"(C = {number(cores[0.05].osc, 3)}, n = {cores[0.05].n:,.0f})",
-                    )
-                    for protocol, cores in certificate.qc.items()
-                ),
-                ("Range of h seen", number(certificate.full_osc, 3)),
-                ("Spectral gap, at most", number(certificate.gap_upper, 3)),
-                (
-                    "Coverage",
-                    f"{number(certificate.coverage, 3)} (1 unless the proposal misses mass)",
-                ),
-                ("Outside the support", f"{certificate.faults.outside_support:,} proposals"),
-                ("Not a number", f"{certificate.faults.not_a_number:,} proposals"),
-                ("Tail safety", f"{number(certificate.safety_weight, 3)} of the proposal"),
-            ],
-        ),
-        (
-            "Reference run",
-            [
-                ("Draws", f"{reference.draws:,}" + (", exact" if reference.exact else "")),
-                ("Worst R-hat", number(reference.rhat, 3)),
-                ("Smallest effective size", number(reference.ess, 0)),
-                ("Held-out h are worth", f"{number(certificate.effective, 0)} independent draws"),
-            ],
-        ),
-        (
-            "Provenance",
-            [
-                ("Chains", f"{chains} × {draws:,} draws in {dim} dimensions"),
-                ("Symmetry", f"{type(fit.group).__name__}, order {fit.group.order:,}"),
-                ("Labels", fit.labels),
-                ("Orbit", "whole" if fit.whole_orbit else "truncated to the identity"),
-                ("Evaluations", ", ".join(f"{n:,} {kind}s" for kind, n in fit.evaluations.items())),
-                ("Seed, preset", f"{fit.provenance.get('seed')}, {fit.provenance.get('preset')}"),
-                ("Versions", ", ".join(f"{name} {value}" for name, value in versions.items())),
-                ("Python", f"{fit.provenance.get('python')} on {fit.provenance.get('machine')}"),
-            ],
-        ),
-    ]
 
 
 def _label_words(fit: Fit) -> str:

@@ -26,6 +26,10 @@ WORDS = {
     "good": "The fit can be trusted",
     "fair": "The fit can be used, with room to improve",
     "poor": "The fit is poor",
+    "ambiguous labels": "The draws can be used, their labels with care",
+    "heavy tail": "The proposal is too narrow somewhere",
+    "broken symmetry": "The symmetry is not there",
+    "faulty": "The log density is at fault",
     "undecided": "Too few reference draws for a verdict",
     "reference in doubt": "The reference run is in doubt",
     "uncovered": "The proposal misses part of the posterior",
@@ -33,7 +37,13 @@ WORDS = {
 }
 """The verdict as a headline; a status without one is shown by its name."""
 
-TONES = {"good": "good", "fair": "caution", "undecided": "caution", "reference in doubt": "caution"}
+TONES = {
+    "good": "good",
+    "fair": "caution",
+    "ambiguous labels": "caution",
+    "undecided": "caution",
+    "reference in doubt": "caution",
+}
 MARKS = {"good": "✓", "caution": "!", "bad": "✗"}
 STYLES = {"good": "bold green", "caution": "bold yellow", "bad": "bold red"}
 
@@ -167,6 +177,7 @@ def facts(fit: Fit) -> Table:
             f"log Z = {number(evidence.value)}, standard error "
             f"{number(evidence.standard_error)}, every labelling counted once",
         ),
+        ("Mixing", mixing_words(fit)),
         ("Gamma", f"{gamma_words(fit)} (ρ = 0.05; the paper's diagnostic, not a bound)"),
         ("Time", time_words(fit)),
         (
@@ -177,6 +188,17 @@ def facts(fit: Fit) -> Table:
     for name, text in rows:
         table.add_row(name, Text(text))
     return table
+
+
+def mixing_words(fit: Fit) -> str:
+    """Certified steps to each distance, and how surely."""
+    mixing = fit.certificate.mixing
+    known = [f"{n:,} to {epsilon:g}" for epsilon, n in mixing.steps.items() if n is not None]
+    if not known:
+        return f"{MISSING}. {mixing.reason or ''}".strip()
+    return (
+        f"steps to total variation: {', '.join(known)} ({100 * mixing.confidence:.0f} % confidence)"
+    )
 
 
 def gamma_words(fit: Fit) -> str:

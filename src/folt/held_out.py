@@ -1,0 +1,66 @@
+"""Draws that training and selection cannot see.
+
+A certificate read off draws that shaped the proposal would flatter it. So the draws set aside are
+sealed: nothing gives them away but `judge`, which wants the finished log ratio, and which refuses
+to judge a second one, because choosing the better of two by their certificates is selection too.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+
+import numpy as np
+from jaxtyping import Float
+
+from folt.ratio import LogRatio
+
+
+@dataclasses.dataclass(frozen=True)
+class Judged:
+    """Held-out draws and the h of the one proposal that they judged.
+
+    Attributes:
+        points: (chain, draw, dim).
+        log_ratio: h at them, (chain, draw).
+        exact: whether they are independent draws of π_F by construction.
+    """
+
+    points: Float[np.ndarray, "chain draw dim"]
+    log_ratio: Float[np.ndarray, "chain draw"]
+    exact: bool
+
+
+class HeldOut:
+    """Reference draws under seal.
+
+    Args:
+        draws: (chain, draw, dim), folded; copied, so that no view of them stays outside.
+        exact: whether they are independent draws of π_F by construction.
+    """
+
+    __slots__ = ("__draws", "__judged", "exact", "shape")
+
+    def __init__(self, draws: Float[np.ndarray, "chain draw dim"], exact: bool):
+        self.__draws = np.array(draws, np.float64)
+        self.__judged: tuple[LogRatio, Judged] | None = None
+        self.shape = self.__draws.shape
+        self.exact = exact
+
+    def judge(self, ratio: LogRatio) -> Judged:
+        """Break the seal for one finished proposal.
+
+        Raises:
+            RuntimeError: the draws have judged another proposal already.
+        """
+        if self.__judged is not None:
+            known, judged = self.__judged
+            if known is not ratio:
+                raise RuntimeError(
+                    "these held-out draws have judged another proposal: a second one needs draws "
+                    "of its own, because choosing between two by their certificates is selection"
+                )
+            return judged
+        values = ratio.at(self.__draws.reshape(-1, self.shape[-1])).reshape(self.shape[:2])
+        judged = Judged(self.__draws, values, self.exact)
+        self.__judged = (ratio, judged)
+        return judged
