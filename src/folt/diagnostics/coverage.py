@@ -60,11 +60,9 @@ def coverage(
     share = float(inside.mean())
     if share == 0.0 or effective < 2 or not np.isfinite(kept).all():
         return Coverage(math.nan, math.inf, raw)
-    value = float(kept.mean() / share)
-    relative = kept.var() / max(kept.mean(), 1e-300) ** 2 / effective + (1 - share) / share / len(
-        inside
-    )
-    return Coverage(value, float(value * np.sqrt(relative)), raw)
+    mean, count = float(kept.mean()), inside.size
+    variance = kept.var() / effective / share**2 + (mean / share) ** 2 * (1 - share) / share / count
+    return Coverage(mean / share, float(np.sqrt(variance)), raw)
 
 
 @dataclasses.dataclass(frozen=True)
