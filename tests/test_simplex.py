@@ -34,6 +34,24 @@ def pushed(coordinate, x):
 
 
 @eqx.filter_jit
+def pulled(coordinate, probabilities):
+    return coordinate.pull(probabilities)
+
+
+@eqx.filter_jit
+def differentiated(coordinate, x):
+    """Jacobian of all probabilities but the last, with what the coordinate says of itself."""
+    jacobian = jax.jacobian(lambda c: coordinate.push(c)[:-1])(x)
+    return jacobian, coordinate.log_slope(x), coordinate.log_prior(x), coordinate.push(x)
+
+
+@eqx.filter_jit
+def gamma_maps(prior, x):
+    logs = prior.log_from_normal(x)
+    return logs, prior.to_normal(jnp.exp(logs)), prior.log_prob(jnp.exp(logs))
+
+
+@eqx.filter_jit
 def acted(group, order, x):
     return group.act(order, x)
 
@@ -95,7 +113,7 @@ def test_stick_breaking_is_not_equivariant():
 def test_push_after_pull_is_the_identity(name, seed):
     coordinate = CASES[name][0]()
     probabilities, _ = pushed(coordinate, point(coordinate, seed))
-    again, _ = pushed(coordinate, coordinate.pull(probabilities))
+    again, _ = pushed(coordinate, pulled(coordinate, probabilities))
     assert_allclose(again, probabilities, rtol=1e-9)
     assert_allclose(jnp.sum(probabilities, axis=-1), 1.0, rtol=1e-12)
 
@@ -109,18 +127,17 @@ def test_log_ratios_are_recovered_exactly_even_far_out(name):
 
 
 @settings(max_examples=20, deadline=None)
-@given(seed=seeds, m=st.integers(2, 5))
+@given(seed=seeds, m=st.sampled_from([2, 4]))
 def test_log_ratio_slope_and_prior_agree_with_autodiff_and_scipy(seed, m):
     generator = np.random.default_rng(seed)
     alpha = generator.uniform(0.3, 4.0, m)
     coordinate = LogRatios(alpha)
     x = point(coordinate, seed)
-    jacobian = jax.jacobian(lambda c: coordinate.push(c)[:-1])(x)
+    jacobian, log_slope, log_prior, p = map(np.asarray, differentiated(coordinate, x))
     log_volume = np.linalg.slogdet(jacobian)[1]
-    assert_allclose(coordinate.log_slope(x), log_volume, rtol=1e-8, atol=1e-8)
-    p = np.asarray(coordinate.push(x))
+    assert_allclose(log_slope, log_volume, rtol=1e-8, atol=1e-8)
     expected = scipy.stats.dirichlet(alpha).logpdf(p / p.sum()) + log_volume
-    assert_allclose(coordinate.log_prior(x), expected, rtol=1e-8, atol=1e-8)
+    assert_allclose(log_prior, expected, rtol=1e-8, atol=1e-8)
 
 
 def test_row_prior_is_the_sum_over_rows():
@@ -158,18 +175,15 @@ def test_both_coordinates_hold_the_same_prior():
 @pytest.mark.parametrize("shape", [0.05, 0.5, 1.0, 3.7, 1000.0])
 def test_gamma_quantile_agrees_with_scipy_and_inverts(shape):
     x = np.linspace(-7, 7, 57)
-    prior = Gamma(shape)
-    logs = np.asarray(prior.log_from_normal(jnp.asarray(x)))
+    logs, again, log_prob = map(np.asarray, gamma_maps(Gamma(shape), jnp.asarray(x)))
     exact = scipy.stats.gamma(shape)
     value = np.exp(logs)
     seen = value > 1e-280
     tail = np.where(x < 0, exact.logcdf(value), exact.logsf(value))
     wanted = scipy.stats.norm.logcdf(-np.abs(x))
     assert_allclose(tail[seen], wanted[seen], rtol=1e-9)
-    assert_allclose(prior.to_normal(jnp.asarray(value))[seen], x[seen], atol=1e-8)
-    assert_allclose(
-        prior.log_prob(jnp.asarray(value))[seen], exact.logpdf(value)[seen], rtol=1e-9, atol=1e-9
-    )
+    assert_allclose(again[seen], x[seen], atol=1e-8)
+    assert_allclose(log_prob[seen], exact.logpdf(value)[seen], rtol=1e-9, atol=1e-9)
     assert np.all(np.diff(logs) > 0)
 
 
