@@ -56,6 +56,15 @@ def worst(rows: list[dict], key: str, pick: Callable[[list], float]) -> float:
     return pick([row[key] for row in rows])
 
 
+def steps(rows: list[dict]) -> str:
+    """Certified steps, the most over seeds; a dash where some seed could not have them."""
+    cells = []
+    for epsilon in ("0.1", "0.05", "0.01"):
+        found = [row["steps"][epsilon] for row in rows]
+        cells.append("–" if None in found else str(max(found)))
+    return "/".join(cells)
+
+
 def table(rows: list[dict], command: str) -> str:
     """Worst over seeds beside what was asked."""
     head = (
@@ -63,6 +72,7 @@ def table(rows: list[dict], command: str) -> str:
         "γ target (floor, aim)",
         "γ proposal",
         "accept (floor)",
+        "steps to .1/.05/.01 (limit at .05)",
         "log Z ± se",
         "wall s (limit)",
         "ESS/s",
@@ -81,6 +91,7 @@ def table(rows: list[dict], command: str) -> str:
             f"{worst(mine, 'gamma_target', min):.3f} ({asked.gamma:.2f}, {asked.aim:.2f})",
             f"{worst(mine, 'gamma_proposal', min):.3f}",
             f"{worst(mine, 'accept', min):.3f} ({asked.accept:.2f})",
+            f"{steps(mine)} ({asked.steps})",
             f"{far['log_evidence']:.4f} ± {far['standard_error']:.4f}",
             f"{worst(mine, 'wall_s', max):.0f} ({asked.seconds:.0f})",
             f"{worst(mine, 'ess_per_s', min):.0f}",
