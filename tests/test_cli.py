@@ -8,7 +8,8 @@ import jax.numpy as jnp
 import pytest
 
 import folt
-from folt.cli import problem_at, run
+from folt.cli import run
+from folt.commands.user_code import problem_at
 from folt.flows import Gaussian
 from folt.models import gaussian_pair
 

@@ -1,0 +1,1 @@
+"""One file per command: options in, a call, words out. Heavy imports happen inside."""

@@ -1,0 +1,64 @@
+"""`folt sample`."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from folt.commands.terminal import Quiet, Seed, console, folder, remember_compilations, show
+from folt.commands.user_code import problem_at
+
+
+class Labels(StrEnum):
+    """How components are numbered."""
+
+    sorted = "sorted"
+    proposal = "proposal"
+
+
+class PresetName(StrEnum):
+    """Which protocol runs."""
+
+    default = "default"
+    paper = "paper"
+
+
+def sample(
+    problem: Annotated[
+        str,
+        typer.Argument(
+            metavar="MODEL:PROBLEM",
+            help="A Problem, or a function without arguments that returns one, in a file or "
+            "module: model.py:problem or package.module:make.",
+            show_default=False,
+        ),
+    ],
+    out: Annotated[Path, typer.Option(help="Folder for the results.")] = Path("folt-results"),
+    seed: Seed = 0,
+    chains: Annotated[int, typer.Option(help="Independent chains.", min=1)] = 4,
+    draws: Annotated[int, typer.Option(help="Draws per chain.", min=1)] = 5000,
+    labels: Annotated[Labels, typer.Option(help="How components are numbered.")] = Labels.sorted,
+    preset: Annotated[PresetName, typer.Option(help="Protocol.")] = PresetName.default,
+    quiet: Quiet = False,
+) -> None:
+    """Sample a problem of your own; write the fit and its report."""
+    remember_compilations()
+    found = problem_at(problem)
+    with folder(out):
+        from folt.sampling import sample as run_sample
+
+        fit = run_sample(
+            found,
+            seed=seed,
+            chains=chains,
+            draws=draws,
+            labels=labels.value,
+            preset=preset.value,
+            progress=not quiet,
+        )
+        files = [fit.save(out / "fit.nc"), fit.report(out / "report.html")]
+    if not quiet:
+        show(console(), fit, files)

@@ -1,0 +1,84 @@
+"""What the commands share: options, folders for results, what is printed."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+    from folt.fit import Fit
+
+Seed = Annotated[int, typer.Option(help="Same seed, same draws.", min=0)]
+Quiet = Annotated[bool, typer.Option("--quiet", help="Print nothing but errors.")]
+
+
+@contextlib.contextmanager
+def folder(out: Path) -> Iterator[None]:
+    """A folder for results, made before the long work so that a bad path fails at once.
+
+    What was made here is removed again if nothing came to stand in it.
+    """
+    made = [folder for folder in (out, *out.parents) if not folder.exists()]
+    try:
+        out.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise ValueError(
+            f"expected a folder that can be written at {out}, got '{error.strerror}'"
+        ) from error
+    if not os.access(out, os.W_OK | os.X_OK):
+        raise ValueError(f"expected a folder that can be written, got {out} without permission")
+    try:
+        yield
+    finally:
+        for folder in made:
+            with contextlib.suppress(OSError):
+                folder.rmdir()
+
+
+def remember_compilations() -> None:
+    """Keep compiled programs between runs of the command; never for those who import folt."""
+    import jax
+    import platformdirs
+
+    if os.environ.get("JAX_COMPILATION_CACHE_DIR"):
+        return
+    folder = Path(platformdirs.user_cache_dir("folt")) / "jax"
+    with contextlib.suppress(OSError):
+        folder.mkdir(parents=True, exist_ok=True)
+    if not os.access(folder, os.R_OK | os.W_OK | os.X_OK):
+        return
+    jax.config.update("jax_compilation_cache_dir", str(folder))
+    jax.config.update("jax_persistent_cache_min_compile_time_secs", 0.0)
+    jax.config.update("jax_persistent_cache_min_entry_size_bytes", -1)
+
+
+def console() -> Console:
+    """Standard output: coloured and as wide as the terminal, plain and fixed when piped."""
+    from rich.console import Console
+
+    from folt.report.text import WIDTH
+
+    console = Console(highlight=False)
+    console.width = min(console.width, WIDTH) if console.is_terminal else WIDTH
+    return console
+
+
+def show(console: Console, fit: Fit, files: Sequence[Path]) -> None:
+    """The fit in words, coloured on a terminal, and where its files are."""
+    from rich.text import Text
+
+    from folt.report.text import overview
+
+    if console.is_terminal:
+        console.print(overview(fit), "")
+    else:
+        typer.echo(fit.summary())
+    for path in files:
+        console.print(Text.assemble(("Wrote ", "bold"), str(path)), soft_wrap=True)

@@ -1,0 +1,78 @@
+"""Problems that users define in their own files and modules."""
+
+from __future__ import annotations
+
+import os
+import sys
+import traceback
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from folt.problem import Problem
+
+
+def problem_at(place: str) -> Problem:
+    """The problem that a place such as `model.py:problem` names.
+
+    Raises:
+        ValueError: nothing there, or not a problem; with what was expected.
+    """
+    import jax
+
+    from folt.problem import Problem
+
+    source, separator, name = place.rpartition(":")
+    if not (separator and source and name):
+        raise ValueError(f"expected FILE.py:NAME or MODULE:NAME, got {place!r}")
+    # Arrays that a model makes while it is imported must not be rounded to single precision.
+    with jax.enable_x64(True):
+        module = _imported(source)
+        if not hasattr(module, name):
+            there = [key for key, value in vars(module).items() if isinstance(value, Problem)]
+            hint = f"; it has {', '.join(there)}" if there else ""
+            raise ValueError(f"{source} has no {name!r}: expected a Problem of that name{hint}")
+        found = getattr(module, name)
+        if callable(found) and not isinstance(found, Problem):
+            found = _in_user_code(f"{name}() in {source}", source, found)
+    if not isinstance(found, Problem):
+        raise ValueError(
+            f"expected {place} to be a folt.Problem or a function without arguments that returns "
+            f"one, got {type(found).__name__}"
+        )
+    return found
+
+
+def _imported(source: str) -> Any:
+    """A module from a file or from the import path, the working folder included."""
+    import importlib
+    import importlib.util
+
+    path = Path(source)
+    if path.suffix != ".py":
+        sys.path.insert(0, os.getcwd())
+        return _in_user_code(source, source, lambda: importlib.import_module(source))
+    if not path.is_file():
+        raise ValueError(f"expected a Python file, found nothing at {path}")
+    spec = importlib.util.spec_from_file_location(path.stem, path.resolve())
+    if spec is None or spec.loader is None:
+        raise ValueError(f"expected a Python file, got {path}")
+    load = spec.loader.exec_module
+    module = importlib.util.module_from_spec(spec)
+    # A model may import its neighbours, and classes look their own module up by name.
+    sys.path.insert(0, str(path.resolve().parent))
+    sys.modules.setdefault(path.stem, module)
+    _in_user_code(source, source, lambda: load(module))
+    return module
+
+
+def _in_user_code(what: str, source: str, call: Callable[[], Any]) -> Any:
+    """Call, and turn what goes wrong in the user's code into one line that says where."""
+    try:
+        return call()
+    except Exception as error:
+        frames = traceback.extract_tb(error.__traceback__)
+        lines = [frame.lineno for frame in frames if Path(frame.filename) == Path(source).resolve()]
+        line = f", line {lines[-1]}" if lines else ""
+        raise ValueError(f"cannot use {what}{line}: {type(error).__name__}: {error}") from error
