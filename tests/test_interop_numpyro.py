@@ -1,10 +1,12 @@
 """NumPyro models: the same density, the symmetry they have, and nothing they do not have."""
 
 import arviz as az
+import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+import scipy.stats
 
 numpyro = pytest.importorskip("numpyro")
 
@@ -12,6 +14,8 @@ import numpyro.distributions as dist  # noqa: E402
 from numpyro.infer.util import log_density  # noqa: E402
 
 import folt  # noqa: E402
+from brief import brief_fit  # noqa: E402
+from folt.batching import map_keys, map_points  # noqa: E402
 from folt.groups import (  # noqa: E402
     Blocks,
     Fixed,
@@ -24,12 +28,9 @@ from folt.groups import (  # noqa: E402
     ZeroSum,
     ZeroSumRows,
 )
-from folt.reference import TemperedChains  # noqa: E402
 from folt.symmetry import SymmetryError  # noqa: E402
-from folt.training import OrbitMixture, Setting  # noqa: E402
 
 Y = np.asarray(folt.models.bayesian_mixture_data()[:60])
-BRIEF = Setting(rounds=3, fresh=1024, linearised=2048)
 
 
 def mixture(y, components=3, prior_means=0.0):
@@ -85,7 +86,7 @@ def agrees(model, problem, sites, args):
         values = problem.density_sites.push(x)
         return jnp.concatenate([sites[name](values[name]).reshape(-1) for name in values])
 
-    @jax.jit
+    @eqx.filter_jit
     def expected(x):
         values = problem.density_sites.push(x)
         return (
@@ -132,13 +133,14 @@ def test_relabelling_points_relabels_values(problem):
     group = problem.group
     x = jnp.asarray(np.random.default_rng(1).normal(size=problem.dim))
     arrangement = np.array([2, 0, 1])
-    moved = problem.parameters(group.act(arrangement, x))
-    for name, value in problem.parameters(x).items():
+    parameters = eqx.filter_jit(problem.parameters)
+    moved = parameters(group.act(arrangement, x))
+    for name, value in parameters(x).items():
         np.testing.assert_allclose(moved[name], value[arrangement], rtol=1e-10)
 
 
 def test_coordinates_are_prior_normal_where_the_prior_is_known(problem):
-    values = problem.parameters(jnp.zeros(problem.dim))
+    values = eqx.filter_jit(problem.parameters)(jnp.zeros(problem.dim))
     np.testing.assert_allclose(values["mu"], 0.0)
     np.testing.assert_allclose(values["sigma"], 1.0)
     np.testing.assert_allclose(values["weights"], 1 / 3)
@@ -147,18 +149,17 @@ def test_coordinates_are_prior_normal_where_the_prior_is_known(problem):
 
 def test_the_prior_is_the_models_prior(problem):
     """Values of 2000 prior draws have the means of the prior: 5 standard errors, 3 checks."""
-    keys = jax.random.split(jax.random.key(0), 2000)
-    x = jax.vmap(problem.prior.sample)(keys)
-    values = jax.vmap(problem.parameters)(x)
+    x = map_keys(type(problem.prior).sample, problem.prior, jax.random.key(0), 2000)
+    values = map_points(folt.Problem.parameters, problem, x)
     assert abs(float(values["mu"].mean())) < 5 * 5 / np.sqrt(6000)
-    assert abs(float(jnp.log(values["sigma"]).mean())) < 5 * 0.5 / np.sqrt(6000)
+    assert abs(float(np.log(values["sigma"]).mean())) < 5 * 0.5 / np.sqrt(6000)
     first = np.asarray(values["weights"][:, 0])
     assert abs(first.mean() - 1 / 3) < 5 * first.std() / np.sqrt(2000)
-    logs = float(problem.prior.log_prob(x[0]))
-    expected = dist.Normal(0, 5).log_prob(values["mu"][0]).sum()
-    expected += dist.LogNormal(0, 0.5).log_prob(values["sigma"][0]).sum()
-    expected += dist.Dirichlet(jnp.ones(3)).log_prob(values["weights"][0])
-    assert logs == pytest.approx(float(expected + problem.log_density.sites.log_slope(x[0])))
+    logs = map_points(type(problem.prior).log_prob, problem.prior, x[:1])[0]
+    expected = scipy.stats.norm.logpdf(values["mu"][0], 0, 5).sum()
+    expected += scipy.stats.lognorm.logpdf(values["sigma"][0], 0.5).sum() + np.log(2)
+    slope = eqx.filter_jit(problem.log_density.sites.log_slope)(x[0])
+    assert logs == pytest.approx(float(expected + slope))
 
 
 def test_every_kind_of_site_has_the_density_of_the_model():
@@ -167,8 +168,21 @@ def test_every_kind_of_site_has_the_density_of_the_model():
     sites |= {"topics": without_last, "factor": below_diagonal}
     agrees(regression, Seen(problem), sites, (0.7,))
     assert problem.group == Trivial(1 + 2 + 1 + 1 + 1 + 8 + 1 + 1)
-    point = np.asarray(problem.prior.sample(jax.random.key(1)))
-    assert np.all(np.isfinite(point))
+
+
+def test_a_prior_that_depends_on_another_site_is_drawn_forwards():
+    def model(y):
+        scale = numpyro.sample("scale", dist.HalfNormal(1.0))
+        effect = numpyro.sample("effect", dist.Normal(0.0, scale).expand([2]))
+        numpyro.sample("y", dist.Normal(effect.sum(), 1.0), obs=y)
+
+    problem = folt.from_numpyro(model, 0.3)
+    assert problem.group == Joint(2, (Blocks(1), Fixed(1)))
+    x = map_keys(type(problem.prior).sample, problem.prior, jax.random.key(2), 2000)
+    effects, scale = x[:, :2], map_points(folt.Problem.parameters, problem, x)["scale"]
+    standard = effects / scale[:, None]
+    assert abs(standard.mean()) < 5 / np.sqrt(4000)
+    assert abs((standard**2).mean() - 1) < 5 * np.sqrt(2 / 4000)
 
 
 def test_components_with_priors_of_their_own_are_not_exchangeable():
@@ -288,9 +302,7 @@ def test_one_sentence_for_what_is_wrong(model, arguments, exchangeable, message)
 
 @pytest.fixture(scope="module")
 def fit(problem):
-    trainer = OrbitMixture(size=4, labellings=1, single=BRIEF, full=BRIEF)
-    brief = TemperedChains(particles=300, moves=5, chains=30, draws=100)
-    return folt.sample(problem, draws=200, reference=brief, flow=trainer, progress=False)
+    return brief_fit(problem, draws=200)
 
 
 def test_a_fit_carries_sites_and_deterministics(fit):

@@ -1,0 +1,19 @@
+"""A fit that costs little: values only, no training, a proposal from the moments of the draws."""
+
+import numpy as np
+
+import folt
+from folt.flows import StudentT
+from folt.reference import HostChains
+
+REFERENCE = HostChains(particles=300, moves=4, chains=30, draws=60, thin=3)
+
+
+def from_moments(key, arena, start, progress):
+    points = arena.training.points
+    return StudentT.from_moments(points.mean(axis=0), 1.5 * np.cov(points.T), degrees=5.0)
+
+
+def brief_fit(problem, draws=150):
+    """The whole of `folt.sample` with the cheapest reference and proposal."""
+    return folt.sample(problem, draws=draws, reference=REFERENCE, flow=from_moments, progress=False)
