@@ -57,8 +57,10 @@ def fit(counting):
 @pytest.fixture(scope="module")
 def twin(fit):
     """Another reference run, other chains, the same proposal: exact whatever the proposal is."""
-    problem, brief = bayesian_mixture(OBSERVATIONS), TemperedChains(particles=400, chains=40)
-    return folt.sample(problem, seed=1, draws=400, reference=brief, flow=fit.flow, progress=False)
+    problem = bayesian_mixture(OBSERVATIONS)
+    return folt.sample(
+        problem, seed=1, draws=400, reference=REFERENCE, flow=fit.flow, progress=False
+    )
 
 
 def test_the_box_agrees_with_its_twin_in_jax(fit, twin):
