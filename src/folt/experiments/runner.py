@@ -1,0 +1,104 @@
+"""Run tables row by row: every finished row is on disk at once, and none is made twice."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from folt.experiments import document as documents
+from folt.experiments.provenance import provenance
+from folt.experiments.settings import Settings
+from folt.experiments.workshop import Workshop
+from folt.report.files import write_whole
+
+Tell = Callable[[str, int], None]
+"""Called with the current job and the number of jobs done."""
+
+
+def reproduce(
+    tables: Sequence[Any], settings: Settings, out: Path, *, show: bool = True
+) -> list[Path]:
+    """Run tables into a folder; what is there already is kept.
+
+    Args:
+        tables: modules of `folt.experiments`.
+        settings: what is asked for.
+        out: a folder that exists.
+        show: a live progress bar if standard error is a terminal.
+
+    Returns:
+        The files of every table: NAME.json, NAME.md, and NAME.png where there is a figure.
+
+    Raises:
+        ValueError: the folder holds rows that were made with other settings.
+    """
+    opened = [
+        (table, documents.open_document(out / f"{table.NAME}.json", table.NAME, settings))
+        for table in tables
+    ]
+    jobs = [(table, document, table.cases(settings)) for table, document in opened]
+    total = sum(len(order) for _, _, order in jobs)
+    workshop, files, done = Workshop(settings), [], 0
+    with _bar(show, total) as tell:
+        for table, document, order in jobs:
+            _fill(table, document, order, workshop, out, done, tell)
+            done += len(order)
+            files += write_table(table, document, out)
+    return files
+
+
+def _fill(
+    table: Any,
+    document: documents.Document,
+    order: list[Any],
+    workshop: Workshop,
+    out: Path,
+    done: int,
+    tell: Tell,
+) -> None:
+    """Make the rows that are missing, one job after the other."""
+    settings, spent = workshop.settings, document["provenance"]["wall_s"]
+    for number, job in enumerate(order):
+        tell(f"{table.NAME}: {job}", done + number)
+        if documents.is_done(document, job):
+            continue
+        started = time.perf_counter()
+        documents.put(document, table.run(workshop, job), order)
+        spent += time.perf_counter() - started
+        document["provenance"] = provenance(settings.command(table.NAME), spent)
+        documents.write_document(out / f"{table.NAME}.json", document)
+
+
+def write_table(table: Any, document: documents.Document, out: Path) -> list[Path]:
+    """Page and figure of a table, from its document alone."""
+    files = [out / f"{table.NAME}.json"]
+    page = documents.page(table, document)
+    files.append(write_whole(out / f"{table.NAME}.md", page.encode()))
+    if hasattr(table, "figure"):
+        from folt.report.figures import png
+
+        files.append(write_whole(out / f"{table.NAME}.png", png(table.figure(document))))
+    return files
+
+
+@contextmanager
+def _bar(show: bool, total: int) -> Iterator[Tell]:
+    """A bar over the jobs with the current one; silent where nobody looks."""
+    from rich.console import Console
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+
+    console = Console(stderr=True)
+    columns = (TextColumn("{task.description:<58}"), BarColumn(bar_width=24))
+    with Progress(
+        *columns,
+        MofNCompleteColumn(),
+        TimeElapsedColumn(),
+        console=console,
+        transient=True,
+        disable=not (show and console.is_terminal),
+    ) as bar:
+        task = bar.add_task("", total=total)
+        yield lambda name, number: bar.update(task, description=name[:58], completed=number)

@@ -1,0 +1,105 @@
+"""What a run was asked for, and the budget that follows from it."""
+
+from __future__ import annotations
+
+import dataclasses
+import hashlib
+from pathlib import Path
+from typing import Any, Literal
+
+from folt.reference import AdaptiveRandomWalk, Exact
+from folt.training import OrbitMixture, PaperFlow, Setting
+
+BRIEF = Setting(rounds=4, fresh=1024, linearised=2048)
+
+PAPER_DRAWS = Exact(draws=70_000)
+"""Exact draws in the paper's protocol: 50 000 to learn from and 20 000 to certify with."""
+
+PAPER_WALK = AdaptiveRandomWalk(steps=400_000, keep=70_000)
+"""The paper's pre-run of 200 000 steps, after as many that only adapt."""
+
+QUICK_WALK = AdaptiveRandomWalk(steps=40_000, keep=20_000)
+
+
+@dataclasses.dataclass(frozen=True)
+class Settings:
+    """What was asked for.
+
+    Attributes:
+        preset: "default" for folt's own protocol, "paper" for the paper's.
+        quick: fewer cases, draws and training steps; such rows are never mixed with others.
+        seed: S of the first run of a case.
+        seeds: seeds S, S+1, ... of every folded case.
+        identity_orbit: truncate the orbit to N = {e}, the sampler behind the published tables.
+        data: a measured spectrum for `modal`.
+    """
+
+    preset: Literal["default", "paper"] = "default"
+    quick: bool = False
+    seed: int = 0
+    seeds: int = 3
+    identity_orbit: bool = False
+    data: Path | None = None
+
+    def __post_init__(self) -> None:
+        if self.seeds < 1 or self.seed < 0:
+            raise ValueError(f"expected seeds ≥ 1 and seed ≥ 0, got {self.seeds} and {self.seed}")
+        if self.data is not None and not self.data.is_file():
+            raise ValueError(f"expected a file with columns frequency_hz,psd, got {self.data}")
+
+    @property
+    def folded_seeds(self) -> tuple[int, ...]:
+        """One run of a folded case each."""
+        return tuple(range(self.seed, self.seed + self.seeds))
+
+    @property
+    def paper(self) -> bool:
+        """Whether the paper's protocol runs."""
+        return self.preset == "paper"
+
+    @property
+    def draws(self) -> int:
+        """Kept draws of a chain; the paper throws 1000 of 5000 away."""
+        if self.quick:
+            return 1_000
+        return 4_000 if self.paper else 5_000
+
+    def trainer(self) -> Any:
+        """The trainer, or None for that of the preset."""
+        if not self.quick:
+            return None
+        if self.paper:
+            return PaperFlow(layers=4, width=32, steps=200)
+        return OrbitMixture(size=6, labellings=1, single=BRIEF, full=BRIEF)
+
+    def reference(self, exact: bool) -> Any:
+        """The reference run, or None for folt's choice."""
+        if not self.paper:
+            return None
+        if self.quick:
+            return None if exact else QUICK_WALK
+        return PAPER_DRAWS if exact else PAPER_WALK
+
+    def fingerprint(self, name: str) -> dict[str, Any]:
+        """What must agree for rows to stand in one file."""
+        measured = self.data if name == "modal" else None
+        return {
+            "preset": self.preset,
+            "quick": self.quick,
+            "seed": self.seed,
+            "identity_orbit": self.identity_orbit,
+            "data": None if measured is None else _digest(measured),
+        }
+
+    def command(self, name: str) -> str:
+        """The command that asks for this."""
+        words = ["folt reproduce", name, "--preset", self.preset]
+        words += ["--quick"] * self.quick + ["--identity-orbit"] * self.identity_orbit
+        words += ["--seed", str(self.seed), "--seeds", str(self.seeds)]
+        if self.data is not None and name in ("modal", "all"):
+            words += ["--data", self.data.name]
+        return " ".join(words)
+
+
+def _digest(path: Path) -> str:
+    return hashlib.sha256(path.read_bytes()).hexdigest()[:16]
