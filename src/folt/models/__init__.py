@@ -31,6 +31,13 @@ from folt.models.modal import (
     scaled_spectrum,
     simulate_spectrum,
 )
+from folt.models.modal_powers import (
+    AveragedSpectrum,
+    ModalPowersPosterior,
+    averaged_spectrum,
+    modal_powers,
+    simulate_powers,
+)
 from folt.models.multivariate import (
     MultivariateMixturePosterior,
     multivariate_gaussian_mixture,
@@ -53,6 +60,7 @@ from folt.models.targets import (
 )
 
 __all__ = [
+    "AveragedSpectrum",
     "Banana",
     "BrokenBanana",
     "FactorPosterior",
@@ -62,9 +70,11 @@ __all__ = [
     "LabelSwitching",
     "MixturePosterior",
     "ModalPosterior",
+    "ModalPowersPosterior",
     "MultivariateMixturePosterior",
     "PoissonMixturePosterior",
     "Spectrum",
+    "averaged_spectrum",
     "banana",
     "bayesian_mixture",
     "bayesian_mixture_data",
@@ -76,6 +86,7 @@ __all__ = [
     "hidden_markov",
     "label_switching",
     "mixture_log_likelihood",
+    "modal_powers",
     "modal_spectrum",
     "multivariate_gaussian_mixture",
     "poisson_mixture",
@@ -86,5 +97,6 @@ __all__ = [
     "simulate_hidden_markov",
     "simulate_multivariate_gaussian_mixture",
     "simulate_poisson_mixture",
+    "simulate_powers",
     "simulate_spectrum",
 ]

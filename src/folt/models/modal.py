@@ -99,8 +99,8 @@ def modal_spectrum(
         floor: c₀, the level of the flat background beside the modes.
     """
     group = Permutation(modes, 2)
-    _require_range("frequency_range", frequency_range)
-    _require_range("damping_range", damping_range)
+    require_range("frequency_range", frequency_range)
+    require_range("damping_range", damping_range)
     if not (math.isfinite(floor) and floor >= 0):
         raise ValueError(f"floor must be finite and not negative, got {floor}")
     spectrum = scaled_spectrum(frequency, psd)
@@ -139,7 +139,8 @@ def scaled_spectrum(
     return Spectrum(frequencies, ordinates / ordinates.mean())
 
 
-def _require_range(name: str, bounds: tuple[float, float]) -> None:
+def require_range(name: str, bounds: tuple[float, float]) -> None:
+    """Refuse bounds that are not positive and increasing."""
     low, high = bounds
     if not 0 < low < high < math.inf:
         raise ValueError(f"{name} must be 0 < low < high, got {bounds}")
