@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from folt.interop.numpyro import from_numpyro
     from folt.interop.pymc import from_pymc
     from folt.problem import Problem
+    from folt.relabelling import relabel
     from folt.report.store import load
     from folt.sampling import sample
     from folt.symmetry import SymmetryError, check
@@ -28,6 +29,7 @@ _NAMES = {
     "from_numpyro": "folt.interop.numpyro",
     "from_pymc": "folt.interop.pymc",
     "load": "folt.report.store",
+    "relabel": "folt.relabelling",
     "sample": "folt.sampling",
 }
 _ROOMS = ("coordinates", "flows", "groups", "models", "reference", "training")
@@ -47,6 +49,7 @@ __all__ = [
     "load",
     "models",
     "reference",
+    "relabel",
     "sample",
     "training",
 ]

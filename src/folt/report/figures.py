@@ -83,6 +83,7 @@ def chains_figure(
     titles: tuple[tuple[str, str], tuple[str, str]],
     ylabel: str,
     shown: int = 120,
+    steps: str | None = None,
 ) -> Figure:
     """Two chains on one scale, each a trace beside the marginal histograms.
 
@@ -93,6 +94,7 @@ def chains_figure(
         titles: what each chain is, and what to see in it.
         ylabel: the quantity and its unit.
         shown: draws in the traces.
+        steps: what the horizontal axis counts.
     """
     low, high = _limits(np.concatenate([left, right]))
     with _style():
@@ -102,7 +104,7 @@ def chains_figure(
             trace, margin = panels[2 * column], panels[2 * column + 1]
             _dots(trace, values[:shown], 5.2)
             _titles(trace, *title)
-            trace.set_xlabel(f"step (first {min(shown, len(values))})")
+            trace.set_xlabel(steps or f"step (first {min(shown, len(values))})")
             _margin(margin, values, np.linspace(low, high, 130))
             margin.set_xlabel(f"{len(values):,} steps")
         panels[0].set_ylabel(ylabel)
@@ -138,6 +140,25 @@ def traces_figure(
         panels[0].set_ylim(*_limits(np.concatenate([values for values, _ in sides])))
         _component_legend(figure, [labels[j] for j in chosen])
     return figure
+
+
+def relabelled_figure(before: np.ndarray, after: np.ndarray, name: str) -> Figure:
+    """One parameter of every component before and after relabelling, chains end to end.
+
+    Args:
+        before: (chain, draw, component, ...); of vectors the first entry is shown.
+        after: the same draws, permuted.
+        name: the parameter.
+    """
+    sides = []
+    for draws in (before, after):
+        flat = draws.reshape(-1, draws.shape[2], math.prod(draws.shape[3:]))[..., 0]
+        sides.append(flat[:: max(len(flat) // (3 * SHOWN), 1)])
+    titles = (("Before", "labels as they came"), ("After", "every colour keeps its meaning"))
+    labels = [f"{name}[{k}]" for k in range(before.shape[2])]
+    steps = "draw, chains end to end, thinned"
+    left, right = sides
+    return chains_figure(left, right, labels, titles, name, shown=len(left), steps=steps)
 
 
 def most_changed(raw: np.ndarray, folded: np.ndarray, count: int = 3) -> list[int]:
