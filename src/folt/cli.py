@@ -13,7 +13,7 @@ from typing import Annotated, Any
 
 import typer
 
-from folt.commands import demo, relabel, report, reproduce, sample
+from folt.commands import demo, mixture, relabel, report, reproduce, sample
 
 RAN, FAULT, BAD_INPUT, INTERRUPTED = 0, 1, 2, 130
 
@@ -70,7 +70,14 @@ def folt(
         typer.echo(context.get_help())
 
 
-for command in (demo.demo, sample.sample, relabel.relabel, report.report, reproduce.reproduce):
+for command in (
+    demo.demo,
+    mixture.mixture,
+    sample.sample,
+    relabel.relabel,
+    report.report,
+    reproduce.reproduce,
+):
     app.command()(command)
 
 

@@ -78,14 +78,24 @@ def put(document: Document, rows: list[dict[str, Any]], order: list[Job]) -> Non
     document["rows"].sort(key=lambda r: places.get((r["case"], r["method"], r["seed"]), last))
 
 
+def finished(document: Document) -> Document:
+    """The document without rows whose run failed."""
+    return {**document, "rows": [row for row in document["rows"] if not row.get("error")]}
+
+
 def page(table: Any, document: Document) -> str:
     """The Markdown page of a table, from its document alone."""
     facts = document["provenance"]
+    rows = finished(document)["rows"]
     parts = [f"# {table.TITLE}", _opening(document)]
-    for heading, body in table.report(document["rows"]):
+    for heading, body in table.report(rows):
         if body:
             parts += [f"## {heading}", body]
-    claims = table.claims(document["rows"], document["preset"])
+    failed = [row for row in document["rows"] if row.get("error")]
+    if failed:
+        lines = [f"* {r['case']}, {r['method']}, seed {r['seed']}: {r['error']}" for r in failed]
+        parts += ["## What failed", "\n".join(lines)]
+    claims = table.claims(rows, document["preset"])
     if claims:
         parts += ["## What is claimed", claim_list(claims)]
     git = f", commit {facts['git']}" if facts.get("git") else ""

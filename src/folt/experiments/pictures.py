@@ -18,8 +18,11 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 FOLDED, UNFOLDED = PALETTE[0], PALETTE[1]
+SHIFT = 0.07
+"""How far folded and unfolded dots of one case stand apart."""
+
 LOWEST = 1e-3
-"""Smallest γ in a picture; what is smaller stands on the axis with an arrow's meaning."""
+"""Smallest γ in a picture; what is smaller stands on the axis."""
 
 
 class Trace(NamedTuple):
@@ -40,43 +43,58 @@ def gamma_figure(document: dict[str, Any], labels: Mapping[str, str], xlabel: st
     """
     groups = by_method(document["rows"])
     cases = [case for case in labels if (case, "folded") in groups]
+    series = {
+        method: [[like_with_like(row) for row in groups.get((case, method), [])] for case in cases]
+        for method in ("folded", "unfolded")
+    }
     with _style():
-        figure = _figure(6.4, 4.0)
+        figure = _figure(6.6, 4.2)
         panel = figure.subplots()
-        for method, colour in (("folded", FOLDED), ("unfolded", UNFOLDED)):
-            rows = [
-                [like_with_like(row) for row in groups.get((case, method), [])] for case in cases
-            ]
+        for (method, rows), colour, shift in zip(
+            series.items(), (FOLDED, UNFOLDED), (-SHIFT, SHIFT), strict=True
+        ):
             printed = [_printed(groups.get((case, method))) for case in cases]
-            _series(panel, rows, printed, colour)
-        for place, case in enumerate(cases):
-            _ratio_mark(panel, place, groups, case)
+            _printed_series(panel, shift, printed, colour)
+            _series(panel, shift, rows, colour)
+        for place, sides in enumerate(zip(*series.values(), strict=True)):
+            _ratio_mark(panel, place, *(median(gammas(rows, "proposal")) for rows in sides))
         panel.set_yscale("log")
-        panel.set_ylim(LOWEST, 1.7)
+        panel.set_ylim(LOWEST, 2.4)
         panel.set_yticks([0.001, 0.01, 0.1, 1.0], ["0.001", "0.01", "0.1", "1"])
+        panel.tick_params(axis="y", which="minor", length=0)
         panel.set_xlim(-0.5, len(cases) - 0.5)
         panel.set_xticks(range(len(cases)), [labels[case] for case in cases])
         panel.grid(axis="y", color=LINE, linewidth=0.6)
         panel.set_axisbelow(True)
         panel.set_xlabel(xlabel)
         panel.set_ylabel("γ = 2 / (1 + exp C) at ρ = 0.05")
-        panel.set_title(f"The quantile-core diagnostic, {document['preset']} preset")
+        titles = (f"γ folded and unfolded, {document['preset']} preset", _subtitle(document))
+        _remark(panel, *titles)
         _gamma_key(figure)
     return figure
 
 
-def _series(panel: Axes, rows: list[list[Row]], printed: list[float | None], colour: str) -> None:
-    """Every seed a dot, a line through the medians, the printed figure a hollow diamond."""
+def _subtitle(document: dict[str, Any]) -> str:
+    words = "draws of the proposal, as in the published tables"
+    truncated = document["settings"]["identity_orbit"] or any(
+        "identity_orbit" in row for row in document["rows"]
+    )
+    words += ", orbit truncated to N = {e}" if truncated else ", summed over the whole orbit"
+    return words + (" (quick run)" if document["quick"] else "")
+
+
+def _series(panel: Axes, shift: float, rows: Sequence[Sequence[Row]], colour: str) -> None:
+    """Every seed a dot, a line through the medians."""
     middles = [median(gammas(group, "proposal")) for group in rows]
-    known = [(place, value) for place, value in enumerate(middles) if value is not None]
+    known = [(place + shift, value) for place, value in enumerate(middles) if value is not None]
     if known:
-        places, values = zip(*known, strict=True)
+        places, values = np.array(known).T
         panel.plot(places, np.maximum(values, LOWEST), color=colour, linewidth=1.6, zorder=3)
     for place, group in enumerate(rows):
         seen = np.maximum(gammas(group, "proposal"), LOWEST)
-        jitter = 0.035 * (np.arange(seen.size) - 0.5 * (seen.size - 1))
+        jitter = 0.03 * (np.arange(seen.size) - 0.5 * (seen.size - 1))
         panel.plot(
-            place + jitter,
+            place + shift + jitter,
             seen,
             "o",
             color=colour,
@@ -86,49 +104,46 @@ def _series(panel: Axes, rows: list[list[Row]], printed: list[float | None], col
             markeredgecolor="white",
             markeredgewidth=0.6,
         )
-    theirs = [(place, value) for place, value in enumerate(printed) if value is not None]
-    if theirs:
-        places, values = zip(*theirs, strict=True)
-        panel.plot(
-            places,
-            np.maximum(values, LOWEST),
-            "D",
-            markerfacecolor="white",
-            markeredgecolor=colour,
-            markersize=5.5,
-            markeredgewidth=1.1,
-            zorder=2.5,
-            clip_on=False,
-        )
-        panel.plot(
-            places,
-            np.maximum(values, LOWEST),
-            color=colour,
-            linewidth=0.9,
-            linestyle=(0, (2, 2)),
-            zorder=2,
-            alpha=0.8,
-        )
 
 
-def _ratio_mark(panel: Axes, place: int, groups: Mapping[Any, list[Row]], case: str) -> None:
-    folded, plain = groups.get((case, "folded")), groups.get((case, "unfolded"))
-    if not folded or not plain:
+def _printed_series(
+    panel: Axes, shift: float, printed: Sequence[float | None], colour: str
+) -> None:
+    """The printed figures as hollow diamonds on a dashed line."""
+    known = [(place + shift, value) for place, value in enumerate(printed) if value is not None]
+    if not known:
         return
-    above = median(gammas([like_with_like(row) for row in folded], "proposal"))
-    below = median(gammas(plain, "proposal"))
+    places, values = np.array(known).T
+    panel.plot(
+        places,
+        np.maximum(values, LOWEST),
+        color=colour,
+        linewidth=0.9,
+        linestyle=(0, (2, 2)),
+        marker="D",
+        markerfacecolor="white",
+        markeredgecolor=colour,
+        markersize=5.5,
+        markeredgewidth=1.1,
+        zorder=2.5,
+        clip_on=False,
+    )
+
+
+def _ratio_mark(panel: Axes, place: int, above: float | None, below: float | None) -> None:
+    """How many times larger γ is when folded, above the dots."""
     if above is None or not below:
         return
-    gain, low = above / below, max(below, LOWEST)
+    gain = above / below
+    words = f"{gain:.0f}×" if 10 <= gain < 1e6 else f"{gain:.2g}×"
     panel.annotate(
-        f"{gain:.0f}×" if gain >= 10 else f"{gain:.2g}×",
-        (place, float(np.sqrt(above * low))),
-        xytext=(9, 0),
-        textcoords="offset points",
-        color=QUIET,
-        va="center",
+        words,
+        (place, 1.35),
+        color=INK,
+        ha="center",
+        fontsize=9,
+        fontweight="bold",
     )
-    panel.plot([place, place], [low, above], color=LINE, zorder=1)
 
 
 def _printed(rows: list[Row] | None) -> float | None:
@@ -292,9 +307,15 @@ def _shade(panel: Axes, axis: Sequence[float]) -> None:
 
 
 def _chain_panel(panel: Axes, seen: Mapping[str, Any], row: Row) -> None:
+    from matplotlib.patches import Polygon
+
     axis, density, chain = seen["axis"], np.array(seen["proposal"]), np.array(seen["chain"])
     _shade(panel, axis)
-    panel.contour(axis, axis, density, levels=_levels(density), colors=PALETTE[2], linewidths=0.8)
+    drawn = panel.contour(
+        axis, axis, density, levels=_levels(density), colors=PALETTE[2], linewidths=0.8
+    )
+    corners = [(axis[0], axis[0]), (axis[0], axis[-1]), (axis[-1], axis[-1])]
+    drawn.set_clip_path(Polygon(corners, transform=panel.transData))
     panel.plot(*chain.T, color=INK, linewidth=0.25, alpha=0.5)
     panel.plot(*chain.T, ".", color=INK, markersize=3.4, markeredgewidth=0)
     _mirror(panel, axis)
@@ -313,6 +334,7 @@ def _ratio_panel(panel: Axes, seen: Mapping[str, Any], row: Row) -> None:
     limits = (float(middle[0] - 0.25 * reach), float(middle[1] + 0.25 * reach))
     panel.hist(values - level, bins=40, range=limits, color=FOLDED, density=True)
     panel.set_xlim(*limits)
+    panel.set_box_aspect(1)
     panel.set_yticks([])
     panel.spines["left"].set_visible(False)
     panel.set_xlabel("log ratio h − log Z along the chain")

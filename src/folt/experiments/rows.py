@@ -67,7 +67,7 @@ class Job:
 
 def row(table: str, case: str, method: str, seed: int, **parts: Any) -> dict[str, Any]:
     """One row of a table, with the paper's figures for it."""
-    unknown = set(parts) - set(EMPTY) - {"identity_orbit", "details"}
+    unknown = set(parts) - set(EMPTY) - {"identity_orbit", "details", "error"}
     assert not unknown, unknown
     key = {"case": case, "method": method, "seed": seed}
     return plain({**EMPTY, **key, "published": published(table, case, method), **parts})

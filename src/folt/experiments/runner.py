@@ -10,7 +10,9 @@ from typing import Any
 
 from folt.experiments import document as documents
 from folt.experiments.provenance import provenance
+from folt.experiments.rows import Job, row
 from folt.experiments.settings import Settings
+from folt.experiments.tables import Row
 from folt.experiments.workshop import Workshop
 from folt.report.files import write_whole
 
@@ -66,10 +68,22 @@ def _fill(
         if documents.is_done(document, job):
             continue
         started = time.perf_counter()
-        documents.put(document, table.run(workshop, job), order)
+        documents.put(document, _rows(table, workshop, job), order)
         spent += time.perf_counter() - started
         document["provenance"] = provenance(settings.command(table.NAME), spent)
         documents.write_document(out / f"{table.NAME}.json", document)
+
+
+def _rows(table: Any, workshop: Workshop, job: Job) -> list[Row]:
+    """The rows of a job; a training that diverges is a result, and must not stop the others."""
+    try:
+        return table.run(workshop, job)
+    except FloatingPointError as error:
+        quick = workshop.settings.quick
+        return [
+            row(table.NAME, job.case, method, job.seed, quick=quick, error=str(error))
+            for method in job.methods
+        ]
 
 
 def write_table(table: Any, document: documents.Document, out: Path) -> list[Path]:
@@ -80,7 +94,8 @@ def write_table(table: Any, document: documents.Document, out: Path) -> list[Pat
     if hasattr(table, "figure"):
         from folt.report.figures import png
 
-        files.append(write_whole(out / f"{table.NAME}.png", png(table.figure(document))))
+        picture = png(table.figure(documents.finished(document)))
+        files.append(write_whole(out / f"{table.NAME}.png", picture))
     return files
 
 

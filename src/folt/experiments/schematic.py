@@ -51,13 +51,12 @@ def _picture(fit: Fit) -> dict[str, Any]:
     log_target = map_points(Problem.log_prob, fit.problem, points)
     folded = Folded(fit.proposal, fit.group)
     log_proposal = map_points(Folded.log_prob, folded, points, terms=fit.group.order)
-    inside = points[:, 0] <= points[:, 1]
     shape = (axis.size, axis.size)
     core = fit.certificate.qc["target"][0.05]
     return {
         "axis": rounded(axis),
         "target": rounded(np.exp(log_target).reshape(shape), 6),
-        "proposal": rounded(np.where(inside, np.exp(log_proposal), 0.0).reshape(shape), 6),
+        "proposal": rounded(np.exp(log_proposal).reshape(shape), 6),
         "raw": rounded(fit.reference.raw.reshape(-1, 2)[:400], 3),
         "chain": rounded(fit.draws[0, :150], 3),
         "log_ratio": rounded(fit.log_ratio[0, :1000]),

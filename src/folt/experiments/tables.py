@@ -38,9 +38,9 @@ def number(value: Any, digits: int = 3) -> str:
         return NOTHING
     if isinstance(value, bool):
         return "yes" if value else "no"
-    if digits == 0:
+    if digits == 0 or value == 0:
         return f"{value:.0f}"
-    if value != 0 and abs(value) < 10.0 ** (1 - digits):
+    if abs(value) < (10.0 ** (1 - digits) if digits > 2 else 0.5 * 10.0**-digits):
         return f"{value:.1e}"
     return f"{value:.{digits}f}" if abs(value) < 100 else f"{value:.1f}"
 
@@ -166,7 +166,7 @@ def _chain_line(rows: list[Row]) -> list[str]:
         beside("nll"),
         beside("full_osc"),
         spread(((row.get("mixing") or {}).get(PRIMARY) for row in rows), 0),
-        spread((row.get("log_evidence") or {}).get("value") for row in rows),
+        spread(((row.get("log_evidence") or {}).get("value") for row in rows), 4),
         ", ".join(sorted({row["status"] for row in rows if row.get("status")})) or NOTHING,
         spread((row.get("wall_s") for row in rows), 0),
     ]
