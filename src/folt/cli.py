@@ -13,7 +13,7 @@ from typing import Annotated, Any
 
 import typer
 
-from folt.commands import demo, mixture, relabel, report, reproduce, sample
+from folt.commands import demo, mixture, modal, relabel, report, reproduce, sample
 
 RAN, FAULT, BAD_INPUT, INTERRUPTED = 0, 1, 2, 130
 
@@ -73,6 +73,7 @@ def folt(
 for command in (
     demo.demo,
     mixture.mixture,
+    modal.modal,
     sample.sample,
     relabel.relabel,
     report.report,

@@ -1,0 +1,263 @@
+"""`folt modal`."""
+
+from __future__ import annotations
+
+import re
+from enum import StrEnum
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from folt.commands.terminal import Quiet, Seed, console, folder, remember_compilations
+
+if TYPE_CHECKING:
+    from folt.modal import Identification, Measured, Record, Settings
+    from folt.modal.identify import Model
+
+SECONDS = {"": 1.0, "s": 1.0, "min": 60.0, "h": 3600.0}
+
+ONE_SPECTRUM_DRAWS, WINDOW_DRAWS = 5000, 1000
+
+
+class ModelName(StrEnum):
+    """Which model of the spectrum."""
+
+    auto = "auto"
+    paper = "paper"
+    powers = "powers"
+
+
+MODELS: dict[ModelName, Model | None] = {
+    ModelName.auto: None,
+    ModelName.paper: "paper",
+    ModelName.powers: "powers",
+}
+
+
+class MotionName(StrEnum):
+    """What the sensors measure."""
+
+    acceleration = "acceleration"
+    velocity = "velocity"
+    displacement = "displacement"
+
+
+def modal(
+    record: Annotated[
+        Path | None,
+        typer.Argument(
+            metavar="[RECORD]",
+            help="A record as CSV, .npy or .npz: one column per channel.",
+            show_default=False,
+        ),
+    ] = None,
+    psd: Annotated[
+        Path | None,
+        typer.Option(
+            help="A spectrum instead of a record: CSV, frequency_hz,psd[,averages].",
+            metavar="FILE",
+        ),
+    ] = None,
+    modes: Annotated[str, typer.Option(help="Number of modes, or a range such as 1:4.")] = "3",
+    band: Annotated[
+        tuple[float, float] | None, typer.Option(help="Lowest and highest frequency in Hz.")
+    ] = None,
+    rate: Annotated[float | None, typer.Option(help="Samples per second.")] = None,
+    out: Annotated[Path, typer.Option(help="Folder for the results.")] = Path("folt-modal"),
+    model: Annotated[
+        ModelName, typer.Option(help="By default powers where the averages are known.")
+    ] = ModelName.auto,
+    averages: Annotated[
+        float | None, typer.Option(help="Effective number of averages behind --psd.")
+    ] = None,
+    frequencies: Annotated[
+        tuple[float, float] | None, typer.Option(help="Prior range of natural frequencies, Hz.")
+    ] = None,
+    damping: Annotated[
+        tuple[float, float], typer.Option(help="Prior range of damping ratios, percent.")
+    ] = (0.1, 5.0),
+    motion: Annotated[
+        MotionName, typer.Option(help="What the sensors measure.")
+    ] = MotionName.acceleration,
+    segment: Annotated[
+        str | None, typer.Option(help="Length of Welch's segments, such as 128s.")
+    ] = None,
+    overlap: Annotated[float, typer.Option(help="Share that segments overlap.")] = 0.75,
+    window: Annotated[
+        str | None, typer.Option(help="Window after window of a long record, such as 30min.")
+    ] = None,
+    step: Annotated[
+        str | None, typer.Option(help="From one window to the next; the window if not given.")
+    ] = None,
+    draws: Annotated[
+        int | None, typer.Option(help="Draws per chain; 5000, or 1000 per window.", min=1)
+    ] = None,
+    chains: Annotated[int, typer.Option(help="Independent chains.", min=1)] = 4,
+    json: Annotated[bool, typer.Option("--json", help="Print JSON instead of tables.")] = False,
+    seed: Seed = 0,
+    quiet: Quiet = False,
+) -> None:
+    """Natural frequencies and damping of a structure, from a record or from a spectrum."""
+    numbers = _numbers(modes)
+    _require_one_source(record, psd, band, averages, window, step, numbers)
+    remember_compilations()
+    from folt.modal import Settings
+
+    settings = Settings(
+        model=MODELS[model],
+        frequency_range=frequencies if frequencies is not None else band,
+        damping_range=(damping[0] / 100, damping[1] / 100),
+        motion=motion.value,
+        chains=chains,
+        draws=draws or (ONE_SPECTRUM_DRAWS if window is None else WINDOW_DRAWS),
+        seed=seed,
+    )
+    length = None if segment is None else seconds("--segment", segment)
+    if window is not None:
+        loaded = _record(record, rate)
+        assert band is not None
+        cut = (seconds("--window", window), seconds("--step", step or window), band)
+        _windows(loaded, (*cut, length, overlap), numbers[0], settings, out, json, quiet)
+        return
+    if psd is not None:
+        from folt.modal import read_spectrum
+
+        measured = read_spectrum(psd, averages, band)
+    else:
+        from folt.modal import welch
+
+        assert band is not None
+        measured = welch(_record(record, rate), band, segment=length, overlap=overlap)
+    _spectrum(measured, numbers, settings, out, json, quiet)
+
+
+def _spectrum(
+    measured: Measured, numbers: range, settings: Settings, out: Path, json: bool, quiet: bool
+) -> None:
+    """One spectrum: fit, write, print."""
+    from folt.modal.identify import identify
+    from folt.modal.results import as_json, as_tree, write
+
+    with folder(out):
+        found = identify(measured, numbers, settings, progress=not quiet)
+        files = write(found, out)
+    if json:
+        typer.echo(as_json({**as_tree(found), "files": [str(path) for path in files]}))
+    elif not quiet:
+        _show(found, files)
+
+
+def _windows(
+    record: Record,
+    cut: tuple[Any, ...],
+    modes: int,
+    settings: Settings,
+    out: Path,
+    json: bool,
+    quiet: bool,
+) -> None:
+    """Window after window: fit, write, print a line each."""
+    from folt.modal.results import as_json
+    from folt.modal.track import Windows, track
+
+    screen = console()
+    found: list[dict[str, Any]] = []
+
+    def tell(number: int, count: int, done: dict[str, Any]) -> None:
+        found.append(done)
+        if not (quiet or json):
+            screen.print(_line(number, count, done), soft_wrap=True)
+
+    with folder(out):
+        files = track(record, Windows(*cut), modes, settings, out, progress=not quiet, tell=tell)
+    if json:
+        typer.echo(as_json({"windows": found, "files": [str(path) for path in files]}))
+    elif not quiet:
+        _wrote(screen, files)
+
+
+def _line(number: int, count: int, done: dict[str, Any]) -> str:
+    values = "   ".join(
+        f"{row['frequency_hz']:.4f} Hz {row['damping_percent']:.2f} %" for row in done["modes"]
+    )
+    return f"{number:>{len(str(count))}}/{count}  {values}   {done['verdict']}"
+
+
+def _show(found: Identification, files: list[Path]) -> None:
+    """Tables on the console, then where everything is."""
+    from rich.padding import Padding
+    from rich.text import Text
+
+    from folt.modal.table import evidence_table, mode_rows, modes_table
+    from folt.report.text import facts, headline
+
+    screen = console()
+    status = found.fit.certificate.status
+    screen.print(headline(status), Padding(Text(status.advice), (0, 0, 1, 2)))
+    if len(found.fits) > 1:
+        screen.print(evidence_table(found), "")
+    rows = mode_rows(found.fit, found.measured.resolution)
+    screen.print(modes_table(rows))
+    screen.print(
+        f"Merged: nearer than the resolution of the spectrum, {found.measured.resolution:.4g} Hz.\n"
+    )
+    screen.print(facts(found.fit), "")
+    _wrote(screen, files)
+
+
+def _wrote(screen: Any, files: list[Path]) -> None:
+    from rich.text import Text
+
+    for path in files:
+        screen.print(Text.assemble(("Wrote ", "bold"), str(path)), soft_wrap=True)
+
+
+def _record(path: Path | None, rate: float | None) -> Record:
+    from folt.modal import read_record
+
+    assert path is not None
+    return read_record(path, rate)
+
+
+def _require_one_source(
+    record: Path | None,
+    psd: Path | None,
+    band: tuple[float, float] | None,
+    averages: float | None,
+    window: str | None,
+    step: str | None,
+    numbers: range,
+) -> None:
+    """Refuse options that do not go together."""
+    if (record is None) == (psd is None):
+        raise ValueError("expected a RECORD or --psd FILE, one of them")
+    if record is not None and band is None:
+        raise ValueError("expected --band LOW HIGH in Hz with a record")
+    if record is not None and averages is not None:
+        raise ValueError("--averages goes with --psd; those of a record are computed")
+    if window is not None and psd is not None:
+        raise ValueError("--window goes with a record, not with --psd")
+    if step is not None and window is None:
+        raise ValueError("--step goes with --window")
+    if window is not None and len(numbers) > 1:
+        raise ValueError("expected one number of --modes with --window, got a range")
+
+
+def _numbers(text: str) -> range:
+    """Numbers of modes from `3` or `1:4`, the last included."""
+    matched = re.fullmatch(r"(\d+)(?::(\d+))?", text)
+    if matched:
+        first = int(matched[1])
+        last = int(matched[2] or first)
+        if 1 <= first <= last:
+            return range(first, last + 1)
+    raise ValueError(f"expected --modes M or FIRST:LAST with 1 ≤ FIRST ≤ LAST, got {text!r}")
+
+
+def seconds(option: str, text: str) -> float:
+    """Seconds from a duration such as 90, 90s, 30min or 2h."""
+    matched = re.fullmatch(r"(\d+(?:\.\d*)?|\.\d+)\s*(s|min|h|)", text.strip())
+    if not matched or float(matched[1]) <= 0:
+        raise ValueError(f"expected {option} as a duration such as 90s, 30min or 2h, got {text!r}")
+    return float(matched[1]) * SECONDS[matched[2]]

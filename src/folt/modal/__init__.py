@@ -1,0 +1,30 @@
+"""Modal identification: from accelerometers to natural frequencies and damping ratios.
+
+Records become a spectrum (`welch`), a spectrum a posterior (`folt.models.modal_powers` or the
+paper's `folt.models.modal_spectrum`), a posterior a table of modes (`identify`), and a long record
+a table over time (`track`).
+"""
+
+from folt.modal.identify import Identification, Settings, identify
+from folt.modal.records import Record, read_record
+from folt.modal.spectrum import Measured, read_spectrum
+from folt.modal.structure import Structure, simulate_record
+from folt.modal.table import ModeRow, mode_rows
+from folt.modal.track import track
+from folt.modal.welch import welch
+
+__all__ = [
+    "Identification",
+    "Measured",
+    "ModeRow",
+    "Record",
+    "Settings",
+    "Structure",
+    "identify",
+    "mode_rows",
+    "read_record",
+    "read_spectrum",
+    "simulate_record",
+    "track",
+    "welch",
+]

@@ -1,0 +1,79 @@
+"""The spectrum that draws of a posterior stand for, mode by mode, on a grid."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Float
+
+from folt._types import Point, in_float64
+from folt.batching import map_points
+from folt.fit import Fit
+from folt.models.modal import ModalPosterior, Spectrum, response
+from folt.models.modal_powers import AveragedSpectrum, ModalPowersPosterior, seen
+
+DRAWS = 1_000
+
+
+class Curves(NamedTuple):
+    """Spectra of some draws: the whole, the part of every mode, and the floor."""
+
+    grid: Float[np.ndarray, " n"]
+    total: Float[np.ndarray, "draw n"]
+    modes: Float[np.ndarray, "draw m n"]
+    floor: Float[np.ndarray, " draw"]
+
+
+@in_float64
+def curves(fit: Fit, unit: float, points: int = 401) -> Curves:
+    """Spectra of up to a thousand draws, as the analyser would have seen them.
+
+    Args:
+        fit: with its problem, of either model.
+        unit: what the problem's ordinates have to be multiplied by.
+        points: grid points from the first to the last frequency of the data.
+    """
+    if fit.problem is None:
+        raise ValueError("expected a fit with its problem: folt.load(path, problem=problem)")
+    data, posterior = fit.problem.data, fit.problem.log_density
+    grid = np.linspace(data.frequency[0], data.frequency[-1], points)
+    flat = fit.draws.reshape(-1, fit.problem.dim)
+    draws = flat[np.linspace(0, len(flat) - 1, min(DRAWS, len(flat))).astype(int)]
+    function = _of_powers if isinstance(posterior, ModalPowersPosterior) else _of_shape
+    modes, floor = map_points(function, (posterior, data, grid), draws)
+    total = modes.sum(axis=1) + floor[:, None]
+    return Curves(grid, unit * total, unit * modes, unit * floor)
+
+
+def _of_powers(
+    context: tuple[ModalPowersPosterior, AveragedSpectrum, Any], x: Point
+) -> tuple[Float[Array, "m n"], Array]:
+    posterior, spectrum, grid = context
+    found = posterior.parts(x)
+    on_grid = spectrum._replace(frequency=grid)
+    parts = [
+        seen(on_grid, _only(found, j), posterior.exponent) for j in range(found.frequency.shape[0])
+    ]
+    return jnp.stack(parts), found.floor
+
+
+def _only(found: Any, j: int) -> Any:
+    """One mode of several, without the floor."""
+    one = (value[j : j + 1] for value in found[:3])
+    return type(found)(*one, jnp.zeros(()))
+
+
+def _of_shape(
+    context: tuple[ModalPosterior, Spectrum, Any], x: Point
+) -> tuple[Float[Array, "m n"], Array]:
+    posterior, spectrum, grid = context
+    frequency, damping = posterior.modes(x)
+    shape = response(spectrum.frequency, frequency, damping, posterior.floor)
+    amplitude = jnp.mean(spectrum.psd / shape)
+    parts = [
+        response(grid, frequency[j : j + 1], damping[j : j + 1], 0.0)
+        for j in range(frequency.shape[0])
+    ]
+    return amplitude * jnp.stack(parts), amplitude * posterior.floor

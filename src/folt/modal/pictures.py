@@ -1,0 +1,267 @@
+"""Figures of an identification: spectrum, frequency against damping, chains, modes over time."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from contextlib import AbstractContextManager
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from folt.fit import Fit, in_user_parameters
+from folt.modal.curves import Curves, curves
+from folt.modal.identify import USABLE, Identification
+from folt.modal.spectrum import Measured
+from folt.modal.table import PERCENT, flat
+from folt.report import figures
+from folt.report.figures import INK, LINE, PALETTE, QUIET
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+SHOWN = 1_500
+"""Draws per mode in a scatter."""
+
+
+def pictures(found: Identification) -> dict[str, Figure]:
+    """The three figures of one spectrum, by the name of their file."""
+    fit, measured = found.fit, found.measured
+    drawn = curves(fit, float(np.mean(measured.psd)))
+    return {
+        "spectrum": spectrum_figure(measured, drawn, flat(fit, "frequency")),
+        "modes": modes_figure(flat(fit, "frequency"), PERCENT * flat(fit, "damping")),
+        "chains": chains_figure(fit),
+    }
+
+
+def spectrum_figure(
+    measured: Measured, drawn: Curves, frequency: np.ndarray, unit: str = ""
+) -> Figure:
+    """The measured spectrum under its posterior: band, modes and where their frequencies lie.
+
+    Args:
+        measured: the data.
+        drawn: spectra of posterior draws.
+        frequency: (draw, mode) in Hz.
+        unit: of the spectrum, for the axis.
+    """
+    low, median, high = np.quantile(drawn.total, [0.025, 0.5, 0.975], axis=0)
+    with _style():
+        figure = _canvas(7.4, 4.4)
+        panel = figure.subplots()
+        panel.fill_between(
+            drawn.grid, low, high, color=INK, alpha=0.22, linewidth=0, label="95 % credible band"
+        )
+        panel.plot(drawn.grid, median, color=INK, linewidth=1.3, label="posterior median")
+        for j in range(frequency.shape[1]):
+            _mode(panel, j, drawn, frequency[:, j])
+        panel.plot(
+            measured.frequency,
+            measured.psd,
+            "o",
+            markersize=3.4,
+            markerfacecolor="white",
+            markeredgecolor=INK,
+            markeredgewidth=0.8,
+            label=f"measured, {measured.frequency.size} ordinates",
+            zorder=5,
+        )
+        panel.set_yscale("log")
+        positive = measured.psd[measured.psd > 0]
+        panel.set_ylim(0.35 * positive.min(), 3.2 * positive.max())
+        panel.set_xlim(drawn.grid[0], drawn.grid[-1])
+        panel.set_xlabel("frequency, Hz")
+        panel.set_ylabel(f"power spectral density{unit}")
+        _legend(figure, panel)
+    return figure
+
+
+def _mode(panel: Axes, j: int, drawn: Curves, frequency: np.ndarray) -> None:
+    """One mode: its part of the spectrum, its frequency and the interval of that."""
+    colour = PALETTE[j % len(PALETTE)]
+    low, median, high = np.quantile(frequency, [0.025, 0.5, 0.975])
+    panel.axvspan(low, high, color=colour, alpha=0.13, linewidth=0, zorder=0)
+    panel.axvline(median, color=colour, linewidth=1.0, zorder=1)
+    part = np.median(drawn.modes[:, j], axis=0)
+    panel.plot(drawn.grid, part, color=colour, linewidth=1.4, linestyle=(0, (4, 1.5)))
+    panel.annotate(
+        f"{median:.3f} Hz",
+        (median, 1.0),
+        (0, 4),
+        xycoords=("data", "axes fraction"),
+        textcoords="offset points",
+        color=colour,
+        rotation=45,
+        fontsize=8,
+        ha="left",
+        va="bottom",
+    )
+
+
+def _legend(figure: Figure, panel: Axes) -> None:
+    from matplotlib.lines import Line2D
+    from matplotlib.patches import Patch
+
+    handles, labels = panel.get_legend_handles_labels()
+    handles.append(Line2D([], [], color=QUIET, linewidth=1.4, linestyle=(0, (4, 1.5))))
+    labels.append("each mode alone")
+    handles.append(Patch(color=QUIET, alpha=0.25, linewidth=0))
+    labels.append("natural frequency, 95 %")
+    figure.legend(handles, labels, loc="outside lower center", ncols=3)
+
+
+def modes_figure(frequency: np.ndarray, damping: np.ndarray) -> Figure:
+    """Frequency against damping, draw by draw, with both margins.
+
+    Args:
+        frequency: (draw, mode) in Hz.
+        damping: (draw, mode) in percent.
+    """
+    rows = np.linspace(0, len(frequency) - 1, min(SHOWN, len(frequency))).astype(int)
+    with _style():
+        figure = _canvas(6.6, 5.2)
+        grid = figure.add_gridspec(2, 2, width_ratios=[4, 1], height_ratios=[1, 4])
+        panel = figure.add_subplot(grid[1, 0])
+        above = figure.add_subplot(grid[0, 0], sharex=panel)
+        beside = figure.add_subplot(grid[1, 1], sharey=panel)
+        f_edges, d_edges = (_edges(values) for values in (frequency, damping))
+        for j in range(frequency.shape[1]):
+            colour = PALETTE[j % len(PALETTE)]
+            panel.plot(
+                frequency[rows, j],
+                damping[rows, j],
+                ".",
+                color=colour,
+                markersize=3.0,
+                alpha=0.35,
+                markeredgewidth=0,
+                rasterized=True,
+            )
+            _histogram(above, frequency[:, j], f_edges, "vertical", colour)
+            _histogram(beside, damping[:, j], d_edges, "horizontal", colour)
+            _cross(panel, frequency[:, j], damping[:, j], colour, f"mode {j + 1}")
+        for margin in (above, beside):
+            margin.set_axis_off()
+        panel.set_xlim(f_edges[0], f_edges[-1])
+        panel.set_ylim(max(0.0, d_edges[0]), d_edges[-1])
+        panel.set_xlabel("natural frequency, Hz")
+        panel.set_ylabel("damping ratio, % of critical")
+        figure.legend(loc="outside lower center", ncols=frequency.shape[1])
+    return figure
+
+
+def _cross(panel: Axes, frequency: np.ndarray, damping: np.ndarray, colour: str, name: str) -> None:
+    """Medians with 95 % intervals, on a white edge that lifts them off the dots."""
+    x, y = np.median(frequency), np.median(damping)
+    x_low, x_high = np.quantile(frequency, [0.025, 0.975])
+    y_low, y_high = np.quantile(damping, [0.025, 0.975])
+    for width, shade in ((3.6, "white"), (1.6, colour)):
+        panel.plot([x_low, x_high], [y, y], color=shade, linewidth=width, zorder=3)
+        panel.plot([x, x], [y_low, y_high], color=shade, linewidth=width, zorder=3)
+    panel.plot(
+        x, y, "o", color=colour, markeredgecolor="white", markersize=6.5, zorder=4, label=name
+    )
+
+
+def _edges(values: np.ndarray) -> np.ndarray:
+    low, high = np.quantile(values, [0.001, 0.999])
+    room = 0.04 * (high - low)
+    return np.linspace(low - room, high + room, 90)
+
+
+def _histogram(
+    panel: Axes, values: np.ndarray, edges: np.ndarray, orientation: Any, colour: str
+) -> None:
+    heights, _ = np.histogram(values, edges)
+    panel.stairs(heights, edges, orientation=orientation, color=colour, alpha=0.28, fill=True)
+    panel.stairs(heights, edges, orientation=orientation, color=colour, linewidth=1.1)
+
+
+def chains_figure(fit: Fit) -> Figure:
+    """Natural frequencies along a chain before folding and along one of this fit."""
+    if fit.problem is None:
+        raise ValueError("expected a fit with its problem: folt.load(path, problem=problem)")
+    raw = fit.reference.raw if fit.reference.raw is not None else fit.unfolded()
+    unfolded = in_user_parameters(fit.problem, raw)["frequency"]
+    folded = fit.posterior["frequency"]
+    count = folded.shape[-1]
+    return figures.chains_figure(
+        unfolded.reshape(-1, count),
+        folded[:, : max(raw.size // raw.shape[-1], 1000)].reshape(-1, count),
+        [f"label {j + 1}" for j in range(count)],
+        (
+            ("Not folded: a reference chain", "a label wanders from mode to mode"),
+            ("Folded: the draws of this fit", "a label keeps its mode"),
+        ),
+        "natural frequency, Hz",
+    )
+
+
+def track_figure(rows: Sequence[dict[str, Any]]) -> Figure:
+    """Frequency and damping of every mode over time, with 95 % intervals.
+
+    Args:
+        rows: of the tidy table, one per window and mode.
+    """
+    hours = np.array([0.5 * (row["start_s"] + row["end_s"]) for row in rows]) / 3600
+    long = float(np.ptp(hours)) > 1.5
+    time = hours if long else 60 * hours
+    mode = np.array([row["mode"] for row in rows])
+    good = np.array([row["verdict"] in USABLE for row in rows])
+    with _style():
+        figure = _canvas(7.8, 5.0)
+        panels = figure.subplots(2, 1, sharex=True, height_ratios=[1.2, 1])
+        for panel, name, low_high in (
+            (panels[0], "frequency_hz", ("frequency_low", "frequency_high")),
+            (panels[1], "damping_percent", ("damping_low", "damping_high")),
+        ):
+            value, low, high = (np.array([row[key] for row in rows]) for key in (name, *low_high))
+            for j in np.unique(mode):
+                chosen = mode == j
+                shift = 0.004 * float(np.ptp(time)) * (j - np.mean(np.unique(mode)))
+                _track(panel, time + shift, value, low, high, chosen, good, int(j))
+        panels[0].set_ylabel("natural frequency, Hz")
+        panels[1].set_ylabel("damping ratio, %")
+        panels[1].set_ylim(bottom=0)
+        panels[1].set_xlabel(f"middle of the window, {'hours' if long else 'minutes'}")
+        for panel in panels:
+            panel.grid(axis="y", color=LINE, linewidth=0.6)
+            panel.set_axisbelow(True)
+        handles, labels = panels[0].get_legend_handles_labels()
+        figure.legend(handles, labels, loc="outside lower center", ncols=len(labels))
+    return figure
+
+
+def _track(
+    panel: Axes,
+    time: np.ndarray,
+    value: np.ndarray,
+    low: np.ndarray,
+    high: np.ndarray,
+    chosen: np.ndarray,
+    good: np.ndarray,
+    mode: int,
+) -> None:
+    """One mode: a line through the medians, bars, hollow dots where the verdict is not good."""
+    colour = PALETTE[(mode - 1) % len(PALETTE)]
+    at = time[chosen]
+    panel.plot(at, value[chosen], color=colour, linewidth=1.2, alpha=0.7)
+    panel.vlines(at, low[chosen], high[chosen], color=colour, linewidth=1.6, alpha=0.45)
+    panel.plot(at, value[chosen], "o", color=colour, markersize=4.5, label=f"mode {mode}")
+    doubt = chosen & ~good
+    panel.plot(time[doubt], value[doubt], "o", color=colour, markersize=4.5, mfc="white")
+
+
+def _canvas(width: float, height: float) -> Figure:
+    from matplotlib.figure import Figure
+
+    return Figure(figsize=(width, height), layout="constrained")
+
+
+def _style() -> AbstractContextManager[None]:
+    """The look that all figures of folt have."""
+    import matplotlib
+
+    look: Any = figures.STYLE
+    return matplotlib.rc_context(look)

@@ -1,0 +1,82 @@
+"""What an identification leaves behind: files that are complete or not there."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from folt.modal.identify import Identification
+from folt.modal.pictures import pictures
+from folt.modal.spectrum import Measured
+from folt.modal.table import as_csv, evidence_rows, mode_rows
+from folt.report import figures
+from folt.report.files import write_whole
+
+
+def write(found: Identification, out: Path) -> list[Path]:
+    """Write the table of modes, the fit, its report, the spectrum and the figures.
+
+    Everything is made before the first file is written, and every file appears whole.
+    """
+    rows = mode_rows(found.fit, found.measured.resolution)
+    contents = {
+        "modes.csv": as_csv(dataclasses.asdict(row) for row in rows).encode(),
+        "spectrum.csv": spectrum_csv(found.measured).encode(),
+    }
+    if len(found.fits) > 1:
+        contents["evidence.csv"] = as_csv(evidence_rows(found)).encode()
+    for name, figure in pictures(found).items():
+        contents[f"{name}.png"] = figures.png(figure)
+    files = [found.fit.save(out / "fit.nc"), found.fit.report(out / "report.html")]
+    files.extend(write_whole(out / name, content) for name, content in contents.items())
+    return files
+
+
+def spectrum_csv(measured: Measured) -> str:
+    """The spectrum in the columns that `folt modal --psd` reads."""
+    columns = {"frequency_hz": measured.frequency, "psd": measured.psd}
+    if measured.averages is not None:
+        columns["averages"] = measured.averages
+    rows = np.column_stack(list(columns.values())).tolist()
+    return as_csv(dict(zip(columns, row, strict=True)) for row in rows)
+
+
+def as_tree(found: Identification) -> dict[str, Any]:
+    """The result as plain values, for machines."""
+    fit = found.fit
+    certificate = fit.certificate
+    return {
+        "model": found.model,
+        "modes": [dataclasses.asdict(row) for row in mode_rows(fit, found.measured.resolution)],
+        "resolution_hz": found.measured.resolution,
+        "ordinates": int(found.measured.frequency.size),
+        "verdict": certificate.status.name,
+        "advice": certificate.status.advice,
+        "accept": fit.accept_rate,
+        "gamma": {name: cores[0.05].gamma for name, cores in certificate.qc.items()},
+        "log_evidence": {
+            "value": fit.log_evidence.value,
+            "standard_error": fit.log_evidence.standard_error,
+        },
+        "numbers": evidence_rows(found),
+        "wall_s": fit.wall,
+    }
+
+
+def as_json(tree: Any) -> str:
+    """Plain values as JSON; what is not finite becomes null."""
+    return json.dumps(_finite(tree), indent=2, ensure_ascii=False, allow_nan=False)
+
+
+def _finite(tree: Any) -> Any:
+    if isinstance(tree, dict):
+        return {str(key): _finite(value) for key, value in tree.items()}
+    if isinstance(tree, list | tuple):
+        return [_finite(value) for value in tree]
+    if isinstance(tree, float) and not np.isfinite(tree):
+        return None
+    return tree

@@ -1,0 +1,95 @@
+"""A measured spectrum, computed from records or read from a file."""
+
+from __future__ import annotations
+
+import dataclasses
+from pathlib import Path
+
+import numpy as np
+from jaxtyping import Float
+
+from folt.modal.columns import read_columns
+
+REQUIRED = ("frequency_hz", "psd")
+
+
+@dataclasses.dataclass(frozen=True)
+class Measured:
+    """The spectrum of a structure within a band, with what is known of its making.
+
+    Attributes:
+        frequency: in Hz.
+        psd: one-sided density per hertz, summed over channels.
+        averages: effective number of independent averages of every ordinate; None if unknown.
+        window: offsets in Hz and weights through which the spectrum was seen; None if unknown.
+        resolution: distance in Hz below which two peaks were not told apart.
+        channels: number of channels; None if unknown.
+    """
+
+    frequency: Float[np.ndarray, " n"]
+    psd: Float[np.ndarray, " n"]
+    averages: Float[np.ndarray, " n"] | None
+    window: tuple[Float[np.ndarray, " k"], Float[np.ndarray, " k"]] | None
+    resolution: float
+    channels: int | None = None
+
+
+def read_spectrum(
+    path: str | Path, averages: float | None = None, band: tuple[float, float] | None = None
+) -> Measured:
+    """Read a spectrum with the columns `frequency_hz`, `psd` and, if it has it, `averages`.
+
+    Args:
+        path: a CSV file.
+        averages: effective number of averages of every ordinate, if the file does not say.
+        band: lowest and highest frequency to keep, in Hz.
+
+    Raises:
+        ValueError: the file cannot be used, in one sentence.
+    """
+    path = Path(path)
+    names, values = read_columns(path)
+    if names is None or tuple(names[:2]) != REQUIRED or len(names) > 3:
+        got = "no heading" if names is None else ",".join(names)
+        raise ValueError(f"{path}: expected the columns {','.join(REQUIRED)}[,averages], got {got}")
+    if len(names) == 3 and names[2] != "averages":
+        raise ValueError(f"{path}: expected the third column to be averages, got {names[2]!r}")
+    if not np.all(np.isfinite(values)):
+        row = int(np.flatnonzero(~np.isfinite(values).all(axis=1))[0])
+        raise ValueError(f"{path}: missing or infinite number in row {row + 1} of the table")
+    if np.any(np.diff(values[:, 0]) <= 0) or values[0, 0] <= 0:
+        raise ValueError(f"{path}: expected positive frequencies in increasing order")
+    if np.any(values[:, 1] < 0):
+        row = int(np.flatnonzero(values[:, 1] < 0)[0])
+        raise ValueError(
+            f"{path}: the spectrum is negative at {values[row, 0]:g} Hz: expected a density"
+        )
+    if averages is not None and len(names) == 3:
+        raise ValueError(f"{path} has a column averages: do not give --averages too")
+    values = values if band is None else values[within(values[:, 0], band)]
+    known = values[:, 2] if len(names) == 3 else averages
+    return Measured(
+        frequency=values[:, 0],
+        psd=values[:, 1],
+        averages=None if known is None else np.broadcast_to(known, len(values)).astype(float),
+        window=None,
+        resolution=float(np.median(np.diff(values[:, 0]))) if len(values) > 1 else 0.0,
+    )
+
+
+def within(frequency: np.ndarray, band: tuple[float, float]) -> np.ndarray:
+    """Which frequencies lie in a band.
+
+    Raises:
+        ValueError: the band is empty or holds no frequency.
+    """
+    low, high = band
+    if not 0 < low < high:
+        raise ValueError(f"expected a band 0 < LOW < HIGH in Hz, got {low:g} to {high:g}")
+    inside = (frequency >= low) & (frequency <= high)
+    if not inside.any():
+        raise ValueError(
+            f"no frequency lies in the band {low:g} to {high:g} Hz; the spectrum covers "
+            f"{frequency[0]:g} to {frequency[-1]:g} Hz"
+        )
+    return inside

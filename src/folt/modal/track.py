@@ -1,0 +1,233 @@
+"""Window after window of a long record, each started from the one before.
+
+A finished window is two files, its fit and then its table; the second says that it is finished.
+Whatever interrupts the run, the next one finds them, checks that they were made from the same
+samples with the same settings, and goes on.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import hashlib
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from folt.fit import Fit
+from folt.modal.identify import Settings, fitted, problem_for
+from folt.modal.pictures import track_figure
+from folt.modal.records import Record
+from folt.modal.results import as_json
+from folt.modal.spectrum import Measured
+from folt.modal.table import as_csv, mode_rows
+from folt.modal.welch import OVERLAP, welch
+from folt.report import figures
+from folt.report.files import write_whole
+from folt.report.store import load
+
+Told = Callable[[int, int, dict[str, Any]], None]
+"""Called with the number of a window, the number of windows, and what was found in it."""
+
+
+@dataclasses.dataclass(frozen=True)
+class Windows:
+    """How a long record is cut and every piece made into a spectrum.
+
+    Attributes:
+        length: seconds per window.
+        step: seconds from the beginning of one to that of the next.
+        band: lowest and highest frequency in Hz.
+        segment: seconds per segment of Welch's method; the default for the window if None.
+        overlap: share of a segment that the next one repeats.
+    """
+
+    length: float
+    step: float
+    band: tuple[float, float]
+    segment: float | None = None
+    overlap: float = OVERLAP
+
+    def places(self, record: Record) -> list[tuple[int, int]]:
+        """First sample and number of samples of every window that fits.
+
+        Raises:
+            ValueError: the record is shorter than one window, or the window has no length.
+        """
+        count, hop = round(self.length * record.rate), round(self.step * record.rate)
+        if count < 1 or hop < 1:
+            raise ValueError(
+                f"expected a window and a step of at least one sample, got {self.length:g} s and "
+                f"{self.step:g} s at {record.rate:g} Hz"
+            )
+        if count > len(record.values):
+            raise ValueError(
+                f"a window of {self.length:g} s does not fit the record of {record.duration:g} s"
+            )
+        return [(first, count) for first in range(0, len(record.values) - count + 1, hop)]
+
+    def spectrum(self, part: Record) -> Measured:
+        """The spectrum of one window."""
+        return welch(part, self.band, segment=self.segment, overlap=self.overlap)
+
+
+def track(
+    record: Record,
+    windows: Windows,
+    modes: int,
+    settings: Settings,
+    out: Path,
+    *,
+    progress: bool = True,
+    tell: Told | None = None,
+) -> list[Path]:
+    """Identify the modes in every window of a record, or in those that are still to do.
+
+    Args:
+        record: the whole record.
+        windows: how it is cut.
+        modes: number of modes.
+        settings: model, priors and sampling.
+        out: folder of the results; `windows/` in it holds the finished windows.
+        progress: show a live progress bar if standard error is a terminal.
+        tell: told what was found in each window.
+
+    Returns:
+        The tidy table `windows.csv` and the picture `windows.png`.
+
+    Raises:
+        ValueError: the record cannot be cut like that, or the folder holds windows that were
+            made with other settings or from other samples.
+    """
+    places = windows.places(record)
+    problem_for(windows.spectrum(record.part(*places[0])), modes, settings)
+    folder = out / "windows"
+    account = {"modes": modes, **_plain(windows), **_plain(settings)}
+    require_same(folder, account)
+    folder.mkdir(parents=True, exist_ok=True)
+    write_whole(folder / "settings.json", as_json(account).encode())
+    previous: Fit | None = None
+    found: list[dict[str, Any]] = []
+    for number, (first, count) in enumerate(places, 1):
+        part = record.part(first, count)
+        name = folder / f"{number:05d}"
+        done = finished(name.with_suffix(".json"), part)
+        if done is None:
+            previous = _newest(folder, number - 1) if previous is None else previous
+            fit, done = _one(part, first, windows, modes, settings, previous, progress)
+            fit.save(name.with_suffix(".nc"))
+            write_whole(name.with_suffix(".json"), as_json(done).encode())
+            previous = fit
+        else:
+            previous = None
+        found.append(done)
+        if tell is not None:
+            tell(number, len(places), done)
+    return write_tables(found, out)
+
+
+def _one(
+    part: Record,
+    first: int,
+    windows: Windows,
+    modes: int,
+    settings: Settings,
+    previous: Fit | None,
+    progress: bool,
+) -> tuple[Fit, dict[str, Any]]:
+    """The fit of one window and its account."""
+    measured = windows.spectrum(part)
+    problem = problem_for(measured, modes, settings)
+    fit = fitted(problem, settings.model_for(measured), settings, previous, progress)
+    begin = first / part.rate
+    return fit, {
+        "samples": fingerprint(part),
+        "start_s": begin,
+        "end_s": begin + part.duration,
+        "verdict": fit.certificate.status.name,
+        "started_from": fit.provenance["started_from"],
+        "accept": fit.accept_rate,
+        "gamma": fit.certificate.qc["target"][0.05].gamma,
+        "log_evidence": fit.log_evidence.value,
+        "wall_s": sum(fit.wall.values()),
+        "modes": [dataclasses.asdict(row) for row in mode_rows(fit, measured.resolution)],
+    }
+
+
+def _newest(folder: Path, number: int) -> Fit | None:
+    """The fit of the window before, if it was kept."""
+    path = folder / f"{number:05d}.nc"
+    return load(path) if path.is_file() else None
+
+
+def fingerprint(part: Record) -> str:
+    """What the samples of a window are recognised by."""
+    digest = hashlib.sha256(np.ascontiguousarray(part.values).tobytes())
+    digest.update(repr((part.values.shape, part.rate)).encode())
+    return digest.hexdigest()
+
+
+def finished(path: Path, part: Record) -> dict[str, Any] | None:
+    """What was found in a window, or None if that is still to do.
+
+    Raises:
+        ValueError: the window was made from other samples.
+    """
+    if not path.is_file():
+        return None
+    done = json.loads(path.read_text())
+    if done["samples"] != fingerprint(part):
+        raise ValueError(
+            f"{path} was made from other samples than this record has there: expected the same "
+            "record, or another --out folder"
+        )
+    return done
+
+
+def require_same(folder: Path, account: dict[str, Any]) -> None:
+    """Refuse a folder whose windows were made with other settings.
+
+    Raises:
+        ValueError: naming the first setting that differs.
+    """
+    path = folder / "settings.json"
+    if not path.is_file():
+        return
+    before, now = json.loads(path.read_text()), json.loads(as_json(account))
+    for name in sorted({*before, *now}):
+        if before.get(name) != now.get(name):
+            raise ValueError(
+                f"the windows in {folder} were made with {name} = {before.get(name)}, now it is "
+                f"{now.get(name)}: expected the same settings, or another --out folder"
+            )
+
+
+def write_tables(found: list[dict[str, Any]], out: Path) -> list[Path]:
+    """The tidy table, one row per window and mode, and its picture."""
+    rows = tidy(found)
+    picture = figures.png(track_figure(rows))
+    return [
+        write_whole(out / "windows.csv", as_csv(rows).encode()),
+        write_whole(out / "windows.png", picture),
+    ]
+
+
+def tidy(found: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """One row per window and mode."""
+    return [
+        {
+            "window": number,
+            "start_s": done["start_s"],
+            "end_s": done["end_s"],
+            **mode,
+            **{key: done[key] for key in ("verdict", "started_from", "accept", "log_evidence")},
+        }
+        for number, done in enumerate(found, 1)
+        for mode in done["modes"]
+    ]
+
+
+def _plain(value: Any) -> dict[str, Any]:
+    return dataclasses.asdict(value)
