@@ -31,8 +31,8 @@ INFLATION = 2.0
 class Found(NamedTuple):
     """Where the search ended, the log density there, and what it cost in values."""
 
-    points: Points
-    values: Scalars
+    points: Float[np.ndarray, "n dim"]
+    values: Float[np.ndarray, " n"]
     cost: int
 
 
@@ -110,8 +110,11 @@ def search(key: Key, target: Density, walkers: int = 256) -> Found:
     values = starting_values(target, points)
     steps = 250 + 50 * dim
     points, values = _search(walk_key, target, points, values, jnp.log(0.3 * radii), steps)
+    # On the host: how many ends are near differs from one data set to the next, and a JAX array
+    # of every new length would be a compilation of its own.
     near = near_the_best(np.asarray(values), dim)
-    return Found(points[near], values[near], walkers * (steps + 1))
+    ends, heights = (np.asarray(leaf)[near] for leaf in (points, values))
+    return Found(ends, heights, walkers * (steps + 1))
 
 
 def near_the_best(values: np.ndarray, dim: int) -> np.ndarray:
@@ -157,21 +160,30 @@ def broad_start(key: Key, target: Folded) -> tuple[StudentT, int]:
     return start_around(image_key, target.group, found.points), found.cost
 
 
-def start_around(key: Key, group: Group, points: Points) -> StudentT:
+def start_around(key: Key, group: Group, points: Float[np.ndarray, "n dim"]) -> StudentT:
     """The multivariate t over random images of the points."""
     mean, covariance = _spread(key, group, points)
-    return StudentT.from_moments(
-        np.asarray(mean), INFLATION**2 * np.asarray(covariance), degrees=DEGREES
-    )
+    return StudentT.from_moments(mean, INFLATION**2 * covariance, degrees=DEGREES)
 
 
 def _spread(
-    key: Key, group: Group, points: Points
-) -> tuple[Float[Array, " dim"], Float[Array, "dim dim"]]:
+    key: Key, group: Group, points: Float[np.ndarray, "n dim"]
+) -> tuple[Float[np.ndarray, " dim"], Float[np.ndarray, "dim dim"]]:
     """Mean and averaged covariance over the orbits of the points."""
-    images = jax.vmap(group.random_image)(jax.random.split(key, points.shape[0]), points)
-    mean = jnp.mean(images, axis=0)
+    images = map_points(_image, (group, key), (np.arange(points.shape[0]), points))
+    mean = images.mean(axis=0)
     centred = images - mean
-    covariance = group.average(centred.T @ centred / points.shape[0])
-    variances = jnp.diagonal(covariance)
-    return mean, covariance + jnp.diag(1e-6 * variances + 1e-12 * jnp.max(variances) + 1e-300)
+    covariance = np.asarray(_averaged(group, centred.T @ centred / points.shape[0]))
+    variances = np.diagonal(covariance)
+    return mean, covariance + np.diag(1e-6 * variances + 1e-12 * variances.max() + 1e-300)
+
+
+def _image(context: tuple[Group, Key], numbered: tuple[Array, Point]) -> Point:
+    group, key = context
+    number, point = numbered
+    return group.random_image(jax.random.fold_in(key, number), point)
+
+
+@eqx.filter_jit
+def _averaged(group: Group, matrix: Float[Array, "dim dim"]) -> Float[Array, "dim dim"]:
+    return group.average(matrix)
