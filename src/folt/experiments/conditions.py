@@ -88,7 +88,8 @@ def _boundary(workshop: Workshop, dim: int, seed: int) -> dict[str, Any]:
 
 @in_float64
 def _exact_draws(problem: Problem, seed: int) -> np.ndarray:
-    key = jax.random.fold_in(jax.random.key(seed), DRAW_STREAM)
+    # Without the dimension in the key, all pairs of Gaussians would share their first coordinate.
+    key = jax.random.fold_in(jax.random.key(seed), DRAW_STREAM + problem.dim)
     return Exact(draws=DRAWS)(key, problem).draws.reshape(-1, problem.dim)
 
 

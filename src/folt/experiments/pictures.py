@@ -209,7 +209,7 @@ def traces_figure(traces: Sequence[Trace], labels: Sequence[str], ylabel: str) -
 
 def _steps(panel: Axes, values: np.ndarray) -> None:
     for k in range(values.shape[1]):
-        panel.plot(values[:, k], color=PALETTE[k], linewidth=0.35, alpha=0.45)
+        panel.plot(values[:, k], color=PALETTE[k], linewidth=0.25, alpha=0.3, zorder=1)
         panel.plot(values[:, k], ".", color=PALETTE[k], markersize=3.4, markeredgewidth=0)
     panel.set_xlim(-0.01 * len(values), 1.01 * len(values))
 
@@ -217,7 +217,7 @@ def _steps(panel: Axes, values: np.ndarray) -> None:
 def _histograms(panel: Axes, values: np.ndarray, edges: np.ndarray) -> None:
     for k in range(values.shape[1]):
         heights, _ = np.histogram(values[:, k], edges)
-        heights = heights / max(heights.max(), 1)
+        heights = np.where(heights > 0, heights / max(heights.max(), 1), np.nan)
         panel.stairs(
             heights, edges, orientation="horizontal", color=PALETTE[k], alpha=0.3, fill=True
         )

@@ -42,6 +42,8 @@ def number(value: Any, digits: int = 3) -> str:
         return f"{value:.0f}"
     if abs(value) < (10.0 ** (1 - digits) if digits > 2 else 0.5 * 10.0**-digits):
         return f"{value:.1e}"
+    if abs(value) >= 1e5:
+        return f"{value:.1e}"
     return f"{value:.{digits}f}" if abs(value) < 100 else f"{value:.1f}"
 
 
