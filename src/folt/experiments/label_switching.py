@@ -7,14 +7,18 @@ import re
 from typing import TYPE_CHECKING, Any
 
 from folt.experiments.pairs import folded_and_unfolded, run_pair, sections
+from folt.experiments.published import figure_of
 from folt.experiments.rows import Job, by_method
 from folt.experiments.settings import Settings
 from folt.experiments.tables import (
+    NOTHING,
     Claim,
     Row,
     floor_claim,
     gammas,
     like_with_like,
+    markdown,
+    median,
     number,
     spread,
 )
@@ -40,7 +44,32 @@ def run(workshop: Workshop, job: Job) -> list[Row]:
 
 def report(rows: list[Row]) -> list[tuple[str, str]]:
     """The tables."""
-    return sections(rows)
+    parts = sections(rows)
+    parts.insert(2, ("Copies against dimension: γ divided by", _factor_table(rows)))
+    return parts
+
+
+def _factor_table(rows: list[Row]) -> str:
+    """By what γ falls when the dimension doubles, and when the copies multiply."""
+    groups = by_method(rows)
+    changes = (("twice the dimension", "m3p2", "m3p4"), ("four times the copies", "m3p2", "m4p2"))
+    lines = []
+    for words, before, after in changes:
+        line = [f"{words}, {before} to {after}"]
+        for method in ("unfolded", "folded"):
+            pair = [groups.get((case, method)) for case in (before, after)]
+            if not all(pair):
+                return ""
+            ours = [median(gammas(map(like_with_like, one or []), "proposal")) for one in pair]
+            theirs = [figure_of(one[0], "printed", "gamma", "0.05") for one in pair if one]
+            line += [_quotient(ours), _quotient(theirs)]
+        lines.append(line)
+    return markdown(["change", "unfolded", "printed", "folded", "printed"], lines)
+
+
+def _quotient(pair: list[float | None]) -> str:
+    first, last = pair
+    return number(first / last, 1) if first is not None and last else NOTHING
 
 
 def claims(rows: list[Row], preset: str) -> list[Claim]:

@@ -22,7 +22,7 @@ SHIFT = 0.07
 """How far folded and unfolded dots of one case stand apart."""
 
 LOWEST = 1e-3
-"""Smallest γ in a picture; what is smaller stands on the axis."""
+"""Smallest γ in a picture; what is smaller is an arrow head on the axis."""
 
 
 class Trace(NamedTuple):
@@ -68,7 +68,7 @@ def gamma_figure(document: dict[str, Any], labels: Mapping[str, str], xlabel: st
         panel.set_axisbelow(True)
         panel.set_xlabel(xlabel)
         panel.set_ylabel("γ = 2 / (1 + exp C) at ρ = 0.05")
-        titles = (f"γ folded and unfolded, {document['preset']} preset", _subtitle(document))
+        titles = (f"γ and its gain by folding, {document['preset']} preset", _subtitle(document))
         _remark(panel, *titles)
         _gamma_key(figure)
     return figure
@@ -93,17 +93,11 @@ def _series(panel: Axes, shift: float, rows: Sequence[Sequence[Row]], colour: st
     for place, group in enumerate(rows):
         seen = np.maximum(gammas(group, "proposal"), LOWEST)
         jitter = 0.03 * (np.arange(seen.size) - 0.5 * (seen.size - 1))
-        panel.plot(
-            place + shift + jitter,
-            seen,
-            "o",
-            color=colour,
-            markersize=5.5,
-            zorder=4,
-            clip_on=False,
-            markeredgecolor="white",
-            markeredgewidth=0.6,
-        )
+        places, small = place + shift + jitter, seen <= LOWEST
+        look: dict[str, Any] = {"color": colour, "markersize": 5.5, "zorder": 4, "clip_on": False}
+        look |= {"markeredgecolor": "white", "markeredgewidth": 0.6}
+        panel.plot(places[~small], seen[~small], "o", **look)
+        panel.plot(places[small], seen[small], "v", **{**look, "markersize": 7})
 
 
 def _printed_series(
@@ -185,7 +179,7 @@ def traces_figure(traces: Sequence[Trace], labels: Sequence[str], ylabel: str) -
         for number, trace in enumerate(traces):
             left, margin = panels[2 * number], panels[2 * number + 1]
             _steps(left, trace.values)
-            _histograms(margin, trace.values, np.linspace(low, high, 90))
+            _histograms(margin, trace.values, np.linspace(low, high, 60))
             left.set_title(trace.title, pad=20)
             left.annotate(
                 trace.remark,

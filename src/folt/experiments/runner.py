@@ -91,10 +91,11 @@ def write_table(table: Any, document: documents.Document, out: Path) -> list[Pat
     files = [out / f"{table.NAME}.json"]
     page = documents.page(table, document)
     files.append(write_whole(out / f"{table.NAME}.md", page.encode()))
-    if hasattr(table, "figure"):
+    shown = documents.finished(document)
+    if hasattr(table, "figure") and shown["rows"]:
         from folt.report.figures import png
 
-        picture = png(table.figure(documents.finished(document)))
+        picture = png(table.figure(shown))
         files.append(write_whole(out / f"{table.NAME}.png", picture))
     return files
 

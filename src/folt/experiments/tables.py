@@ -40,6 +40,8 @@ def number(value: Any, digits: int = 3) -> str:
         return "yes" if value else "no"
     if digits == 0 or value == 0:
         return f"{value:.0f}"
+    if digits == 3 and 1e-3 <= abs(value) < 1e-2:
+        return f"{value:.4f}"
     if abs(value) < (10.0 ** (1 - digits) if digits > 2 else 0.5 * 10.0**-digits):
         return f"{value:.1e}"
     if abs(value) >= 1e5:
