@@ -126,7 +126,10 @@ def test_extension_under_the_labels_of_the_proposal():
     flat = jnp.asarray(longer.draws.reshape(-1, 4))
     swapped = jax.vmap(lambda x: fit.group.act(fit.group.element(1), x))(flat)
     density = jax.vmap(fit.proposal.log_prob)
-    assert (np.asarray(density(flat)) >= np.asarray(density(swapped)) - 1e-9).all()
+    likelier = np.asarray(density(flat)) >= np.asarray(density(swapped)) - 1e-9
+    assert likelier.all() or not likelier.any()  # one renumbering of all draws alike is free
+    middle = np.median(longer.draws, axis=(0, 1))
+    assert fit.group.contains(jnp.asarray(middle))  # and that one sorts the labels
 
 
 def test_effective_sizes(fit):

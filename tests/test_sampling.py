@@ -200,7 +200,8 @@ def test_labels_of_the_proposal_name_the_same_orbits(problem, fit):
     )
     np.testing.assert_array_equal(other.log_ratio, sorted_fit.log_ratio)
     terms = jax.vmap(Folded(other.proposal, problem.group).log_terms)(flat)
-    np.testing.assert_allclose(terms[:, 0], terms.max(axis=1), rtol=1e-12)
+    # The likeliest labels, renumbered by one element for all draws alike.
+    assert len(set(np.asarray(terms.argmax(axis=1)).tolist())) == 1
 
 
 def test_a_distribution_is_proposed_from_as_it_is(problem, fit):

@@ -150,11 +150,12 @@ class Certificate:
         evidence: importance estimate of log Z.
         bridge: bridge estimate of log Z, from fresh proposals and the chains.
         coverage: whether the proposal covers what the reference sees.
-        agreement: whether chains and reference have the same means.
+        agreement: whether chains and reference, as it came, have the same means.
         chains: effective sizes and R-hat.
         symmetry: what is known of the symmetry.
         safety: the tail safety and its price.
         effective: independent draws that the held-out h are worth.
+        refreshed: steps of the chain's kernel by which the held-out draws were moved before.
         faults: log ratios that were not finite.
         assumption: what all of it rests on.
     """
@@ -172,6 +173,7 @@ class Certificate:
     symmetry: SymmetryFacts
     safety: SafetyFacts
     effective: float
+    refreshed: int
     faults: Faults
     assumption: str = ASSUMPTION
 
@@ -259,11 +261,16 @@ def certify(
         "evidence": evidence,
         "bridge": bridge_evidence(fresh, chains.log_ratio, facts.ess_log_ratio),
         "coverage": coverage(held_out, fresh, evidence.value, effective),
-        "agreement": agreement(chains.draws, judged.points, exact=judged.exact),
+        "agreement": agreement(
+            chains.draws,
+            judged.points if judged.before is None else judged.before,
+            exact=judged.exact,
+        ),
         "chains": facts,
         "symmetry": symmetry,
         "safety": SafetyFacts.of(safety_weight),
         "effective": effective,
+        "refreshed": judged.steps,
         "faults": Faults.count(fresh),
     }
     findings = Findings(

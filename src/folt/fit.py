@@ -10,7 +10,7 @@ import jax
 import numpy as np
 
 from folt._types import Distribution, in_float64
-from folt.batching import map_points
+from folt.batching import map_keys, map_points
 from folt.certify import Certificate
 from folt.chains import Chains, continue_chains
 from folt.diagnostics import ChainSummary, Evidence, summarise_chains
@@ -24,6 +24,9 @@ from folt.reference import Reference
 if TYPE_CHECKING:
     import arviz
 
+
+ORDERING_DRAWS = 512
+"""Draws of the proposal whose median is sorted to number the components."""
 
 EXTENSIONS = 1_000
 """Number of the random stream of extensions, apart from those of the stages of sampling."""
@@ -242,7 +245,31 @@ def labelled(draws: np.ndarray, proposal: Distribution, group: Group, labels: st
     points = draws.reshape(-1, group.dim)
     folded = Folded(proposal, group)
     images = map_points(Folded.most_likely_image, folded, points, terms=group.order)
-    return np.asarray(images).reshape(draws.shape)
+    ordered = map_points(_moved, (group, _ordering(proposal, group)), images)
+    return np.asarray(ordered).reshape(draws.shape)
+
+
+def _ordering(proposal: Distribution, group: Group) -> Any:
+    """The one element that sorts the proposal's own labels by its median.
+
+    Any relabelling of all draws alike is as good; this one numbers components as a reader expects.
+    """
+    drawn = map_keys(_drawn, proposal, jax.random.key(0), ORDERING_DRAWS)
+    middle = np.median(drawn, axis=0)[None]
+    return jax.tree.map(lambda leaf: leaf[0], map_points(_folding, group, middle))
+
+
+def _drawn(proposal: Distribution, key: Any) -> Any:
+    return proposal.sample(key)
+
+
+def _folding(group: Group, point: Any) -> Any:
+    return group.folding_element(point)
+
+
+def _moved(context: tuple[Group, Any], point: Any) -> Any:
+    group, element = context
+    return group.act(element, point)
 
 
 @in_float64

@@ -23,11 +23,15 @@ class Judged:
         points: (chain, draw, dim).
         log_ratio: h at them, (chain, draw).
         exact: whether they are independent draws of π_F by construction.
+        steps: steps of the chain's kernel that each was moved by (`folt.refresh`).
+        before: the draws before they were moved; None if they were not.
     """
 
     points: Float[np.ndarray, "chain draw dim"]
     log_ratio: Float[np.ndarray, "chain draw"]
     exact: bool
+    steps: int = 0
+    before: Float[np.ndarray, "chain draw dim"] | None = None
 
 
 class HeldOut:

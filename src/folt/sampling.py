@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import math
 import platform
 from importlib.metadata import version
@@ -25,7 +26,8 @@ from folt.presets import Preset, preset_named
 from folt.problem import Problem
 from folt.progress import Stages
 from folt.ratio import IDENTITY_ONLY, LogRatio, Target
-from folt.reference import Reference, reference_for, split_by_chain
+from folt.reference import Reference, health, reference_for, split_by_chain
+from folt.refresh import refreshed, steps_for
 from folt.symmetry import SymmetryAccount, check, require_symmetry
 from folt.training import Arena, Sample
 
@@ -96,8 +98,10 @@ def sample(
         with stages.stage("sampling"):
             result = run_chains(keys["chains"], ratio, chains, draws, chosen.burn_in)
         with stages.stage("certificate"):
+            judged = _judged(keys["certificate"], ratio, held_out, result)
+            run = dataclasses.replace(run, warnings=_warnings(run, judged))
             certificate = _certificate(
-                keys["certificate"], ratio, held_out, run, result, chosen, account
+                keys["certificate"], ratio, judged, run, result, chosen, account
             )
     return Fit.assemble(
         problem=problem,
@@ -175,18 +179,35 @@ def _sample_of(draws: np.ndarray, target: Target) -> Sample:
     return Sample(points, target(points))
 
 
+def _judged(key: Key, ratio: LogRatio, held_out: HeldOut, chains: Chains) -> Judged:
+    """Break the seal; draws that are not exact are moved by the chain's own kernel first."""
+    judged = held_out.judge(ratio)
+    if judged.exact:
+        return judged
+    steps = steps_for(float(chains.accepted.mean()))
+    return refreshed(jax.random.fold_in(key, 1), judged, ratio, steps)
+
+
+def _warnings(run: Reference, judged: Judged) -> tuple[str, ...]:
+    """What is wrong with the reference, its chains judged after they were moved."""
+    if judged.before is None:
+        return run.warnings
+    _, _, before = health(run.draws)
+    _, _, after = health(judged.points)
+    return (*after, *(sentence for sentence in run.warnings if sentence not in before))
+
+
 def _certificate(
     key: Key,
     ratio: LogRatio,
-    held_out: HeldOut,
+    judged: Judged,
     run: Reference,
     chains: Chains,
     preset: Preset,
     account: SymmetryAccount,
 ) -> Certificate:
-    """Break the seal, draw afresh, and look at the symmetry where the posterior lives."""
-    judged = held_out.judge(ratio)
-    _, fresh = ratio.draw(key, preset.certification_draws)
+    """Draw afresh, and look at the symmetry where the posterior lives."""
+    _, fresh = ratio.draw(jax.random.fold_in(key, 0), preset.certification_draws)
     return certify(
         judged,
         fresh,

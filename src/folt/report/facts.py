@@ -138,6 +138,7 @@ def _reference(fit: Fit) -> Facts:
         ("Worst R-hat", number(reference.rhat, 3)),
         ("Smallest effective size", number(reference.ess, 0)),
         ("Held-out h are worth", f"{number(certificate.effective, 0)} independent draws"),
+        ("Moved by the chain's kernel", f"{certificate.refreshed} steps before they were used"),
         ("Agrees with the chains", f"largest difference {abs(agreement.score):.1f} errors"),
     ]
 

@@ -97,8 +97,8 @@ def chains_figure(
         steps: what the horizontal axis counts.
     """
     low, high = _limits(np.concatenate([left, right]))
-    with _style():
-        figure = _figure(9.6, 3.9)
+    with styled():
+        figure = blank(9.6, 3.9)
         panels = figure.subplots(1, 4, sharey=True, width_ratios=[4, 1, 4, 1])
         for column, (values, title) in enumerate(zip((left, right), titles, strict=True)):
             trace, margin = panels[2 * column], panels[2 * column + 1]
@@ -126,8 +126,8 @@ def traces_figure(
     """
     chosen = most_changed(raw, folded)
     sides = [_end_to_end(draws, chosen) for draws in (raw, folded)]
-    with _style():
-        figure = _figure(8.6, 3.4)
+    with styled():
+        figure = blank(8.6, 3.4)
         panels = figure.subplots(1, 2, sharey=True)
         titles = (raw_title, "Folded: the draws of this fit")
         for panel, (values, length), title in zip(panels, sides, titles, strict=True):
@@ -185,8 +185,8 @@ def marginals_figure(
     shown = dict(list(posterior.items())[:PANELS])
     columns = min(2 if len(shown) <= 4 else 3, len(shown))
     rows = math.ceil(len(shown) / columns)
-    with _style():
-        figure = _figure(8.6 if columns > 1 else 5.0, 0.5 + 2.2 * rows)
+    with styled():
+        figure = blank(8.6 if columns > 1 else 5.0, 0.5 + 2.2 * rows)
         panels = figure.subplots(rows, columns, squeeze=False).ravel()
         for j, (panel, (name, values)) in enumerate(zip(panels, shown.items(), strict=False)):
             components = values.reshape(-1, math.prod(values.shape[2:]))[:, : len(PALETTE)]
@@ -217,8 +217,8 @@ def mixture_figure(
     terms = np.exp(-0.5 * residual**2) / scale
     total, components = terms.sum(axis=2), terms.mean(axis=1)
     low, high = np.quantile(total, [0.025, 0.975], axis=1)
-    with _style():
-        figure = _figure(6.6, 4.1)
+    with styled():
+        figure = blank(6.6, 4.1)
         panel = figure.subplots()
         panel.hist(
             observations,
@@ -253,7 +253,7 @@ def mixture_figure(
         panel.set_xlim(grid[0], grid[-1])
         panel.set_ylim(bottom=0)
         panel.locator_params(axis="y", nbins=5)
-        _below(figure, panel, 2)
+        below(figure, panel, 2)
     return figure
 
 
@@ -267,8 +267,8 @@ def log_ratio_figure(log_ratio: np.ndarray, certificate: Certificate) -> Figure:
     values = log_ratio[np.isfinite(log_ratio)] - level
     core = certificate.qc["target"][0.05]
     shown = _histogram_range(values)
-    with _style():
-        figure = _figure(5.4, 3.1)
+    with styled():
+        figure = blank(5.4, 3.1)
         panel = figure.subplots()
         if core.low is not None and core.high is not None:
             label = f"core holding 95 %, width C = {core.high - core.low:.2f}"
@@ -287,7 +287,7 @@ def log_ratio_figure(log_ratio: np.ndarray, certificate: Certificate) -> Figure:
         panel.set_title("How far the proposal is from the target")
         panel.set_xlabel("log ratio h − log Z, middle 99 % of the draws")
         panel.set_ylabel("density")
-        _below(figure, panel, 2)
+        below(figure, panel, 2)
     return figure
 
 
@@ -296,8 +296,8 @@ def mixing_figure(mixing: Mixing) -> Figure:
     from matplotlib.ticker import MaxNLocator
 
     steps, bound, estimate = mixing.curve.steps, mixing.curve.bound, mixing.curve.estimate
-    with _style():
-        figure = _figure(5.4, 3.1)
+    with styled():
+        figure = blank(5.4, 3.1)
         panel = figure.subplots()
         panel.set_title("How fast the chain forgets its start")
         panel.set_xlabel("steps")
@@ -327,7 +327,7 @@ def mixing_figure(mixing: Mixing) -> Figure:
                 )
         panel.set_xlim(0, _last_step(mixing))
         panel.xaxis.set_major_locator(MaxNLocator(integer=True))
-        _below(figure, panel, 2)
+        below(figure, panel, 2)
     return figure
 
 
@@ -340,8 +340,8 @@ def _last_step(mixing: Mixing) -> int:
 def gamma_figure(certificate: Certificate) -> Figure:
     """γ against ρ in both protocols; what cannot be had is a cross at zero."""
     names = {"target": "held-out target draws", "proposal": "proposal draws"}
-    with _style():
-        figure = _figure(5.4, 3.1)
+    with styled():
+        figure = blank(5.4, 3.1)
         panel = figure.subplots()
         for k, (protocol, cores) in enumerate(certificate.qc.items()):
             rhos = sorted(rho for rho, core in cores.items() if core.gamma is not None)
@@ -374,14 +374,14 @@ def gamma_figure(certificate: Certificate) -> Figure:
         panel.set_ylim(0.0, 1.0)
         panel.grid(axis="y", color=LINE, linewidth=0.6)
         panel.set_axisbelow(True)
-        _below(figure, panel, 2)
+        below(figure, panel, 2)
     return figure
 
 
 def png(figure: Figure) -> bytes:
     """The figure on white, sharp enough for print."""
     stream = io.BytesIO()
-    with _style():
+    with styled():
         figure.savefig(stream, format="png", dpi=220, facecolor="white")
     return stream.getvalue()
 
@@ -398,7 +398,7 @@ def svg(figure: Figure, name: str) -> str:
     """
     stream = io.StringIO()
     nothing = {"Creator": None, "Date": None, "Format": None, "Type": None}
-    with _style({"svg.hashsalt": name}):
+    with styled({"svg.hashsalt": name}):
         figure.savefig(stream, format="svg", transparent=True, metadata=nothing, dpi=160)
     text = stream.getvalue()
     text = text[text.index("<svg") :]
@@ -412,14 +412,16 @@ def svg(figure: Figure, name: str) -> str:
     return re.sub(r" font-family: [^;]*;", "", text)
 
 
-def _figure(width: float, height: float) -> Figure:
+def blank(width: float, height: float) -> Figure:
+    """An empty figure, sizes in inches, laid out by itself."""
     from matplotlib.figure import Figure
 
     return Figure(figsize=(width, height), layout="constrained")
 
 
 @contextmanager
-def _style(more: Mapping[str, Any] | None = None) -> Iterator[None]:
+def styled(more: Mapping[str, Any] | None = None) -> Iterator[None]:
+    """Folt's look while the block runs."""
     import matplotlib
 
     style: Any = {**STYLE, **(more or {})}
@@ -555,7 +557,8 @@ def _key(figure: Figure, with_truth: bool) -> None:
     figure.legend(handles=handles, loc="outside lower center", ncols=len(handles))
 
 
-def _below(figure: Figure, panel: Axes, columns: int) -> None:
+def below(figure: Figure, panel: Axes, columns: int) -> None:
+    """The panel's legend beneath the figure."""
     handles, labels = panel.get_legend_handles_labels()
     figure.legend(handles, labels, loc="outside lower center", ncols=columns)
 

@@ -1,0 +1,239 @@
+"""`folt mixture`."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from folt.commands.sample import Labels
+from folt.commands.terminal import Quiet, Seed, console, folder, remember_compilations, show
+
+if TYPE_CHECKING:
+    import numpy as np
+    from rich.table import Table
+
+    from folt.comparison import Candidate
+    from folt.fit import Fit
+    from folt.problem import Problem
+
+
+def mixture(
+    data: Annotated[
+        Path,
+        typer.Argument(
+            metavar="DATA.csv",
+            help="Observations in rows. One column: univariate; several: full covariances.",
+            show_default=False,
+        ),
+    ],
+    components: Annotated[
+        str, typer.Option(help="How many, such as 3, or 2:6 to compare them.", show_default=False)
+    ],
+    columns: Annotated[
+        str, typer.Option(help="Columns to use, by name or number from 1: a,b. All if not given.")
+    ] = "",
+    counts: Annotated[bool, typer.Option("--counts", help="A mixture of Poissons.")] = False,
+    labels: Annotated[Labels, typer.Option(help="How components are numbered.")] = Labels.proposal,
+    chains: Annotated[int, typer.Option(help="Independent chains.", min=1)] = 4,
+    draws: Annotated[int, typer.Option(help="Draws per chain.", min=1)] = 5000,
+    out: Annotated[Path, typer.Option(help="Folder for the results.")] = Path("folt-mixture"),
+    seed: Seed = 0,
+    as_json: Annotated[bool, typer.Option("--json", help="Print the account as JSON.")] = False,
+    quiet: Quiet = False,
+) -> None:
+    """Fit a mixture with unknown weights, or compare several numbers of components by evidence.
+
+    A run that was interrupted goes on where it stopped: finished numbers are not fitted again.
+
+    Examples:
+      folt mixture galaxies.csv --components 3
+
+      folt mixture faithful.csv --components 2:4 --columns waiting --out waiting
+    """
+    numbers = component_numbers(components)
+    names, values = _observations(data, columns)
+    problems = {m: _problem(values, m, counts) for m in numbers}
+    settings = {
+        "data": _fingerprint(values),
+        "counts": counts,
+        "labels": labels.value,
+        "chains": chains,
+        "draws": draws,
+        "seed": seed,
+    }
+    remember_compilations()
+    talk = not quiet and not as_json
+    fits: dict[int, Fit] = {}
+    with folder(out):
+        for m, problem in problems.items():
+            place = out if len(numbers) == 1 else out / f"k{m}"
+            if talk and len(numbers) > 1:
+                typer.echo(f"{m} components")
+            fits[m] = _fitted(problem, place, {**settings, "components": m}, talk)
+            _draw(fits[m], values, names, place, counts)
+        if len(numbers) > 1:
+            ranking = _compared(fits, out)
+    if as_json:
+        account = [_account(m, fit) for m, fit in fits.items()]
+        typer.echo(json.dumps(account, allow_nan=False))
+    elif talk and len(numbers) > 1:
+        console().print(_table(ranking, fits))
+        typer.echo(f"\nFits and reports are in {out}/k*, the comparison in {out}/components.csv.")
+    elif talk:
+        only = next(iter(fits.values()))
+        show(console(), only, [out / name for name in ("fit.nc", "report.html", "mixture.png")])
+
+
+def component_numbers(text: str) -> list[int]:
+    """3 as [3], 2:6 as [2, 3, 4, 5, 6].
+
+    Raises:
+        ValueError: anything else.
+    """
+    ends = text.split(":")
+    if len(ends) > 2 or not all(end.strip().isdigit() for end in ends):
+        raise ValueError(f"expected a number of components such as 3 or 2:6, got {text!r}")
+    low, high = int(ends[0]), int(ends[-1])
+    if not 1 <= low <= high:
+        raise ValueError(f"expected 1 ≤ LOW ≤ HIGH components, got {text!r}")
+    return list(range(low, high + 1))
+
+
+def _observations(path: Path, columns: str) -> tuple[tuple[str, ...], np.ndarray]:
+    """The chosen columns with their names; a column that is not chosen may hold anything."""
+    from folt.modal.columns import read_columns
+
+    table = read_columns(path)
+    count = table.values.shape[1]
+    names = table.names or tuple(f"column {i + 1}" for i in range(count))
+    wanted = [word.strip() for word in columns.split(",") if word.strip()]
+    if not wanted:
+        return names, table.values
+    chosen = []
+    for word in wanted:
+        if word in names:
+            chosen.append(names.index(word))
+        elif word.isdigit() and 1 <= int(word) <= count:
+            chosen.append(int(word) - 1)
+        else:
+            raise ValueError(f"no column {word!r} in {path}: it has {', '.join(names)}")
+    return tuple(names[i] for i in chosen), table.values[:, chosen]
+
+
+def _problem(values: np.ndarray, components: int, counts: bool) -> Problem:
+    from folt import models
+
+    if counts and values.shape[1] > 1:
+        raise ValueError("a mixture of Poissons has one column: choose it with --columns")
+    if counts:
+        return models.poisson_mixture(values[:, 0], components)
+    if values.shape[1] == 1:
+        return models.gaussian_mixture(values[:, 0], components)
+    return models.multivariate_gaussian_mixture(values, components)
+
+
+def _fitted(problem: Problem, place: Path, settings: dict[str, Any], talk: bool) -> Fit:
+    """The fit, from its file if the same one was finished before."""
+    from folt.report.files import write_whole
+    from folt.report.store import load
+    from folt.sampling import sample
+
+    note, file = place / "settings.json", place / "fit.nc"
+    text = json.dumps(settings, indent=1, sort_keys=True)
+    if note.is_file() and file.is_file() and note.read_text() == text:
+        return load(file, problem=problem)
+    with folder(place):
+        fit = sample(
+            problem,
+            seed=settings["seed"],
+            chains=settings["chains"],
+            draws=settings["draws"],
+            labels=settings["labels"],
+            progress=talk,
+        )
+        fit.save(file)
+        fit.report(place / "report.html")
+        write_whole(note, text.encode())
+    return fit
+
+
+def _draw(fit: Fit, values: np.ndarray, names: Sequence[str], place: Path, counts: bool) -> None:
+    from folt.report.figures import png
+    from folt.report.files import write_whole
+    from folt.report.mixtures import plane_figure, poisson_figure, weighted_mixture_figure
+
+    posterior = {
+        name: value.reshape(-1, *value.shape[2:])[:: max(value.shape[0] * value.shape[1] // 400, 1)]
+        for name, value in fit.posterior.items()
+    }
+    if counts:
+        figure = poisson_figure(values[:, 0], posterior, names[0])
+    elif values.shape[1] == 1:
+        figure = weighted_mixture_figure(values[:, 0], posterior, names[0])
+    else:
+        figure = plane_figure(values[:, :2], posterior, (names[0], names[1]))
+    write_whole(place / "mixture.png", png(figure))
+
+
+def _compared(fits: dict[int, Fit], out: Path) -> tuple[Candidate, ...]:
+    from folt.comparison import compare
+    from folt.report.figures import png
+    from folt.report.files import write_whole
+    from folt.report.mixtures import evidence_figure
+
+    ranking = compare({str(m): fit.log_evidence for m, fit in fits.items()})
+    lines = ["components,log_evidence,standard_error,probability,probability_error,accept,status"]
+    lines += [
+        f"{row.name},{row.log_evidence:.6f},{row.standard_error:.6f},{row.probability:.6g},"
+        f"{row.probability_error:.3g},{fits[int(row.name)].accept_rate:.4f},"
+        f"{fits[int(row.name)].certificate.status.name}"
+        for row in ranking
+    ]
+    write_whole(out / "components.csv", ("\n".join(lines) + "\n").encode())
+    write_whole(out / "components.png", png(evidence_figure(ranking, "number of components")))
+    return ranking
+
+
+def _account(components: int, fit: Fit) -> dict[str, Any]:
+    certificate = fit.certificate.to_dict()
+    return {
+        "components": components,
+        "log_evidence": certificate["evidence"],
+        "accept": fit.accept_rate,
+        "mixing": certificate["mixing"]["steps"],
+        "status": certificate["status"],
+        "means": {name: value.mean(axis=(0, 1)).tolist() for name, value in fit.posterior.items()},
+    }
+
+
+def _table(ranking: Sequence[Candidate], fits: dict[int, Fit]) -> Table:
+    from rich.table import Table
+
+    from folt.report.text import verdict_words
+
+    table = Table(box=None, pad_edge=False, padding=(0, 3, 0, 0))
+    table.add_column("components")
+    for heading in ("log evidence", "probability", "accepted"):
+        table.add_column(heading, justify="right")
+    table.add_column("verdict")
+    for row in ranking:
+        fit = fits[int(row.name)]
+        doubt = "" if row.believable else " ?"
+        table.add_row(
+            row.name,
+            f"{row.log_evidence:.3f} ± {row.standard_error:.3f}{doubt}",
+            f"{row.probability:.3f} ± {row.probability_error:.3f}",
+            f"{100 * fit.accept_rate:.1f} %",
+            verdict_words(fit.certificate.status),
+        )
+    return table
+
+
+def _fingerprint(values: np.ndarray) -> str:
+    import hashlib
+
+    return hashlib.sha256(values.tobytes()).hexdigest()[:16]

@@ -1,0 +1,64 @@
+"""Held-out draws moved by the chain's own kernel, so that a slow reference does not blur them."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+
+import jax
+import numpy as np
+
+from folt._types import Key, host_generator
+from folt.held_out import Judged
+from folt.ratio import LogRatio
+
+LEAST, MOST = 2, 12
+"""Fewest and most steps of a refreshment."""
+
+REMAINDER = 0.01
+"""Share of draws that may stay where they were, at the acceptance that the chains had."""
+
+
+def refreshed(key: Key, judged: Judged, ratio: LogRatio, steps: int) -> Judged:
+    """Every held-out draw after some steps of independence Metropolis-Hastings of its own.
+
+    The kernel leaves π_F invariant whatever the proposal is, so draws of π_F stay draws of π_F; a
+    reference that is close to π_F but slow (dependent draws, modes weighted by where chains
+    started) comes closer to it, and nothing can move it away. What the proposal misses is not
+    repaired: where w is large no proposal is accepted, the draws stay, and every check still sees
+    them.
+
+    Args:
+        key: fresh proposals and uniforms come from it.
+        judged: held-out draws with their h.
+        ratio: the log ratio that judged them.
+        steps: steps per draw.
+    """
+    shape = judged.points.shape
+    points = judged.points.reshape(-1, shape[-1])
+    values = judged.log_ratio.ravel()
+    for number in range(steps):
+        propose_key = jax.random.fold_in(key, 2 * number)
+        proposals, proposed = ratio.draw(propose_key, values.size)
+        generator = host_generator(jax.random.fold_in(key, 2 * number + 1))
+        chance = np.log(generator.uniform(size=values.size))
+        with np.errstate(invalid="ignore"):  # NaN is never accepted
+            accepted = chance < proposed - values
+        accepted &= np.isfinite(proposed)
+        points = np.where(accepted[:, None], proposals, points)
+        values = np.where(accepted, proposed, values)
+    return dataclasses.replace(
+        judged,
+        points=points.reshape(shape),
+        log_ratio=values.reshape(shape[:2]),
+        steps=judged.steps + steps,
+        before=judged.points if judged.before is None else judged.before,
+    )
+
+
+def steps_for(accept_rate: float) -> int:
+    """Steps after which all but one in a hundred draws have moved, within reason."""
+    if accept_rate <= 0.0 or accept_rate >= 1.0:
+        return MOST if accept_rate <= 0.0 else LEAST
+    needed = math.ceil(math.log(REMAINDER) / math.log1p(-accept_rate))
+    return min(max(needed, LEAST), MOST)

@@ -1,0 +1,41 @@
+"""Evidence compared: probabilities, their errors, and a doubt that is passed on."""
+
+import math
+
+import numpy as np
+import pytest
+
+from folt.comparison import compare
+from folt.diagnostics import Evidence
+
+
+def test_probabilities_and_their_errors():
+    """Errors by the delta method against 20 000 simulated evidences, within 5 %."""
+    values, errors = np.array([-10.0, -9.0, -12.0]), np.array([0.1, 0.05, 0.3])
+    ranking = compare(
+        {
+            str(k): Evidence(*pair, 0.1, 100)
+            for k, pair in enumerate(zip(values, errors, strict=True))
+        }
+    )
+    weights = np.exp(values + 9.0)
+    np.testing.assert_allclose([row.probability for row in ranking], weights / weights.sum())
+    noise = values + 0.2 * errors * np.random.default_rng(0).normal(size=(20_000, 3))
+    simulated = np.exp(noise + 9.0)
+    simulated /= simulated.sum(axis=1, keepdims=True)
+    found = 0.2 * np.array([row.probability_error for row in ranking])
+    np.testing.assert_allclose(found, simulated.std(axis=0), rtol=0.05)
+
+
+def test_what_has_no_evidence_has_no_probability():
+    ranking = compare(
+        {"a": Evidence(-3.0, 0.1, 0.9, 10), "b": Evidence(-math.inf, math.inf, None, 10)}
+    )
+    assert [row.probability for row in ranking] == [1.0, 0.0]
+    assert [row.believable for row in ranking] == [False, True]
+    nothing = compare({"a": Evidence(-math.inf, math.inf, None, 10)})
+    assert math.isnan(nothing[0].probability)
+
+
+def test_one_model_is_certain():
+    assert compare({"3": Evidence(-1.0, 0.1, 0.2, 10)})[0].probability == pytest.approx(1.0)
