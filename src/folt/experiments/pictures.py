@@ -96,8 +96,9 @@ def _series(panel: Axes, shift: float, rows: Sequence[Sequence[Row]], colour: st
         places, small = place + shift + jitter, seen <= LOWEST
         look: dict[str, Any] = {"color": colour, "markersize": 5.5, "zorder": 4, "clip_on": False}
         look |= {"markeredgecolor": "white", "markeredgewidth": 0.6}
-        panel.plot(places[~small], seen[~small], "o", **look)
-        panel.plot(places[small], seen[small], "v", **{**look, "markersize": 7})
+        for chosen, marker in ((~small, "o"), (small, "v")):
+            if chosen.any():  # the layout would make room for an empty line at the origin
+                panel.plot(places[chosen], seen[chosen], marker, **look)
 
 
 def _printed_series(
