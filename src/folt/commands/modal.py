@@ -13,7 +13,7 @@ from folt.commands.terminal import Quiet, Seed, console, folder, remember_compil
 
 if TYPE_CHECKING:
     from folt.modal import Identification, Measured, Record, Settings
-    from folt.modal.identify import Model
+    from folt.modal.identification import Model
 
 SECONDS = {"": 1.0, "s": 1.0, "min": 60.0, "h": 3600.0}
 
@@ -47,7 +47,7 @@ def modal(
     record: Annotated[
         Path | None,
         typer.Argument(
-            metavar="[RECORD]",
+            metavar="RECORD",
             help="A record as CSV, .npy or .npz: one column per channel.",
             show_default=False,
         ),
@@ -136,7 +136,7 @@ def _spectrum(
     measured: Measured, numbers: range, settings: Settings, out: Path, json: bool, quiet: bool
 ) -> None:
     """One spectrum: fit, write, print."""
-    from folt.modal.identify import identify
+    from folt.modal.identification import identify
     from folt.modal.results import as_json, as_tree, write
 
     with folder(out):
@@ -159,7 +159,7 @@ def _windows(
 ) -> None:
     """Window after window: fit, write, print a line each."""
     from folt.modal.results import as_json
-    from folt.modal.track import Windows, track
+    from folt.modal.tracking import Windows, track
 
     screen = console()
     found: list[dict[str, Any]] = []
@@ -199,9 +199,8 @@ def _show(found: Identification, files: list[Path]) -> None:
         screen.print(evidence_table(found), "")
     rows = mode_rows(found.fit, found.measured.resolution)
     screen.print(modes_table(rows))
-    screen.print(
-        f"Merged: nearer than the resolution of the spectrum, {found.measured.resolution:.4g} Hz.\n"
-    )
+    resolution = f"{found.measured.resolution:.4g} Hz"
+    screen.print(f"Merged: the next mode is nearer than the resolution, {resolution}.\n")
     screen.print(facts(found.fit), "")
     _wrote(screen, files)
 

@@ -5,13 +5,13 @@ paper's `folt.models.modal_spectrum`), a posterior a table of modes (`identify`)
 a table over time (`track`).
 """
 
-from folt.modal.identify import Identification, Settings, identify
+from folt.modal.cross_spectra import welch
+from folt.modal.identification import Identification, Settings, identify
 from folt.modal.records import Record, read_record
 from folt.modal.spectrum import Measured, read_spectrum
 from folt.modal.structure import Structure, simulate_record
 from folt.modal.table import ModeRow, mode_rows
-from folt.modal.track import track
-from folt.modal.welch import welch
+from folt.modal.tracking import track
 
 __all__ = [
     "Identification",

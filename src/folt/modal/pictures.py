@@ -10,7 +10,7 @@ import numpy as np
 
 from folt.fit import Fit, in_user_parameters
 from folt.modal.curves import Curves, curves
-from folt.modal.identify import USABLE, Identification
+from folt.modal.identification import USABLE, Identification
 from folt.modal.spectrum import Measured
 from folt.modal.table import PERCENT, flat
 from folt.report import figures
@@ -56,6 +56,8 @@ def spectrum_figure(
         panel.plot(drawn.grid, median, color=INK, linewidth=1.3, label="posterior median")
         for j in range(frequency.shape[1]):
             _mode(panel, j, drawn, frequency[:, j])
+        floor = float(np.median(drawn.floor))
+        panel.axhline(floor, color=QUIET, linewidth=1.1, linestyle=":", label="floor")
         panel.plot(
             measured.frequency,
             measured.psd,
@@ -69,7 +71,8 @@ def spectrum_figure(
         )
         panel.set_yscale("log")
         positive = measured.psd[measured.psd > 0]
-        panel.set_ylim(0.35 * positive.min(), 3.2 * positive.max())
+        panel.set_ylim(max(0.1 * positive.min(), min(0.35 * positive.min(), 0.6 * floor)), None)
+        panel.set_ylim(top=max(1.4 * min(high.max(), 30 * positive.max()), 2 * positive.max()))
         panel.set_xlim(drawn.grid[0], drawn.grid[-1])
         panel.set_xlabel("frequency, Hz")
         panel.set_ylabel(f"power spectral density{unit}")
@@ -144,7 +147,7 @@ def modes_figure(frequency: np.ndarray, damping: np.ndarray) -> Figure:
         for margin in (above, beside):
             margin.set_axis_off()
         panel.set_xlim(f_edges[0], f_edges[-1])
-        panel.set_ylim(max(0.0, d_edges[0]), d_edges[-1])
+        panel.set_ylim(0.0, d_edges[-1])
         panel.set_xlabel("natural frequency, Hz")
         panel.set_ylabel("damping ratio, % of critical")
         figure.legend(loc="outside lower center", ncols=frequency.shape[1])

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from folt.modal.identify import Identification
+from folt.modal.identification import Identification
 from folt.modal.pictures import pictures
 from folt.modal.spectrum import Measured
 from folt.modal.table import as_csv, evidence_rows, mode_rows

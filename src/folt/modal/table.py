@@ -12,7 +12,7 @@ import numpy as np
 from rich.table import Table
 
 from folt.fit import Fit
-from folt.modal.identify import Identification
+from folt.modal.identification import Identification
 
 PERCENT = 100.0
 LEVELS = (0.5, 0.025, 0.975)
@@ -111,12 +111,11 @@ def modes_table(rows: Iterable[ModeRow]) -> Table:
     """The modes for a console."""
     rows = list(rows)
     table = Table(box=None, pad_edge=False, padding=(0, 3, 0, 0))
-    table.add_column("mode", justify="right")
-    headings = ["frequency, Hz", "95 % interval", "damping, %", "95 % interval"]
+    headings = ["mode", "frequency, Hz", "95 % interval", "damping, %", "95 % interval"]
     if rows[0].power is not None:
         headings.append("power")
-    for heading in (*headings, "P(merged with next)"):
-        table.add_column(heading, justify="right")
+    for heading in (*headings, "P(merged)"):
+        table.add_column(heading, justify="right", no_wrap=True)
     for row in rows:
         cells = [
             f"{row.frequency_hz:.4f}",

@@ -17,13 +17,13 @@ from typing import Any
 import numpy as np
 
 from folt.fit import Fit
-from folt.modal.identify import Settings, fitted, problem_for
+from folt.modal.cross_spectra import OVERLAP, welch
+from folt.modal.identification import EFFORTS, Effort, Settings, fitted, problem_for
 from folt.modal.pictures import track_figure
 from folt.modal.records import Record
 from folt.modal.results import as_json
 from folt.modal.spectrum import Measured
 from folt.modal.table import as_csv, mode_rows
-from folt.modal.welch import OVERLAP, welch
 from folt.report import figures
 from folt.report.files import write_whole
 from folt.report.store import load
@@ -80,6 +80,7 @@ def track(
     settings: Settings,
     out: Path,
     *,
+    effort: Effort | None = None,
     progress: bool = True,
     tell: Told | None = None,
 ) -> list[Path]:
@@ -91,6 +92,7 @@ def track(
         modes: number of modes.
         settings: model, priors and sampling.
         out: folder of the results; `windows/` in it holds the finished windows.
+        effort: what a fit may cost; by model if None.
         progress: show a live progress bar if standard error is a terminal.
         tell: told what was found in each window.
 
@@ -116,7 +118,7 @@ def track(
         done = finished(name.with_suffix(".json"), part)
         if done is None:
             previous = _newest(folder, number - 1) if previous is None else previous
-            fit, done = _one(part, first, windows, modes, settings, previous, progress)
+            fit, done = _one(part, first, windows, modes, settings, previous, effort, progress)
             fit.save(name.with_suffix(".nc"))
             write_whole(name.with_suffix(".json"), as_json(done).encode())
             previous = fit
@@ -135,12 +137,14 @@ def _one(
     modes: int,
     settings: Settings,
     previous: Fit | None,
+    effort: Effort | None,
     progress: bool,
 ) -> tuple[Fit, dict[str, Any]]:
     """The fit of one window and its account."""
     measured = windows.spectrum(part)
     problem = problem_for(measured, modes, settings)
-    fit = fitted(problem, settings.model_for(measured), settings, previous, progress)
+    effort = EFFORTS[settings.model_for(measured)] if effort is None else effort
+    fit = fitted(problem, settings, effort, previous, progress)
     begin = first / part.rate
     return fit, {
         "samples": fingerprint(part),

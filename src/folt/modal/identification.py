@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 import functools
 import math
-from typing import Literal
+from typing import Literal, NamedTuple
 
 import numpy as np
 import scipy.special
@@ -24,22 +24,39 @@ Model = Literal["paper", "powers"]
 USABLE = ("good", "fair", "ambiguous labels")
 """Verdicts under which a fit can be reported, and the next one started from it."""
 
+
+class Effort(NamedTuple):
+    """What a fit may cost.
+
+    Attributes:
+        reference: sampler of reference draws.
+        trainer: of the proposal; the default of `folt.sample` if None.
+        brief: sampler beside a start; it has to leave enough held-out draws to certify with.
+        polish: trainer beside a start: a few steps from the proposal of the spectrum before.
+    """
+
+    reference: TemperedChains
+    trainer: OrbitMixture | None
+    brief: TemperedChains
+    polish: OrbitMixture
+
+
+LONG_PATHS = JitteredHmc(length=4.0)
+"""Power and damping of a mode pull on each other along a bend that short paths follow slowly:
+these make three times the effective draws per draw. Fewer, longer chains also say more about
+themselves (R-hat 1.004 instead of 1.016 on a simulated tower)."""
+
 POLISH = OrbitMixture(full=Setting(rounds=8, fresh=4096, linearised=6144, patience=3))
-"""Training for a spectrum that resembles the one before: a few steps from its proposal."""
 
-FRESH = {
-    "paper": TemperedChains(),
-    "powers": TemperedChains(chains=40, draws=600, trajectory=JitteredHmc(length=4.0)),
+EFFORTS: dict[Model, Effort] = {
+    "paper": Effort(TemperedChains(), None, TemperedChains(draws=150), POLISH),
+    "powers": Effort(
+        TemperedChains(chains=40, draws=600, trajectory=LONG_PATHS),
+        None,
+        TemperedChains(chains=40, draws=300, trajectory=LONG_PATHS),
+        POLISH,
+    ),
 }
-"""Reference runs. Power and damping of a mode pull on each other along a bend that short paths
-follow slowly: paths of 4 instead of π/2 make three times the effective draws, and fewer, longer
-chains say more about themselves (R-hat 1.004 instead of 1.016 on a simulated tower)."""
-
-BRIEF = {
-    "paper": TemperedChains(draws=150),
-    "powers": TemperedChains(chains=40, draws=300, trajectory=JitteredHmc(length=4.0)),
-}
-"""Reference runs beside a start: 10 000 held-out draws and more are left to certify with."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -110,6 +127,7 @@ def identify(
     settings: Settings | None = None,
     *,
     start: Fit | None = None,
+    effort: Effort | None = None,
     progress: bool = True,
 ) -> Identification:
     """Frequencies and damping of one spectrum, for one number of modes or several.
@@ -120,6 +138,7 @@ def identify(
         settings: model, priors and sampling.
         start: an earlier fit of a similar spectrum; used where it still fits, which the
             certificate decides anew.
+        effort: what a fit may cost; by model if None.
         progress: show a live progress bar if standard error is a terminal.
 
     Raises:
@@ -132,7 +151,8 @@ def identify(
     # All of them first: what is wrong with one should not be found after an hour with the others.
     problems = {m: problem_for(measured, m, settings) for m in numbers}
     model = settings.model_for(measured)
-    fits = {m: fitted(p, model, settings, start, progress) for m, p in problems.items()}
+    effort = EFFORTS[model] if effort is None else effort
+    fits = {m: fitted(p, settings, effort, start, progress) for m, p in problems.items()}
     return Identification(measured, model, fits)
 
 
@@ -163,8 +183,8 @@ def problem_for(measured: Measured, modes: int, settings: Settings) -> Problem:
 
 def fitted(
     problem: Problem,
-    model: Model,
     settings: Settings,
+    effort: Effort,
     start: Fit | None = None,
     progress: bool = True,
 ) -> Fit:
@@ -178,11 +198,11 @@ def fitted(
         progress=progress,
     )
     if start is not None and fits_shape(start, problem):
-        warm = run(start=start, flow=POLISH, reference=BRIEF[model])
+        warm = run(start=start, flow=effort.polish, reference=effort.brief)
         if warm.certificate.status.name in USABLE:
             warm.provenance["started_from"] = "previous"
             return warm
-    fresh = run(reference=FRESH[model])
+    fresh = run(flow=effort.trainer, reference=effort.reference)
     fresh.provenance["started_from"] = "nothing"
     return fresh
 

@@ -51,7 +51,8 @@ SEGMENTS = 8
 """Fewest segments, end to end, that the default makes of a record."""
 
 NODES = 7
-"""Offsets at which the model is evaluated for one ordinate."""
+"""Offsets at which the model is evaluated for one ordinate: within 2 % for peaks whose half width
+is three quarters of a bin or more, a damping of half a percent with the default segment."""
 
 NEIGHBOURS = 2
 """Ordinates on either side over which the rank of the cross-spectral matrix is averaged."""
