@@ -377,8 +377,8 @@ def test_a_tiny_run_by_the_command(elsewhere, capsys, monkeypatch):
     write_table(SimpleNamespace(**vars(dimension)), document, made)
     assert (made / "dimension.md").read_bytes() == first["dimension.md"]
     docs = runpy.run_path(str(Path(__file__).parents[1] / "docs" / "reproduction.py"))
-    text = docs["filled"]("A\n<!-- results: dimension -->\nold\n<!-- end -->\nB", elsewhere)
+    text = docs["filled"]("A\n<!-- results: dimension -->\nstale\n<!-- end -->\nB", elsewhere)
     assert text.startswith("A\n<!-- results: dimension -->\n\n### `results/made`")
     assert "| 2 | folded |" in text
-    assert "old" not in text
+    assert "stale" not in text
     assert docs["filled"](text, elsewhere) == text

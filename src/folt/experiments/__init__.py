@@ -15,12 +15,12 @@ TABLES = {
     "dimension": "dimension",
     "label-switching": "label_switching",
     "baselines": "baselines",
+    "conditions": "conditions",
     "bayes-mixture": "bayes_mixture",
     "modal": "modal",
-    "conditions": "conditions",
     "schematic": "schematic",
 }
-"""Modules by the name a user gives."""
+"""Modules by the name a user gives; tables that share fits follow each other."""
 
 
 def table_named(name: str) -> Any:

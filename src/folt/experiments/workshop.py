@@ -65,6 +65,7 @@ class Workshop:
         self.settings = settings
         self._problems: dict[str, Problem] = {}
         self._fits: dict[tuple[str, bool, int], Fit] = {}
+        self._facts: dict[tuple[str, bool, int], dict[str, Any]] = {}
 
     def problem(self, name: str) -> Problem:
         """The target of this name."""
@@ -87,13 +88,16 @@ class Workshop:
 
     def facts(self, name: str, seed: int, *, folded: bool = True) -> dict[str, Any]:
         """The parts of a row, with those of N = {e} from the same flow in the paper's protocol."""
-        fit = self.fit(name, seed, folded=folded)
-        parts: dict[str, Any] = {**facts(fit), "quick": self.settings.quick}
-        if folded and self.settings.paper and not self.settings.identity_orbit:
-            assert fit.problem is not None
-            truncated = self._sample(fit.problem, seed, fit.proposal, False)
-            parts["identity_orbit"] = facts(truncated)
-        return parts
+        key = (name, folded, seed)
+        if key not in self._facts:
+            fit = self.fit(name, seed, folded=folded)
+            parts: dict[str, Any] = {**facts(fit), "quick": self.settings.quick}
+            if folded and self.settings.paper and not self.settings.identity_orbit:
+                assert fit.problem is not None
+                truncated = self._sample(fit.problem, seed, fit.proposal, False)
+                parts["identity_orbit"] = facts(truncated)
+            self._facts[key] = parts
+        return dict(self._facts[key])
 
     def _sample(self, problem: Problem, seed: int, flow: Any, whole_orbit: bool) -> Fit:
         return sample(
