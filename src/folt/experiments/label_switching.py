@@ -33,8 +33,8 @@ CASES = ("m2p2", "m3p2", "m3p4", "m4p2")
 
 
 def cases(settings: Settings) -> list[Job]:
-    """Every configuration, folded and unfolded; the two smallest when in a hurry."""
-    return folded_and_unfolded(CASES[:2] if settings.quick else CASES, settings)
+    """Every configuration, folded and unfolded; when in a hurry the one others use too."""
+    return folded_and_unfolded(CASES[1:2] if settings.quick else CASES, settings)
 
 
 def run(workshop: Workshop, job: Job) -> list[Row]:
