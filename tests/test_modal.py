@@ -24,6 +24,7 @@ from folt.modal import (
     welch,
 )
 from folt.modal.identification import EFFORTS, Effort, Identification, problem_for, rounded_outwards
+from folt.modal.results import write
 from folt.modal.spectrum import Measured
 from folt.modal.table import evidence_rows
 from folt.modal.tracking import Windows
@@ -154,6 +155,14 @@ def test_probabilities_follow_the_evidence(found, measured):
     assert [row["probability"] for row in evidence_rows(several)] == pytest.approx([0.25, 0.75])
 
 
+def test_several_numbers_of_modes_leave_a_table_of_evidence(found, measured, tmp_path):
+    several = Identification(measured, "powers", {2: found.fit, 3: found.fit})
+    names = {path.name for path in write(several, tmp_path)}
+    assert {"modes.csv", "evidence.csv", "fit.nc"} <= names
+    rows = read(tmp_path / "evidence.csv")
+    assert [(row["modes"], float(row["probability"])) for row in rows] == [("2", 0.5), ("3", 0.5)]
+
+
 def test_ranges_are_rounded_outwards():
     assert rounded_outwards(0.703125, 1.09375) == (0.7, 1.1)
     assert rounded_outwards(0.7, 1.1) == (0.7, 1.1)
@@ -189,6 +198,7 @@ def test_windows_are_interrupted_resumed_and_never_run_twice(tmp_path, record, f
         "00001.nc",
         "settings.json",
     ]
+    assert len(read(tmp_path / "windows.csv")) == 2
     table, picture = track(record, WINDOWS, 2, SETTINGS, tmp_path, progress=False)
     assert runs == [False, True, True, True]  # the second window, resumed, starts from the first
     rows = read(table)

@@ -121,13 +121,16 @@ def track(
             fit, done = _one(part, first, windows, modes, settings, previous, effort, progress)
             fit.save(name.with_suffix(".nc"))
             write_whole(name.with_suffix(".json"), as_json(done).encode())
+            found.append(done)
+            write_table(found, out)
             previous = fit
         else:
+            found.append(done)
             previous = None
-        found.append(done)
         if tell is not None:
             tell(number, len(places), done)
-    return write_tables(found, out)
+    picture = figures.png(track_figure(tidy(found)))
+    return [write_table(found, out), write_whole(out / "windows.png", picture)]
 
 
 def _one(
@@ -208,14 +211,9 @@ def require_same(folder: Path, account: dict[str, Any]) -> None:
             )
 
 
-def write_tables(found: list[dict[str, Any]], out: Path) -> list[Path]:
-    """The tidy table, one row per window and mode, and its picture."""
-    rows = tidy(found)
-    picture = figures.png(track_figure(rows))
-    return [
-        write_whole(out / "windows.csv", as_csv(rows).encode()),
-        write_whole(out / "windows.png", picture),
-    ]
+def write_table(found: list[dict[str, Any]], out: Path) -> Path:
+    """The tidy table of the windows so far."""
+    return write_whole(out / "windows.csv", as_csv(tidy(found)).encode())
 
 
 def tidy(found: list[dict[str, Any]]) -> list[dict[str, Any]]:
