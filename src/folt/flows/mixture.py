@@ -70,8 +70,11 @@ class Mixture(Distribution):
 
         |factor_k (x - μ_k)|² is a quadratic in x, so over many points it is one product of the
         monomials of x with K columns of coefficients: no (points, K, dim) array is ever made. The
-        origin is moved to the mixture's mean, which keeps the cancellation harmless.
+        origin is moved to the mixture's mean, which keeps the cancellation harmless. In high
+        dimension a few components standardise faster than there are monomials.
         """
+        if (self.dim + 1) * (self.dim + 2) // 2 > 2 * self.components * self.dim:
+            return self.log_standard_terms(self.standardise(x))
         centre = jax.nn.softmax(self.log_weights) @ self.means
         squared = self._coefficients(centre) @ _monomials(x - centre)
         return self._log_from_squared(squared)

@@ -49,11 +49,10 @@ def _expectation(mixture: Mixture, group: Group, points: Points) -> _Moments:
         share = jnp.exp(terms - log_total[:, None, None]) * weight[:, None, None]
         flat = images.reshape(-1, mixture.dim)
         share = share.reshape(-1, mixture.components)
-        products = (flat[:, :, None] * flat[:, None, :]).reshape(flat.shape[0], -1)
         new = _Moments(
             share.sum(axis=0),
             share.T @ flat,
-            (share.T @ products).reshape(-1, mixture.dim, mixture.dim),
+            _second_moments(share, flat),
             jnp.sum(log_total * weight),
         )
         return jax.tree.map(jnp.add, total, new), None
@@ -66,6 +65,21 @@ def _expectation(mixture: Mixture, group: Group, points: Points) -> _Moments:
     )
     parts = (points.reshape(-1, length, mixture.dim), weights.reshape(-1, length))
     return jax.lax.scan(chunk, zero, parts)[0]
+
+
+def _second_moments(
+    share: Float[Array, "images k"], flat: Float[Array, "images dim"]
+) -> Float[Array, "k dim dim"]:
+    """Σ_i share_ik x_i x_iᵀ for every component k.
+
+    Few dimensions and many components: one product with all x_i x_iᵀ. Many dimensions: that array
+    would not fit, so one product per component.
+    """
+    dim = flat.shape[1]
+    if dim * dim <= 4 * share.shape[1] + 64:
+        products = (flat[:, :, None] * flat[:, None, :]).reshape(flat.shape[0], -1)
+        return (share.T @ products).reshape(-1, dim, dim)
+    return jax.lax.map(lambda column: (flat * column[:, None]).T @ flat, share.T)
 
 
 def _maximisation(moments: _Moments, spread: Array, degrees: float) -> Mixture:
