@@ -222,7 +222,7 @@ def track_figure(rows: Sequence[dict[str, Any]]) -> Figure:
             value, low, high = (np.array([row[key] for row in rows]) for key in (name, *low_high))
             for j in np.unique(mode):
                 chosen = mode == j
-                shift = 0.004 * float(np.ptp(time)) * (j - np.mean(np.unique(mode)))
+                shift = 0.008 * float(np.ptp(time)) * (j - np.mean(np.unique(mode)))
                 _track(panel, time + shift, value, low, high, chosen, good, int(j))
         panels[0].set_ylabel("natural frequency, Hz")
         panels[1].set_ylabel("damping ratio, %")
