@@ -275,6 +275,8 @@ def test_distance_from_long_run_means():
     assert distance_from_means({"estimates": estimates}) == 0.0
     estimates["mu"]["mean"][1] += 0.02
     assert distance_from_means({"estimates": estimates}) == pytest.approx(2.0, rel=0.01)
+    estimates["mu"]["standard_error"][0] = None
+    assert distance_from_means({"estimates": estimates}) is None
 
 
 def test_unfolded_is_the_same_target_without_symmetry():

@@ -53,13 +53,13 @@ def claims(rows: list[Row], preset: str) -> list[Claim]:
     fall = first[0] / last[0] if first and last else None
     found = [
         Claim(
-            f"Unfolded, γ collapses with the dimension (by 25 from d = 2 to 20 in print); "
+            "Unfolded, γ falls by more than 5 with the dimension (by 25 from 2 to 20 in print); "
             f"here from d = {known[0]} to {known[-1]}",
             None if fall is None else fall > 5.0,
             f"{spread(first)} to {spread(last)}, a factor {number(fall, 1)}",
         ),
         Claim(
-            "Folded, γ stays between 0.90 and 0.94",
+            "Folded, γ stays above 0.9 (0.90 to 0.94 in print)",
             None if lowest is None else lowest >= 0.9,
             f"lowest {number(lowest)}",
         ),
