@@ -83,7 +83,7 @@ def test_help(arguments: list[str], capsys: pytest.CaptureFixture[str]) -> None:
     ("arguments", "message"),
     [
         (["--nope"], "--nope"),
-        (["nonsense"], "demo, report, sample"),
+        (["nonsense"], "demo, mixture, modal, relabel, report, reproduce, sample"),
         (["demo", "--nope"], "--out | --seed | --quiet"),
         (["demo", "--seed", "x"], "--seed"),
         (["demo", "--out", "model.py"], "expected a folder"),
