@@ -72,6 +72,14 @@ class Walk(NamedTuple):
     log_start: Values
     log_scale: float
 
+    def at(self, rows: np.ndarray) -> Walk:
+        """The walkers in these rows."""
+        return self._replace(
+            points=self.points[rows],
+            log_target=self.log_target[rows],
+            log_start=self.log_start[rows],
+        )
+
 
 @dataclasses.dataclass(frozen=True)
 class HostChains:
@@ -159,7 +167,7 @@ class HostChains:
             )
             log_evidence += float(np.logaddexp.reduce(log_weights)) - math.log(self.particles)
             chosen = systematic_resample(generator.uniform(), log_weights)
-            walk = Walk(*(part[chosen] for part in walk[:3]), walk.log_scale)
+            walk = walk.at(chosen)
             root = np.linalg.cholesky(np.asarray(metric(box.problem.group, walk.points)))
             for _ in range(self.moves):
                 walk = _step(generator, box, walk, root, temperature, start, self.moves**-0.5)
@@ -190,7 +198,7 @@ class HostChains:
         leap = Leap.around(walk.points, covariance, self.bandwidth)
         root = np.linalg.cholesky(covariance)
         chosen = np.resize(generator.permutation(self.particles), self.chains)
-        walk = Walk(*(part[chosen] for part in walk[:3]), walk.log_scale)
+        walk = walk.at(chosen)
         places = np.asarray(_leap_points(leap, leap_key, self.chains * self.draws))
         shape = (self.draws, self.chains)
         log_places = box(places).reshape(shape)
@@ -265,8 +273,8 @@ def _log_prob(start: Distribution, point: Array) -> Array:
 
 
 @eqx.filter_jit
-def _log_leaps(leap: Leap, points: JaxPoints) -> Scalars:
-    return jax.vmap(leap.log_prob)(points)
+def _log_leaps(leap: Leap, points: JaxPoints | Points) -> Scalars:
+    return jax.vmap(leap.log_prob)(jnp.asarray(points))
 
 
 @eqx.filter_jit

@@ -48,7 +48,12 @@ class Leap(Distribution):
         return self.root.shape[0]
 
     @classmethod
-    def around(cls, points: Points, covariance: Float[Array, "dim dim"], bandwidth: float) -> Leap:
+    def around(
+        cls,
+        points: Points | np.ndarray,
+        covariance: Float[Array, "dim dim"] | np.ndarray,
+        bandwidth: float,
+    ) -> Leap:
         """Kernels of scale matrix bandwidth²·Σ around the points."""
         root = bandwidth * np.linalg.cholesky(np.asarray(covariance))
         inverse = scipy.linalg.solve_triangular(root, np.eye(root.shape[0]), lower=True)

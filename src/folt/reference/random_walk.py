@@ -156,15 +156,15 @@ def _starts(key: Key, problem: Problem, target: Folded, chains: int) -> tuple[Po
     """Starting points: the best of many prior draws, or of a scale-free search."""
     if problem.prior is None:
         found = search(key, target, max(256, chains))
-        points, values, cost = found.points, found.values, found.cost
+        points, values, cost = np.asarray(found.points), np.asarray(found.values), found.cost
     else:
-        points = starts_from_prior(key, problem.prior, 50 * chains)
-        values = starting_values(target, points)
+        points = np.asarray(starts_from_prior(key, problem.prior, 50 * chains))
+        values = np.asarray(starting_values(target, points))
         cost = 50 * chains
-    best = np.argsort(-np.asarray(values), kind="stable")[:chains]
-    alive = best[np.isfinite(np.asarray(values)[best])]
+    best = np.argsort(-values, kind="stable")[:chains]
+    alive = best[np.isfinite(values[best])]
     best = np.resize(alive, chains)
-    return points[best], values[best], cost
+    return jnp.asarray(points[best]), jnp.asarray(values[best]), cost
 
 
 ROUNDS = 20

@@ -45,7 +45,7 @@ def _sample(distribution: Distribution, key: Key) -> Point:
     return distribution.sample(key)
 
 
-def starting_values(target: Density, points: Points) -> Scalars:
+def starting_values(target: Density, points: Points | np.ndarray) -> Scalars:
     """Log density at the starting points, or an error naming what is wrong.
 
     Raises:
@@ -56,7 +56,7 @@ def starting_values(target: Density, points: Points) -> Scalars:
     return values
 
 
-def require_start(values: Scalars, points: Points) -> None:
+def require_start(values: Scalars | np.ndarray, points: Points | np.ndarray) -> None:
     """Refuse starting values that are NaN or +inf somewhere, or -inf everywhere.
 
     Raises:

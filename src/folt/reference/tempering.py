@@ -228,6 +228,6 @@ def systematic_resample(uniform: float, log_weights: np.ndarray) -> np.ndarray:
 
 
 @eqx.filter_jit
-def metric(group: Group, points: Points) -> Float[Array, "dim dim"]:
+def metric(group: Group, points: Points | np.ndarray) -> Float[Array, "dim dim"]:
     """Σ̄ of the particles, compiled."""
-    return equivariant_covariance(group, points)
+    return equivariant_covariance(group, jnp.asarray(points))
