@@ -62,7 +62,7 @@ def counts(data: Any, groups: int, word: str = "components") -> Float[np.ndarray
     return values
 
 
-def spread(values: Float[np.ndarray, n * variables]) -> Spread:
+def spread(values: Float[np.ndarray, " n *variables"]) -> Spread:
     """Midrange and range of every variable.
 
     Raises:
