@@ -12,6 +12,7 @@ from jax._src import monitoring
 
 from folt.cli import run
 from folt.commands.modal import seconds
+from folt.diagnostics import Evidence
 from folt.modal import (
     Settings,
     Structure,
@@ -145,7 +146,7 @@ def test_probabilities_follow_the_evidence(found, measured):
     class Known:
         def __init__(self, fit, value):
             self.certificate = fit.certificate
-            self.log_evidence = type("E", (), {"value": value, "standard_error": 0.01})()
+            self.log_evidence = Evidence(value, 0.01, 0.1, 20_000)
 
     several = Identification(
         measured, "powers", {m: Known(found.fit, v) for m, v in ((1, 0.0), (2, np.log(3.0)))}

@@ -18,6 +18,7 @@ from folt.kernels import relabelled_sweep
 from folt.models import bayesian_mixture
 from folt.report import figures
 from folt.report.files import write_whole
+from folt.report.mixtures import weighted_mixture_figure
 from folt.sampling import sample
 
 if TYPE_CHECKING:
@@ -106,10 +107,13 @@ def draw(fit: Fit, seed: int = 0) -> dict[str, Figure]:
             },
             figures.PALETTE[:count] * 2,
         ),
-        "data": figures.mixture_figure(
+        "data": weighted_mixture_figure(
             np.asarray(fit.problem.data),
-            mu.reshape(-1, count)[few],
-            sigma.reshape(-1, count)[few],
+            {
+                "weight": np.full((1, count), 1.0 / count),
+                "mu": mu.reshape(-1, count)[few],
+                "sigma": sigma.reshape(-1, count)[few],
+            },
             "observation y",
         ),
     }

@@ -105,7 +105,7 @@ def component_numbers(text: str) -> list[int]:
 
 def _observations(path: Path, columns: str) -> tuple[tuple[str, ...], np.ndarray]:
     """The chosen columns with their names; a column that is not chosen may hold anything."""
-    from folt.modal.columns import read_columns
+    from folt.tables import read_columns
 
     table = read_columns(path)
     count = table.values.shape[1]

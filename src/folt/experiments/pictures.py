@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -11,7 +10,7 @@ import numpy as np
 from folt.experiments.published import figure_of
 from folt.experiments.rows import by_method
 from folt.experiments.tables import PRIMARY, Row, gammas, like_with_like, median
-from folt.report.figures import INK, LINE, PALETTE, QUIET, STYLE
+from folt.report.figures import INK, LINE, PALETTE, QUIET, blank, styled
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -47,8 +46,8 @@ def gamma_figure(document: dict[str, Any], labels: Mapping[str, str], xlabel: st
         method: [[like_with_like(row) for row in groups.get((case, method), [])] for case in cases]
         for method in ("folded", "unfolded")
     }
-    with _style():
-        figure = _figure(6.6, 4.2)
+    with styled():
+        figure = blank(6.6, 4.2)
         panel = figure.subplots()
         for (method, rows), colour, shift in zip(
             series.items(), (FOLDED, UNFOLDED), (-SHIFT, SHIFT), strict=True
@@ -174,8 +173,8 @@ def traces_figure(traces: Sequence[Trace], labels: Sequence[str], ylabel: str) -
     low, high = np.quantile(everything, [0.001, 0.999])
     room = 0.08 * (high - low) or 1.0
     low, high = float(low - room), float(high + room)
-    with _style():
-        figure = _figure(3.5 * len(traces) + 0.4, 3.5)
+    with styled():
+        figure = blank(3.5 * len(traces) + 0.4, 3.5)
         panels = figure.subplots(1, 2 * len(traces), sharey=True, width_ratios=[5, 1] * len(traces))
         for number, trace in enumerate(traces):
             left, margin = panels[2 * number], panels[2 * number + 1]
@@ -227,8 +226,8 @@ def _histograms(panel: Axes, values: np.ndarray, edges: np.ndarray) -> None:
 def schematic_figure(row: Row) -> Figure:
     """The pipeline in four panels: target, fold, proposal and chain, certificate."""
     seen = row["figure"]
-    with _style():
-        figure = _figure(11.4, 3.5)
+    with styled():
+        figure = blank(11.4, 3.5)
         panels = figure.subplots(1, 4)
         _target_panel(panels[0], seen)
         _folded_panel(panels[1], seen)
@@ -340,18 +339,3 @@ def _ratio_panel(panel: Axes, seen: Mapping[str, Any], row: Row) -> None:
     if steps is not None:
         words.append(f"within .05 of π_F after {steps} step{'s' * (steps != 1)}")
     _remark(panel, "4  Certify", ", ".join(words))
-
-
-def _figure(width: float, height: float) -> Figure:
-    from matplotlib.figure import Figure
-
-    return Figure(figsize=(width, height), layout="constrained")
-
-
-@contextmanager
-def _style() -> Iterator[None]:
-    import matplotlib
-
-    style: Any = STYLE
-    with matplotlib.rc_context(style):
-        yield

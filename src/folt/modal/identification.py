@@ -8,8 +8,8 @@ import math
 from typing import Literal, NamedTuple
 
 import numpy as np
-import scipy.special
 
+from folt.comparison import compare
 from folt.fit import Fit
 from folt.modal.spectrum import Measured
 from folt.models import modal_powers, modal_spectrum
@@ -110,8 +110,8 @@ class Identification:
     @property
     def probabilities(self) -> dict[int, float]:
         """Posterior probability of each number of modes, all of them equally likely before."""
-        evidence = [fit.log_evidence.value for fit in self.fits.values()]
-        return dict(zip(self.fits, scipy.special.softmax(evidence).tolist(), strict=True))
+        ranking = compare({str(m): fit.log_evidence for m, fit in self.fits.items()})
+        return {int(row.name): row.probability for row in ranking}
 
     @property
     def modes(self) -> int:

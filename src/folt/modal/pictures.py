@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from contextlib import AbstractContextManager
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -14,7 +13,7 @@ from folt.modal.identification import USABLE, Identification
 from folt.modal.spectrum import Measured
 from folt.modal.table import PERCENT, flat
 from folt.report import figures
-from folt.report.figures import INK, LINE, PALETTE, QUIET
+from folt.report.figures import INK, LINE, PALETTE, QUIET, blank, styled
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -47,8 +46,8 @@ def spectrum_figure(
         unit: of the spectrum, for the axis.
     """
     low, median, high = np.quantile(drawn.total, [0.025, 0.5, 0.975], axis=0)
-    with _style():
-        figure = _canvas(7.4, 4.4)
+    with styled():
+        figure = blank(7.4, 4.4)
         panel = figure.subplots()
         panel.fill_between(
             drawn.grid, low, high, color=INK, alpha=0.22, linewidth=0, label="95 % credible band"
@@ -122,8 +121,8 @@ def modes_figure(frequency: np.ndarray, damping: np.ndarray) -> Figure:
         damping: (draw, mode) in percent.
     """
     rows = np.linspace(0, len(frequency) - 1, min(SHOWN, len(frequency))).astype(int)
-    with _style():
-        figure = _canvas(6.6, 5.2)
+    with styled():
+        figure = blank(6.6, 5.2)
         grid = figure.add_gridspec(2, 2, width_ratios=[4, 1], height_ratios=[1, 4])
         panel = figure.add_subplot(grid[1, 0])
         above = figure.add_subplot(grid[0, 0], sharex=panel)
@@ -212,8 +211,8 @@ def track_figure(rows: Sequence[dict[str, Any]]) -> Figure:
     time = hours if long else 60 * hours
     mode = np.array([row["mode"] for row in rows])
     good = np.array([row["verdict"] in USABLE for row in rows])
-    with _style():
-        figure = _canvas(7.8, 5.0)
+    with styled():
+        figure = blank(7.8, 5.0)
         panels = figure.subplots(2, 1, sharex=True, height_ratios=[1.2, 1])
         for panel, name, low_high in (
             (panels[0], "frequency_hz", ("frequency_low", "frequency_high")),
@@ -254,17 +253,3 @@ def _track(
     panel.plot(at, value[chosen], "o", color=colour, markersize=4.5, label=f"mode {mode}")
     doubt = chosen & ~good
     panel.plot(time[doubt], value[doubt], "o", color=colour, markersize=4.5, mfc="white")
-
-
-def _canvas(width: float, height: float) -> Figure:
-    from matplotlib.figure import Figure
-
-    return Figure(figsize=(width, height), layout="constrained")
-
-
-def _style() -> AbstractContextManager[None]:
-    """The look that all figures of folt have."""
-    import matplotlib
-
-    look: Any = figures.STYLE
-    return matplotlib.rc_context(look)

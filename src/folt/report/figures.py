@@ -199,64 +199,6 @@ def marginals_figure(
     return figure
 
 
-def mixture_figure(
-    observations: np.ndarray, mu: np.ndarray, sigma: np.ndarray, xlabel: str = "observation"
-) -> Figure:
-    """Data as a histogram with the posterior mean density, its 95 % band and the components.
-
-    Args:
-        observations: the data.
-        mu: (draw, component), means.
-        sigma: (draw, component), standard deviations.
-        xlabel: the quantity and its unit.
-    """
-    margin = 0.08 * float(np.ptp(observations))
-    grid = np.linspace(observations.min() - margin, observations.max() + margin, 300)
-    residual = (grid[:, None, None] - mu) / sigma
-    scale = mu.shape[1] * sigma * math.sqrt(2.0 * math.pi)
-    terms = np.exp(-0.5 * residual**2) / scale
-    total, components = terms.sum(axis=2), terms.mean(axis=1)
-    low, high = np.quantile(total, [0.025, 0.975], axis=1)
-    with styled():
-        figure = blank(6.6, 4.1)
-        panel = figure.subplots()
-        panel.hist(
-            observations,
-            bins=40,
-            density=True,
-            color="#e4e7eb",
-            edgecolor="white",
-            linewidth=0.6,
-            label=f"{observations.size} observations",
-        )
-        panel.fill_between(
-            grid, low, high, color=INK, alpha=0.2, linewidth=0, label="95 % credible band"
-        )
-        panel.plot(grid, total.mean(axis=1), color=INK, label="posterior mean density")
-        for k, component in enumerate(components.T):
-            colour = PALETTE[k % len(PALETTE)]
-            visible = component > 2e-3 * component.max()
-            panel.fill_between(
-                grid, 0.0, component, where=visible, color=colour, alpha=0.16, linewidth=0
-            )
-            panel.plot(
-                grid[visible],
-                component[visible],
-                color=colour,
-                linewidth=1.3,
-                linestyle=(0, (4, 1.5)),
-                label=f"component {k + 1}",
-            )
-        panel.set_title("Data and fitted mixture")
-        panel.set_xlabel(xlabel)
-        panel.set_ylabel("density")
-        panel.set_xlim(grid[0], grid[-1])
-        panel.set_ylim(bottom=0)
-        panel.locator_params(axis="y", nbins=5)
-        below(figure, panel, 2)
-    return figure
-
-
 def log_ratio_figure(log_ratio: np.ndarray, certificate: Certificate) -> Figure:
     """Histogram of h - log Z along the chains, with the ρ = .05 core of the held-out draws.
 

@@ -37,10 +37,16 @@ def weighted_mixture_figure(
     with styled():
         figure = blank(6.6, 4.1)
         panel = figure.subplots()
-        bins = int(np.clip(2 * math.sqrt(observations.size), 12, 60))
-        panel.hist(observations, bins=bins, density=True, color=LINE, label="data")
+        panel.hist(
+            observations,
+            bins=int(np.clip(2 * math.sqrt(observations.size), 12, 60)),
+            density=True,
+            color=LINE,
+            edgecolor="white",
+            linewidth=0.6,
+            label=f"{observations.size} observations",
+        )
         _band(panel, grid, terms)
-        panel.plot(observations, np.zeros_like(observations), "|", color=QUIET, markersize=6)
         panel.set_xlabel(name)
         panel.set_ylabel("density")
         panel.set_xlim(grid[0], grid[-1])
@@ -142,10 +148,12 @@ def _band(panel: Axes, grid: np.ndarray, terms: np.ndarray) -> None:
     panel.fill_between(grid, low, high, color=INK, alpha=0.18, linewidth=0, label="95 % band")
     panel.plot(grid, total.mean(axis=1), color=INK, label="posterior mean")
     for k, curve in enumerate(terms.mean(axis=1).T):
+        colour, visible = PALETTE[k % len(PALETTE)], curve > 2e-3 * curve.max()
+        panel.fill_between(grid, 0.0, curve, where=visible, color=colour, alpha=0.16, linewidth=0)
         panel.plot(
-            grid,
-            curve,
-            color=PALETTE[k % len(PALETTE)],
+            grid[visible],
+            curve[visible],
+            color=colour,
             linewidth=1.3,
             linestyle=(0, (4, 1.5)),
             label=f"component {k + 1}",
