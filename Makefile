@@ -38,12 +38,14 @@ check: $(VENV)/.installed-dev ## lint, formatting, types, import rules
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 
-docs: $(VENV)/.installed-dev ## the documentation is plain Markdown for now: check that its links hold
+docs: $(VENV)/.installed-dev ## the site in site/, its tutorials executed; every warning is an error
 	$(BIN)/python docs/check_links.py
+	NO_MKDOCS_2_WARNING=1 nice -n 5 $(BIN)/mkdocs build --strict --quiet
+	@echo "open site/index.html"
 
 lock: $(VENV)/.installed-dev ## renew the pins
 	$(BIN)/uv pip compile pyproject.toml --universal --python-version 3.11 --no-header --no-annotate -o requirements.lock
 	$(BIN)/uv pip compile pyproject.toml --extra dev --universal --python-version 3.11 --no-header --no-annotate -c requirements.lock -o requirements-dev.lock
 
 clean:
-	rm -rf demo .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache
+	rm -rf demo site .cache .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache
