@@ -1,17 +1,28 @@
 """The command line: exit codes, one line for bad input, nothing left behind."""
 
+import json
+import os
+import shlex
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import jax.numpy as jnp
 import pytest
+import typer
 
 import folt
-from folt.cli import run
+import folt.demo
+from folt.cli import app, run
+from folt.commands.machine import finite
 from folt.commands.user_code import problem_at
 from folt.flows import Gaussian
 from folt.models import gaussian_pair
+from folt.report.text import scalars
+
+COMMANDS: dict[str, Any] = typer.main.get_command(app).commands  # type: ignore[attr-defined]
 
 MODEL = """
 import jax.numpy as jnp
@@ -45,7 +56,7 @@ def fit() -> folt.Fit:
 
 
 @pytest.fixture
-def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     """A working folder with a model in it, and a cache of its own."""
     (tmp_path / "model.py").write_text(MODEL)
     monkeypatch.chdir(tmp_path)
@@ -84,7 +95,7 @@ def test_help(arguments: list[str], capsys: pytest.CaptureFixture[str]) -> None:
     [
         (["--nope"], "--nope"),
         (["nonsense"], "demo, mixture, modal, relabel, report, reproduce, sample"),
-        (["demo", "--nope"], "--out | --seed | --quiet"),
+        (["demo", "--nope"], "--out | --seed | --json | --quiet"),
         (["demo", "--seed", "x"], "--seed"),
         (["demo", "--out", "model.py"], "expected a folder"),
         (["report"], "folt report FIT.nc"),
@@ -150,7 +161,7 @@ def test_sample_passes_its_options_on_and_writes_fit_and_report(
     monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    heard = {}
+    heard: dict[str, object] = {}
 
     def record(problem: folt.Problem, **options: object) -> folt.Fit:
         heard.update(options, dim=problem.dim)
@@ -192,13 +203,168 @@ def test_interruption_leaves_nothing(
     assert left(folder) == set()
 
 
-def test_a_fault_shows_where_it_happened(
+def test_a_fault_is_two_lines_and_keeps_its_traceback(
     folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     def fault(*_: object, **__: object) -> None:
         raise RuntimeError("a fault within")
 
     monkeypatch.setattr("folt.demo.sample", fault)
-    assert run(["demo", "--out", "results"]) == 1
-    assert "RuntimeError: a fault within" in capsys.readouterr().err
+    monkeypatch.setattr("tempfile.tempdir", str(folder / "temporary"))
+    (folder / "temporary").mkdir()
+    assert run(["demo", "--quiet", "--out", "results"]) == 1
+    error = capsys.readouterr().err
+    assert error.count("\n") == 2
+    assert "RuntimeError: a fault within" in error
+    (kept,) = (folder / "temporary").iterdir()
+    assert str(kept) in error
+    assert "Traceback" not in error
+    assert "Traceback" in kept.read_text()
+    assert left(folder) == {"temporary"}
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [["--debug", "report", "missing.nc"], ["report", "missing.nc", "--debug"], ["--debug", "--no"]],
+)
+def test_debug_shows_the_traceback_of_a_refusal(
+    arguments: list[str], folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run(arguments) == 2
+    error = capsys.readouterr().err
+    assert error.startswith("Traceback")
+    assert error.splitlines()[-1].startswith("folt: ")
+
+
+def test_debug_from_the_environment_and_not_after_a_double_dash(
+    folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run(["report", "--", "--debug"]) == 2
+    assert "found nothing at --debug" in one_line(capsys.readouterr())
+    monkeypatch.setenv("FOLT_DEBUG", "1")
+    assert run(["report", "missing.nc"]) == 2
+    assert capsys.readouterr().err.startswith("Traceback")
+
+
+def test_help_fits_a_screen_with_a_whole_line_per_command(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", "80")
+    assert run(["--help"]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert len(lines) <= 23  # and the prompt
+    assert max(map(len, lines)) <= 80
+    for name in COMMANDS:
+        (line,) = [line for line in lines if line.startswith(f"  {name} ")]
+        assert line.endswith(".")
+    assert "\x1b" not in "".join(lines)
+
+
+def examples(name: str) -> list[str]:
+    return (COMMANDS[name].epilog or "").splitlines()
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_examples_are_printed_as_they_stand(
+    name: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", "60")
+    assert run([name, "--help"]) == 0
+    text = capsys.readouterr().out
+    assert text.endswith("\n".join(["Examples:", *(f"  {line}" for line in examples(name))]) + "\n")
+
+
+@pytest.mark.parametrize("line", [line for name in COMMANDS for line in examples(name)])
+def test_every_example_parses(line: str) -> None:
+    program, name, *words = shlex.split(line.split(" > ")[0])
+    assert program == "folt"
+    command = COMMANDS[name]
+    context = command.make_context(name, words)
+    assert context.args == []
+
+
+def test_completion_knows_the_commands(monkeypatch: pytest.MonkeyPatch) -> None:
+    command = [
+        sys.executable,
+        "-c",
+        "import sys; sys.argv[0] = 'folt'; import folt.cli as c; c.main()",
+    ]
+    words = {"_FOLT_COMPLETE": "complete_bash", "COMP_WORDS": "folt re", "COMP_CWORD": "1"}
+    done = subprocess.run(
+        command, capture_output=True, text=True, check=False, env={**os.environ, **words}
+    )
+    assert done.stdout.split() == ["report", "relabel", "reproduce"]
+
+
+@pytest.mark.parametrize("name", ["sample", "demo"])
+def test_json_is_one_strict_document(
+    name: str,
+    fit: folt.Fit,
+    folder: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    place = folder / "fit.nc"
+    demonstrated = folt.demo.Demo(fit, {"fit": place})
+    monkeypatch.setattr("folt.sampling.sample", lambda *_, **__: fit)
+    monkeypatch.setattr("folt.demo.run", lambda *_, **__: demonstrated)
+    monkeypatch.setattr("folt.demo.write_model", lambda out: [])
+    words = {"sample": ["sample", "model.py:problem"], "demo": ["demo"]}[name]
+    assert run([*words, "--json"]) == 0
+    captured = capsys.readouterr()
+    assert captured.err == ""
+    told = strict(captured.out)
+    assert (told["command"], told["version"]) == (name, folt.__version__)
+    assert all(Path(path).name in ("fit.nc", "report.html") for path in told["files"])
+    assert told["verdict"] == {
+        "name": fit.certificate.status.name,
+        "advice": fit.certificate.status.advice,
+    }
+    assert told["log_evidence"]["value"] == fit.log_evidence.value
+    assert told["certificate"]["accept"] == fit.accept_rate
+    gamma = fit.certificate.qc["target"][0.05].gamma
+    assert told["certificate"]["qc"]["target"]["0.05"]["gamma"] == gamma
+    assert told["wall_s"] == fit.wall
+    first = told["estimates"][0]
+    assert set(first) == {"name", "mean", "sd", "low", "high", "ess", "rhat"}
+    assert first["mean"] == pytest.approx(float(scalars(fit)[first["name"]].mean()))
+
+
+def strict(text: str) -> dict[str, Any]:
+    def refuse(word: str) -> None:
+        raise AssertionError(f"{word} is not JSON")
+
+    return json.loads(text, parse_constant=refuse)
+
+
+def test_what_is_not_finite_becomes_null() -> None:
+    assert finite({0.05: [float("inf"), float("nan"), 1.5], "a": (2, None, "x")}) == {
+        "0.05": [None, None, 1.5],
+        "a": [2, None, "x"],
+    }
+
+
+DEAF = """
+import ctypes, os, signal, threading
+from pathlib import Path
+from folt.commands import interruption
+from folt.commands.terminal import folder
+
+interruption.PATIENCE = 0.2
+library, mutex = ctypes.CDLL(None), ctypes.create_string_buffer(128)
+with interruption.prompt_interruption(), folder(Path("deep/results")):
+    threading.Timer(0.2, os.kill, (os.getpid(), signal.SIGINT)).start()
+    library.pthread_mutex_lock(mutex)
+    library.pthread_mutex_lock(mutex)
+"""
+"""Compiled code that lets other threads run but, unlike Python, never hears a signal."""
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="locks a mutex of the C library of Linux")
+def test_ctrl_c_is_answered_while_compiled_code_runs(folder: Path) -> None:
+    done = subprocess.run(
+        [sys.executable, "-c", DEAF], capture_output=True, text=True, check=False, timeout=60
+    )
+    assert (done.returncode, done.stdout) == (130, "")
+    assert done.stderr == "folt: interrupted, nothing was left half-written\n"
     assert left(folder) == set()

@@ -1,6 +1,7 @@
 """`folt mixture`: one size or several, from a CSV file to evidence, draws and pictures."""
 
 import json
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -77,9 +78,14 @@ def test_a_second_run_fits_nothing_again(compared, monkeypatch, capsys):
     monkeypatch.setattr(folt.sampling, "sample", refuse)
     before = (out / "k2" / "fit.nc").read_bytes()
     assert run([*arguments, "--json"]) == 0
-    account = json.loads(capsys.readouterr().out)
-    assert [row["components"] for row in account] == [1, 2]
-    assert account[1]["status"]["name"]
+    told = json.loads(capsys.readouterr().out)
+    assert told["command"] == "mixture"
+    assert all(Path(name).is_file() for name in told["files"])
+    assert [row["components"] for row in told["candidates"]] == [1, 2]
+    assert sum(row["probability"] for row in told["candidates"]) == pytest.approx(1.0)
+    for row in told["candidates"]:
+        assert row["log_evidence"]["standard_error"] > 0
+        assert row["verdict"]["advice"]
     assert (out / "k2" / "fit.nc").read_bytes() == before
     assert run([*arguments]) == 0
     assert "verdict" in capsys.readouterr().out

@@ -6,24 +6,32 @@ Heavy libraries are imported inside the commands, so that `folt --help` answers 
 from __future__ import annotations
 
 import contextlib
+import os
 import sys
+import tempfile
 import traceback
+import warnings
 from collections.abc import Sequence
 from typing import Annotated, Any
 
 import typer
 
 from folt.commands import demo, mixture, modal, relabel, report, reproduce, sample
+from folt.commands.help import Command, Group
+from folt.commands.interruption import INTERRUPTED, WORDS, leave_at_once, prompt_interruption
 
-RAN, FAULT, BAD_INPUT, INTERRUPTED = 0, 1, 2, 130
+RAN, FAULT, BAD_INPUT = 0, 1, 2
 
 # Newer versions of Typer carry their own copy of Click, so the error class comes through Typer.
 UsageError: Any = typer.BadParameter.__base__
 
+DEBUG = "--debug"
+
 app = typer.Typer(
     name="folt",
-    help="Exact draws, certificates and evidence for posteriors that repeat under relabelling.",
-    add_completion=False,
+    cls=Group,
+    context_settings={"help_option_names": ["-h", "--help"]},
+    epilog="Every command has a --help of its own, with examples to copy.",
     pretty_exceptions_enable=False,
     rich_markup_mode=None,
 )
@@ -31,7 +39,11 @@ app = typer.Typer(
 
 def main() -> None:
     """The entry point of the `folt` command."""
-    sys.exit(run(sys.argv[1:]))
+    with prompt_interruption():
+        code = run(sys.argv[1:])
+    if code == INTERRUPTED:
+        leave_at_once()
+    sys.exit(code)
 
 
 def run(arguments: Sequence[str]) -> int:
@@ -39,20 +51,25 @@ def run(arguments: Sequence[str]) -> int:
     for stream in (sys.stdout, sys.stderr):
         with contextlib.suppress(AttributeError):
             stream.reconfigure(errors="replace")  # type: ignore[union-attr]
+    # Threads import ArviZ ahead of its use; what it announces is no concern of who runs a command.
+    warnings.filterwarnings("ignore", category=FutureWarning, module="arviz")
+    debug, words = _without_debug(arguments)
     try:
-        code = app(args=list(arguments), prog_name="folt", standalone_mode=False)
+        code = app(args=words, prog_name="folt", standalone_mode=False)
     except (KeyboardInterrupt, typer.Abort):
         code = INTERRUPTED
+    except BrokenPipeError:
+        # Whoever read the output has gone, as `folt ... | head` does: that is no fault.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return RAN
     except UsageError as error:
-        return _refuse(f"{error.format_message().rstrip('.')}; {_usage(error)}")
+        return _refuse(f"{error.format_message().rstrip('.')}; {_usage(error)}", debug)
     except ValueError as error:
-        return _refuse(str(error))
-    except Exception:
-        traceback.print_exc()
-        print("folt: this is a fault in folt or in the model, see above", file=sys.stderr)
-        return FAULT
+        return _refuse(str(error), debug)
+    except Exception as error:
+        return _fault(error, debug)
     if code == INTERRUPTED:
-        print("folt: interrupted, nothing was left half-written", file=sys.stderr)
+        print(WORDS, file=sys.stderr)
     return code if isinstance(code, int) else RAN
 
 
@@ -60,8 +77,13 @@ def run(arguments: Sequence[str]) -> int:
 def folt(
     context: typer.Context,
     version: Annotated[bool, typer.Option("--version", help="Print the version.")] = False,
+    debug: Annotated[
+        bool,
+        typer.Option(DEBUG, help="Show the traceback of an error; or FOLT_DEBUG=1."),
+    ] = False,
 ) -> None:
-    """Exact draws, certificates and evidence for posteriors that repeat under relabelling."""
+    """Exact draws and evidence for posteriors that repeat under relabelling."""
+    del debug  # It is taken out of the arguments before they are parsed.
     if version:
         from importlib.metadata import version as version_of
 
@@ -70,16 +92,35 @@ def folt(
         typer.echo(context.get_help())
 
 
-for command in (
-    demo.demo,
-    mixture.mixture,
-    modal.modal,
-    sample.sample,
-    relabel.relabel,
-    report.report,
-    reproduce.reproduce,
+OF_REPORT = """\
+folt report demo/fit.nc
+folt report demo/fit.nc --out page.html"""
+
+FIT, RESULTS = "Fit a posterior", "Work with draws and results"
+
+for function, module, panel, line in (
+    (demo.demo, demo, FIT, "See it work: a mixture with 3! = 6 equal modes, one minute."),
+    (mixture.mixture, mixture, FIT, "A mixture for a table of data; how many components."),
+    (modal.modal, modal, FIT, "Frequencies and damping of a structure; how many modes."),
+    (sample.sample, sample, FIT, "A model of your own: a folt.Problem in a Python file."),
+    (report.report, report, RESULTS, "The page of a saved fit, to open or to send."),
+    (relabel.relabel, relabel, RESULTS, "Consistent labels for draws of PyMC, NumPyro or Stan."),
+    (reproduce.reproduce, reproduce, RESULTS, "The paper's tables, ours beside the published."),
 ):
-    app.command()(command)
+    app.command(
+        cls=Command,
+        short_help=line,
+        epilog=getattr(module, "EXAMPLES", OF_REPORT),
+        rich_help_panel=panel,
+    )(function)
+
+
+def _without_debug(arguments: Sequence[str]) -> tuple[bool, list[str]]:
+    """Whether tracebacks are wanted, and the arguments without the option that says so."""
+    words = list(arguments)
+    end = words.index("--") if "--" in words else len(words)
+    asked = DEBUG in words[:end] or os.environ.get("FOLT_DEBUG", "") not in ("", "0")
+    return asked, [word for word in words[:end] if word != DEBUG] + words[end:]
 
 
 def _usage(error: Any) -> str:
@@ -99,7 +140,28 @@ def _is_argument(parameter: Any) -> bool:
     return parameter.param_type_name == "argument"
 
 
-def _refuse(message: str) -> int:
+def _refuse(message: str, debug: bool) -> int:
     """One line on standard error that says what is wrong and what would be right."""
+    if debug:
+        traceback.print_exc()
     print("folt: " + " ".join(message.split()), file=sys.stderr)
     return BAD_INPUT
+
+
+def _fault(error: Exception, debug: bool) -> int:
+    """What went wrong in two lines; where, on the screen or in a file that can be sent."""
+    if debug:
+        traceback.print_exc()
+        where = "the traceback is above"
+    else:
+        where = f"the traceback is in {_kept_traceback()}; with --debug it is shown"
+    what = " ".join(f"{type(error).__name__}: {error}".split())
+    print(f"folt: a fault in folt or in the model: {what[:500]}\nfolt: {where}", file=sys.stderr)
+    return FAULT
+
+
+def _kept_traceback() -> str:
+    """A long run need not be repeated to learn where it failed."""
+    with tempfile.NamedTemporaryFile("w", prefix="folt-", suffix=".txt", delete=False) as file:
+        traceback.print_exc(file=file)
+    return file.name

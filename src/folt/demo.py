@@ -29,6 +29,48 @@ TRUTH = {"mu": (0.0, 3.0, 6.0), "sigma": (0.8, 1.0, 0.7)}
 
 SYMBOLS = {"mu": "μ", "sigma": "σ"}
 
+MODEL = '''\
+"""Three Gaussians of equal weight, as a model of your own. Run it with
+
+    folt sample model.py:problem
+"""
+
+from pathlib import Path
+
+import jax.numpy as jnp
+import numpy as np
+from jax.scipy.special import logsumexp
+from jax.scipy.stats import norm
+
+import folt
+
+COMPONENTS = 3
+observations = np.loadtxt(Path(__file__).with_name("data.csv"), skiprows=1)
+
+
+def log_density(x, y):
+    """Log posterior at a point x = (mu, log sigma) of every component, one after the other."""
+    mu, log_sigma = x.reshape(COMPONENTS, 2).T
+    log_prior = jnp.sum(norm.logpdf(mu, 3.0, 3.0) + norm.logpdf(log_sigma, 0.0, 1.0))
+    log_terms = norm.logpdf(y[:, None], mu, jnp.exp(log_sigma)) - jnp.log(COMPONENTS)
+    return log_prior + jnp.sum(logsumexp(log_terms, axis=1))
+
+
+def constrain(x):
+    """What is reported."""
+    mu, log_sigma = x.reshape(COMPONENTS, 2).T
+    return {"mu": mu, "sigma": jnp.exp(log_sigma)}
+
+
+problem = folt.Problem(
+    log_density,
+    folt.groups.Permutation(COMPONENTS, 2),  # numbering the components differently changes nothing
+    data=observations,
+    constrain=constrain,
+)
+'''
+"""The demonstration as a model file of the user's."""
+
 UNFOLDED_STEPS = 4_000
 BAND_DRAWS = 2_000
 
@@ -77,6 +119,16 @@ def write(fit: Fit, out: Path, seed: int = 0) -> Demo:
     for name, content in pictures.items():
         files[name] = write_whole(out / f"{name}.png", content)
     return Demo(fit, files)
+
+
+def write_model(out: Path) -> list[Path]:
+    """Write what `folt mixture` and `folt sample` can go on with: `data.csv` and `model.py`."""
+    values = np.asarray(bayesian_mixture().data).tolist()
+    observations = "".join(f"{value!r}\n" for value in values)
+    return [
+        write_whole(out / "data.csv", f"y\n{observations}".encode()),
+        write_whole(out / "model.py", MODEL.encode()),
+    ]
 
 
 def draw(fit: Fit, seed: int = 0) -> dict[str, Figure]:

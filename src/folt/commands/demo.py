@@ -2,30 +2,72 @@
 
 from __future__ import annotations
 
+import os
+import shutil
+import sys
 from pathlib import Path
+from shlex import quote
 from typing import Annotated
 
 import typer
 
+from folt.commands.machine import Json, fit_fields, print_json
 from folt.commands.terminal import Quiet, Seed, console, folder, remember_compilations, show
+
+BEFORE = """\
+Three Gaussians behind 500 observations: the posterior has 3! = 6 equal modes,
+one for each way to number them. folt folds it onto one of them, learns a
+proposal, samples, and certifies the draws. This takes about a minute.
+"""
+
+EXAMPLES = """\
+folt demo
+folt demo --out look --seed 7"""
 
 
 def demo(
     out: Annotated[Path, typer.Option(help="Folder for the results.")] = Path("demo"),
     seed: Seed = 0,
+    as_json: Json = False,
     quiet: Quiet = False,
 ) -> None:
-    """Fold, sample and certify a three-component mixture; write the fit, a report and figures."""
+    """Fold, sample and certify a three-component mixture; write the fit, a report and figures.
+
+    It takes about a minute, most of it compilation; a second run is quicker.
+    """
+    talk = not quiet and not as_json
     with folder(out):
-        if not quiet:
-            typer.echo("A mixture of three Gaussians, 500 observations, 3! = 6 equal labellings.\n")
+        if talk:
+            typer.echo(BEFORE)
         remember_compilations()
         from folt.demo import run as run_demo
+        from folt.demo import write_model
 
         result = run_demo(out, seed, progress=not quiet)
-    if not quiet:
-        show(console(), result.fit, list(result.files.values()))
-        typer.echo(
-            f"\nOpen {result.files['report']} in a browser. Then write a folt.Problem of your own "
-            "in model.py and run\n  folt sample model.py:problem --out results"
-        )
+        files = [*result.files.values(), *write_model(out)]
+    if as_json:
+        print_json("demo", files, fit_fields(result.fit))
+    elif talk:
+        show(console(), result.fit, files)
+        typer.echo(_after(out, result.files["report"]))
+
+
+def _program() -> str:
+    """How this very command is called: by its name, or by its path where that is not searched."""
+    own = Path(sys.argv[0])
+    if own.name != "folt" or shutil.which("folt"):
+        return "folt"
+    return quote(os.path.relpath(own))
+
+
+def _after(out: Path, report: Path) -> str:
+    """Where to look, and commands that work as they stand."""
+    folt, model, data = _program(), quote(str(out / "model.py")), quote(str(out / "data.csv"))
+    commands = {
+        f"{folt} mixture {data} --components 2:4": "how many components?",
+        f"{folt} sample {model}:problem": "the same as a model of your own: edit it",
+        f"{folt} --help": "everything else",
+    }
+    width = max(map(len, commands))
+    lines = [f"  {command:<{width}}   # {why}" for command, why in commands.items()]
+    return "\n".join([f"\nOpen {report} in a browser. Then try", *lines])

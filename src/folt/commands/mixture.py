@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from folt.commands.machine import Json, fit_fields, print_json
 from folt.commands.sample import Labels
 from folt.commands.terminal import Quiet, Seed, console, folder, remember_compilations, show
 
@@ -19,6 +20,12 @@ if TYPE_CHECKING:
     from folt.comparison import Candidate
     from folt.fit import Fit
     from folt.problem import Problem
+
+
+EXAMPLES = """\
+folt mixture galaxies.csv --components 3
+folt mixture faithful.csv --components 2:4 --columns waiting --out waiting
+folt mixture visits.csv --components 1:3 --columns n --counts --json"""
 
 
 def mixture(
@@ -42,17 +49,16 @@ def mixture(
     draws: Annotated[int, typer.Option(help="Draws per chain.", min=1)] = 5000,
     out: Annotated[Path, typer.Option(help="Folder for the results.")] = Path("folt-mixture"),
     seed: Seed = 0,
-    as_json: Annotated[bool, typer.Option("--json", help="Print the account as JSON.")] = False,
+    as_json: Json = False,
     quiet: Quiet = False,
 ) -> None:
     """Fit a mixture with unknown weights, or compare several numbers of components by evidence.
 
     A run that was interrupted goes on where it stopped: finished numbers are not fitted again.
 
-    Examples:
-      folt mixture galaxies.csv --components 3
-
-      folt mixture faithful.csv --components 2:4 --columns waiting --out waiting
+    The JSON document has `candidates`, one per number of components: components, probability,
+    probability_error (all numbers equally probable before), believable (whether the error of
+    log Z can be believed), and what every fit has.
     """
     numbers = component_numbers(components)
     names, values = _observations(data, columns)
@@ -78,14 +84,22 @@ def mixture(
         if len(numbers) > 1:
             ranking = _compared(fits, out)
     if as_json:
-        account = [_account(m, fit) for m, fit in fits.items()]
-        typer.echo(json.dumps(account, allow_nan=False))
+        print_json("mixture", _files(out, numbers), {"candidates": _candidates(fits)})
     elif talk and len(numbers) > 1:
         console().print(_table(ranking, fits))
         typer.echo(f"\nFits and reports are in {out}/k*, the comparison in {out}/components.csv.")
     elif talk:
         only = next(iter(fits.values()))
-        show(console(), only, [out / name for name in ("fit.nc", "report.html", "mixture.png")])
+        show(console(), only, _files(out, numbers))
+
+
+def _files(out: Path, numbers: Sequence[int]) -> list[Path]:
+    """What was written."""
+    names = ("fit.nc", "report.html", "mixture.png")
+    if len(numbers) == 1:
+        return [out / name for name in names]
+    compared = [out / "components.csv", out / "components.png"]
+    return [*compared, *(out / f"k{m}" / name for m in numbers for name in names)]
 
 
 def component_numbers(text: str) -> list[int]:
@@ -198,16 +212,21 @@ def _compared(fits: dict[int, Fit], out: Path) -> tuple[Candidate, ...]:
     return ranking
 
 
-def _account(components: int, fit: Fit) -> dict[str, Any]:
-    certificate = fit.certificate.to_dict()
-    return {
-        "components": components,
-        "log_evidence": certificate["evidence"],
-        "accept": fit.accept_rate,
-        "mixing": certificate["mixing"]["steps"],
-        "status": certificate["status"],
-        "means": {name: value.mean(axis=(0, 1)).tolist() for name, value in fit.posterior.items()},
-    }
+def _candidates(fits: dict[int, Fit]) -> list[dict[str, Any]]:
+    """The numbers of components with their evidence and probability, as plain values."""
+    from folt.comparison import compare
+
+    ranking = compare({str(m): fit.log_evidence for m, fit in fits.items()})
+    return [
+        {
+            "components": int(row.name),
+            "probability": row.probability,
+            "probability_error": row.probability_error,
+            "believable": row.believable,
+            **fit_fields(fits[int(row.name)]),
+        }
+        for row in ranking
+    ]
 
 
 def _table(ranking: Sequence[Candidate], fits: dict[int, Fit]) -> Table:

@@ -9,11 +9,17 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from folt.commands.terminal import Quiet, Seed, console, folder, remember_compilations
+from folt.commands.machine import Json, fit_fields, print_json
+from folt.commands.terminal import Quiet, Seed, console, folder, remember_compilations, wrote
 
 if TYPE_CHECKING:
     from folt.modal import Identification, Measured, Record, Settings
     from folt.modal.identification import Model
+
+EXAMPLES = """\
+folt modal tower.csv --rate 32 --band 0.7 1.1 --modes 1:4 --out tower
+folt modal --psd spectrum.csv --averages 12 --modes 3
+folt modal long.csv --rate 32 --band 0.7 1.1 --window 30min --step 10min"""
 
 SECONDS = {"": 1.0, "s": 1.0, "min": 60.0, "h": 3600.0}
 
@@ -94,11 +100,18 @@ def modal(
         int | None, typer.Option(help="Draws per chain; 5000, or 1000 per window.", min=1)
     ] = None,
     chains: Annotated[int, typer.Option(help="Independent chains.", min=1)] = 4,
-    json: Annotated[bool, typer.Option("--json", help="Print JSON instead of tables.")] = False,
+    as_json: Json = False,
     seed: Seed = 0,
     quiet: Quiet = False,
 ) -> None:
-    """Natural frequencies and damping of a structure, from a record or from a spectrum."""
+    """Natural frequencies and damping of a structure, from a record or from a spectrum.
+
+    With --window an interrupted run goes on where it stopped: finished windows are kept.
+
+    The JSON document has model, modes (the table), resolution_hz, ordinates, numbers (evidence and
+    probability by number of modes) and what every fit has; with --window it has windows, each with
+    start_s, end_s, verdict, accept, log_evidence and modes.
+    """
     numbers = _numbers(modes)
     _require_one_source(record, psd, band, averages, window, step, numbers)
     remember_compilations()
@@ -118,7 +131,7 @@ def modal(
         loaded = _record(record, rate)
         assert band is not None
         cut = (seconds("--window", window), seconds("--step", step or window), band)
-        _windows(loaded, (*cut, length, overlap), numbers[0], settings, out, json, quiet)
+        _windows(loaded, (*cut, length, overlap), numbers[0], settings, out, as_json, quiet)
         return
     if psd is not None:
         from folt.modal import read_spectrum
@@ -129,21 +142,21 @@ def modal(
 
         assert band is not None
         measured = welch(_record(record, rate), band, segment=length, overlap=overlap)
-    _spectrum(measured, numbers, settings, out, json, quiet)
+    _spectrum(measured, numbers, settings, out, as_json, quiet)
 
 
 def _spectrum(
-    measured: Measured, numbers: range, settings: Settings, out: Path, json: bool, quiet: bool
+    measured: Measured, numbers: range, settings: Settings, out: Path, as_json: bool, quiet: bool
 ) -> None:
     """One spectrum: fit, write, print."""
     from folt.modal.identification import identify
-    from folt.modal.results import as_json, as_tree, write
+    from folt.modal.results import as_tree, write
 
     with folder(out):
         found = identify(measured, numbers, settings, progress=not quiet)
         files = write(found, out)
-    if json:
-        typer.echo(as_json({**as_tree(found), "files": [str(path) for path in files]}))
+    if as_json:
+        print_json("modal", files, {**as_tree(found), **fit_fields(found.fit)})
     elif not quiet:
         _show(found, files)
 
@@ -154,11 +167,10 @@ def _windows(
     modes: int,
     settings: Settings,
     out: Path,
-    json: bool,
+    as_json: bool,
     quiet: bool,
 ) -> None:
     """Window after window: fit, write, print a line each."""
-    from folt.modal.results import as_json
     from folt.modal.tracking import Windows, track
 
     screen = console()
@@ -166,15 +178,15 @@ def _windows(
 
     def tell(number: int, count: int, done: dict[str, Any]) -> None:
         found.append(done)
-        if not (quiet or json):
+        if not (quiet or as_json):
             screen.print(_line(number, count, done), soft_wrap=True)
 
     with folder(out):
         files = track(record, Windows(*cut), modes, settings, out, progress=not quiet, tell=tell)
-    if json:
-        typer.echo(as_json({"windows": found, "files": [str(path) for path in files]}))
+    if as_json:
+        print_json("modal", files, {"windows": found})
     elif not quiet:
-        _wrote(screen, files)
+        wrote(screen, files)
 
 
 def _line(number: int, count: int, done: dict[str, Any]) -> str:
@@ -202,14 +214,7 @@ def _show(found: Identification, files: list[Path]) -> None:
     resolution = f"{found.measured.resolution:.4g} Hz"
     screen.print(f"Merged: the next mode is nearer than the resolution, {resolution}.\n")
     screen.print(facts(found.fit), "")
-    _wrote(screen, files)
-
-
-def _wrote(screen: Any, files: list[Path]) -> None:
-    from rich.text import Text
-
-    for path in files:
-        screen.print(Text.assemble(("Wrote ", "bold"), str(path)), soft_wrap=True)
+    wrote(screen, files)
 
 
 def _record(path: Path | None, rate: float | None) -> Record:

@@ -8,12 +8,19 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from folt.commands.terminal import Quiet, Seed, console, folder
+from folt.commands.machine import Json, print_json
+from folt.commands.terminal import Quiet, Seed, console, folder, wrote
 
 if TYPE_CHECKING:
     from rich.table import Table
 
     from folt.relabelling import Relabelled
+
+
+EXAMPLES = """\
+folt relabel posterior.nc --vars mu,sigma,w --out relabelled
+folt relabel posterior.nc --vars mu,w --method sort --sort-by mu
+folt relabel hidden_markov.nc --vars mu,start --square transitions --json"""
 
 
 class Method(StrEnum):
@@ -53,14 +60,15 @@ def relabel(
     allocations: Annotated[str | None, typer.Option(help="Allocations, for ECR.")] = None,
     out: Annotated[Path, typer.Option(help="Folder for the results.")] = Path("folt-relabelled"),
     seed: Seed = 0,
-    as_json: Annotated[bool, typer.Option("--json", help="Print the account as JSON.")] = False,
+    as_json: Json = False,
     quiet: Quiet = False,
 ) -> None:
     """Give the components of existing draws consistent labels; write them and a picture.
 
     Draws are permuted, never averaged or lost. Nothing here is random; --seed changes nothing.
 
-    Example: folt relabel posterior.nc --vars mu,sigma,w --out relabelled
+    The JSON document has method, rounds, settled, moved (share of draws permuted), and health, a
+    list with name, rhat_before, rhat_after, ess_before and ess_after of every scalar.
     """
     del seed
     from folt.relabelling.inference_data import account, read_posterior, relabel_posterior
@@ -85,10 +93,9 @@ def relabel(
         shown = sort_by or chosen[0]
         figure = relabelled_figure(data["posterior"][shown].values, done.draws[shown], shown)
         write_whole(out / "relabelled.png", png(figure))
+    files = [out / name for name in ("relabelled.nc", "relabelled.png")]
     if as_json:
-        import json
-
-        typer.echo(json.dumps(account(done)))
+        print_json("relabel", files, account(done))
     elif not quiet:
         screen = console()
         screen.print(_table(done))
@@ -98,8 +105,7 @@ def relabel(
             f"after {done.rounds} rounds.\nLabels are consistent now; whether the chain visited "
             "the whole posterior is another question.\n"
         )
-        for name in ("relabelled.nc", "relabelled.png"):
-            typer.echo(f"Wrote {out / name}")
+        wrote(screen, files)
 
 
 def _split(names: str) -> list[str]:

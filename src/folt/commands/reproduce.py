@@ -7,7 +7,13 @@ from typing import Annotated, Literal, cast
 
 import typer
 
-from folt.commands.terminal import Quiet, Seed, folder, remember_compilations
+from folt.commands.machine import Json, print_json
+from folt.commands.terminal import Quiet, Seed, console, folder, remember_compilations, wrote
+
+EXAMPLES = """\
+folt reproduce all --quick --out look
+folt reproduce label-switching --seeds 1 --out results
+folt reproduce modal --data typhoon_psd.csv --preset paper --out results"""
 
 
 def reproduce(
@@ -35,9 +41,14 @@ def reproduce(
         bool,
         typer.Option("--identity-orbit", help="Truncate the orbit, as the published tables do."),
     ] = False,
+    as_json: Json = False,
     quiet: Quiet = False,
 ) -> None:
-    """Run a table of the paper; write its rows, ours beside the published figures, and figures."""
+    """Run a table of the paper; write its rows, ours beside the published figures, and figures.
+
+    Finished rows are kept: repeat the command to go on after an interruption. The JSON document
+    names the files; the rows are in NAME.json.
+    """
     from folt.experiments import tables_named
     from folt.presets import preset_named
 
@@ -57,5 +68,7 @@ def reproduce(
     )
     with folder(out):
         files = run_tables(tables, settings, out, show=not quiet)
-    if not quiet:
-        typer.echo("\n".join(f"Wrote {path}" for path in files))
+    if as_json:
+        print_json("reproduce", files, {"tables": [table.NAME for table in tables]})
+    elif not quiet:
+        wrote(console(), files)

@@ -8,8 +8,14 @@ from typing import Annotated
 
 import typer
 
+from folt.commands.machine import Json, fit_fields, print_json
 from folt.commands.terminal import Quiet, Seed, console, folder, remember_compilations, show
 from folt.commands.user_code import problem_at
+
+EXAMPLES = """\
+folt sample model.py:problem --out results
+folt sample package.models:make --draws 20000 --chains 8 --seed 3
+folt sample model.py:problem --json > result.json"""
 
 
 class Labels(StrEnum):
@@ -42,9 +48,14 @@ def sample(
     draws: Annotated[int, typer.Option(help="Draws per chain.", min=1)] = 5000,
     labels: Annotated[Labels, typer.Option(help="How components are numbered.")] = Labels.sorted,
     preset: Annotated[PresetName, typer.Option(help="Protocol.")] = PresetName.default,
+    as_json: Json = False,
     quiet: Quiet = False,
 ) -> None:
-    """Sample a problem of your own; write the fit and its report."""
+    """Sample a problem of your own; write the fit and its report.
+
+    The JSON document holds what every fit has: verdict, estimates, log_evidence, certificate,
+    warnings, wall_s, evaluations.
+    """
     remember_compilations()
     found = problem_at(problem)
     with folder(out):
@@ -60,5 +71,7 @@ def sample(
             progress=not quiet,
         )
         files = [fit.save(out / "fit.nc"), fit.report(out / "report.html")]
-    if not quiet:
+    if as_json:
+        print_json("sample", files, fit_fields(fit))
+    elif not quiet:
         show(console(), fit, files)

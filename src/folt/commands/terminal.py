@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from folt.commands.interruption import BEGUN, remove_empty
+
 if TYPE_CHECKING:
     from rich.console import Console
 
@@ -34,12 +36,11 @@ def folder(out: Path) -> Iterator[None]:
         ) from error
     if not os.access(out, os.W_OK | os.X_OK):
         raise ValueError(f"expected a folder that can be written, got {out} without permission")
+    BEGUN[:0] = made
     try:
         yield
     finally:
-        for folder in made:
-            with contextlib.suppress(OSError):
-                folder.rmdir()
+        remove_empty(made)
 
 
 def remember_compilations() -> None:
@@ -72,13 +73,18 @@ def console() -> Console:
 
 def show(console: Console, fit: Fit, files: Sequence[Path]) -> None:
     """The fit in words, coloured on a terminal, and where its files are."""
-    from rich.text import Text
-
     from folt.report.text import overview
 
     if console.is_terminal:
         console.print(overview(fit), "")
     else:
         typer.echo(fit.summary())
+    wrote(console, files)
+
+
+def wrote(console: Console, files: Sequence[Path]) -> None:
+    """Where the files are, a line each."""
+    from rich.text import Text
+
     for path in files:
         console.print(Text.assemble(("Wrote ", "bold"), str(path)), soft_wrap=True)

@@ -46,24 +46,14 @@ def spectrum_csv(measured: Measured) -> str:
 
 
 def as_tree(found: Identification) -> dict[str, Any]:
-    """The result as plain values, for machines."""
-    fit = found.fit
-    certificate = fit.certificate
+    """What was identified, as plain values for machines; the fit gives an account of its own."""
+    rows = mode_rows(found.fit, found.measured.resolution)
     return {
         "model": found.model,
-        "modes": [dataclasses.asdict(row) for row in mode_rows(fit, found.measured.resolution)],
+        "modes": [dataclasses.asdict(row) for row in rows],
         "resolution_hz": found.measured.resolution,
         "ordinates": int(found.measured.frequency.size),
-        "verdict": certificate.status.name,
-        "advice": certificate.status.advice,
-        "accept": fit.accept_rate,
-        "gamma": {name: cores[0.05].gamma for name, cores in certificate.qc.items()},
-        "log_evidence": {
-            "value": fit.log_evidence.value,
-            "standard_error": fit.log_evidence.standard_error,
-        },
         "numbers": evidence_rows(found),
-        "wall_s": fit.wall,
     }
 
 

@@ -1,0 +1,86 @@
+"""Results for machines: one strict JSON document on standard output.
+
+Every document has `command`, `version` and `files` (paths written). A fit adds
+
+    verdict       name, advice
+    estimates     a list: name, mean, sd, low, high (95 %), ess, rhat
+    log_evidence  value, standard_error, pareto_k: every labelling counted once
+    certificate   accept; ess, rhat: the worst over the coordinates; qc: by protocol and rho, with
+                  osc, gamma, core_gap, feasible, n; full_osc; mixing: steps by epsilon, confidence
+    warnings      sentences about the reference run
+    wall_s        seconds per stage
+    evaluations   of the log density: value, gradient
+
+What is infinite, infeasible or not a number is null. The commands add what is theirs: see the
+docstring of each.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+if TYPE_CHECKING:
+    from folt.fit import Fit
+
+Json = Annotated[bool, typer.Option("--json", help="Print one JSON document instead of tables.")]
+
+
+def print_json(command: str, files: Iterable[Path], fields: Mapping[str, Any]) -> None:
+    """Print the document of a command."""
+    from importlib.metadata import version
+
+    tree = {"command": command, "version": version("folt"), "files": [str(path) for path in files]}
+    text = json.dumps(finite({**tree, **fields}), indent=2, ensure_ascii=False, allow_nan=False)
+    typer.echo(text)
+
+
+def fit_fields(fit: Fit) -> dict[str, Any]:
+    """What a fit found, as plain values."""
+    from folt.report.text import estimate_rows
+
+    tree = fit.certificate.to_dict()
+    return {
+        "verdict": tree["status"],
+        "estimates": [
+            {
+                "name": row.name,
+                "mean": row.mean,
+                "sd": row.deviation,
+                "low": row.low,
+                "high": row.high,
+                "ess": row.ess,
+                "rhat": row.rhat,
+            }
+            for row in estimate_rows(fit)
+        ],
+        "log_evidence": {
+            key: tree["evidence"][key] for key in ("value", "standard_error", "pareto_k")
+        },
+        "certificate": {
+            "accept": fit.accept_rate,
+            "ess": tree["chains"]["ess"],
+            "rhat": tree["chains"]["rhat"],
+            "qc": tree["qc"],
+            "full_osc": tree["full_osc"],
+            "mixing": {key: tree["mixing"][key] for key in ("steps", "confidence", "reason")},
+        },
+        "warnings": list(fit.reference.warnings),
+        "wall_s": dict(fit.wall),
+        "evaluations": dict(fit.evaluations),
+    }
+
+
+def finite(tree: Any) -> Any:
+    """Plain values ready for strict JSON: null for what is not finite."""
+    if isinstance(tree, Mapping):
+        return {str(key): finite(value) for key, value in tree.items()}
+    if isinstance(tree, list | tuple):
+        return [finite(value) for value in tree]
+    if isinstance(tree, float):
+        return tree if abs(tree) < float("inf") else None
+    return tree
