@@ -8,12 +8,16 @@ PIP := $(BIN)/python -m pip --disable-pip-version-check
 .DEFAULT_GOAL := demo
 
 $(BIN)/python:
-	$(PYTHON) -m venv $(VENV)
+	@echo "Making a virtual environment in $(VENV) ..."
+	@$(PYTHON) -m venv $(VENV)
 
 $(VENV)/.installed: requirements.lock pyproject.toml | $(BIN)/python
-	$(PIP) install --quiet --requirement requirements.lock
-	$(PIP) install --quiet --no-deps --editable .
+	@echo "Installing folt and what it needs into $(VENV), about a minute ..."
+	@$(PIP) install --quiet --requirement requirements.lock
+	@$(PIP) install --quiet --no-deps --editable .
 	@touch $@
+	@echo "Installed. The command is $(BIN)/folt"
+	@echo
 
 $(VENV)/.installed-dev: requirements-dev.lock pyproject.toml | $(BIN)/python
 	$(PIP) install --quiet --requirement requirements-dev.lock
@@ -21,7 +25,7 @@ $(VENV)/.installed-dev: requirements-dev.lock pyproject.toml | $(BIN)/python
 	@touch $@ $(VENV)/.installed
 
 demo: $(VENV)/.installed ## fold, sample and certify a three-component mixture; writes demo/
-	$(BIN)/folt demo --out demo
+	@$(BIN)/folt demo --out demo
 
 test: $(VENV)/.installed-dev ## the whole test suite
 	$(BIN)/python -m pytest -n 2 --dist loadfile -m "not validate"
