@@ -1,0 +1,220 @@
+"""The pictures of the documentation, from real runs: `python docs/pictures.py`.
+
+Writes docs/assets/switching.png, which the README shows too. Tutorials import the functions here
+and hand them fits of their own.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import jax
+import numpy as np
+from scipy.signal import find_peaks
+from scipy.stats import gaussian_kde
+
+import folt
+from folt._types import in_float64
+from folt.batching import map_points
+from folt.diagnostics import split_rhat
+from folt.fit import in_user_parameters
+from folt.models import datasets, gaussian_mixture
+from folt.report.figures import INK, LINE, PALETTE, blank, styled, svg
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+ASSETS = Path(__file__).parent / "assets"
+SHOWN = 250
+"""Draws of every chain in a trace."""
+
+
+def inline(figure: Figure, name: str) -> str:
+    """A figure as HTML inside a page, in the page's own colours."""
+    return f'<figure class="plot">{svg(figure, name)}</figure>'
+
+
+@in_float64
+def nuts(problem: folt.Problem, *, draws: int = 1000, chains: int = 4, seed: int = 0) -> np.ndarray:
+    """Draws of NumPyro's NUTS on the posterior as it is, (chain, draw, dim)."""
+    from numpyro.infer import MCMC, NUTS
+
+    sampler = MCMC(
+        NUTS(potential_fn=lambda x: -problem.log_prob(x)),
+        num_warmup=1000,
+        num_samples=draws,
+        num_chains=chains,
+        chain_method="vectorized",
+        progress_bar=False,
+    )
+    starts = jax.random.normal(jax.random.key(seed + 1), (chains, problem.dim))
+    sampler.run(jax.random.key(seed), init_params=starts)
+    return np.asarray(sampler.get_samples(group_by_chain=True))
+
+
+def switching_figure(before: np.ndarray, after: np.ndarray, unit: str) -> Figure:
+    """The component means of chains that switch labels, beside folded ones.
+
+    Args:
+        before: (chain, draw, component).
+        after: (chain, draw, component).
+        unit: what is on the vertical axis.
+    """
+    worst = [worst_rhat(side) for side in (before, after)]
+    titles = (f"NUTS: labels switch, R-hat {worst[0]:.2f}", f"folt: folded, R-hat {worst[1]:.3f}")
+    low, high = np.quantile(np.concatenate([before, after], axis=1), [0.001, 0.999])
+    with styled():
+        figure = blank(9.0, 3.5)
+        panels = figure.subplots(1, 2, sharey=True)
+        for panel, side, title in zip(panels, (before, after), titles, strict=True):
+            _traces(panel, side)
+            panel.set_title(title)
+            panel.set_xlabel(f"four chains end to end, {SHOWN} draws of each")
+        panels[0].set_ylabel(unit)
+        panels[0].set_ylim(low - 0.03 * (high - low), high + 0.03 * (high - low))
+        _legend(figure, [f"mean of component {k + 1}" for k in range(before.shape[-1])])
+    return figure
+
+
+def worst_rhat(side: np.ndarray) -> float:
+    """The largest R-hat over components, (chain, draw, component)."""
+    return max(split_rhat(side[..., component]) for component in range(side.shape[-1]))
+
+
+def _traces(panel: Axes, side: np.ndarray) -> None:
+    few = np.linspace(0, side.shape[1] - 1, SHOWN).astype(int)
+    joined = side[:, few].reshape(-1, side.shape[-1])
+    for component, values in enumerate(joined.T):
+        panel.plot(values, ".", markersize=2.6, color=PALETTE[component], markeredgewidth=0)
+    for boundary in range(SHOWN, len(joined), SHOWN):
+        panel.axvline(boundary, color=LINE, linewidth=0.9, zorder=0)
+    panel.set_xlim(0, len(joined))
+    panel.set_xticks([SHOWN * (chain + 0.5) for chain in range(len(side))])
+    panel.set_xticklabels([f"chain {chain + 1}" for chain in range(len(side))])
+    panel.tick_params(axis="x", length=0)
+
+
+def _legend(figure: Figure, labels: list[str]) -> None:
+    from matplotlib.lines import Line2D
+
+    marks = [
+        Line2D([], [], linestyle="", marker="o", markersize=5, color=PALETTE[k], label=label)
+        for k, label in enumerate(labels)
+    ]
+    figure.legend(handles=marks, loc="outside lower center", ncols=len(marks), frameon=False)
+
+
+@in_float64
+def sorted_labels(fit: folt.Fit) -> dict[str, np.ndarray]:
+    """The draws of a fit under the sorted labels, whatever labels it reports."""
+    points = fit.draws.reshape(-1, fit.group.dim)
+    folded = map_points(_folded, fit.group, points)
+    assert fit.problem is not None
+    return in_user_parameters(fit.problem, np.asarray(folded).reshape(fit.draws.shape))
+
+
+def _folded(group: folt.groups.Group, point: jax.Array) -> jax.Array:
+    return group.fold(point)
+
+
+def density(values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """A kernel density estimate, its bandwidth below Scott's so that two peaks stay two."""
+    flat = values.ravel()
+    flat = flat[:: max(flat.size // 8000, 1)]
+    bandwidth = 0.7 * flat.size**-0.2
+    margin = 3 * bandwidth * flat.std()
+    grid = np.linspace(flat.min() - margin, flat.max() + margin, 400)
+    return grid, gaussian_kde(flat, bandwidth)(grid)
+
+
+def modes(values: np.ndarray, prominence: float = 0.05) -> int:
+    """Peaks of the density estimate that stand out by a share of the highest one."""
+    _, height = density(values)
+    return len(find_peaks(height, prominence=prominence * height.max())[0])
+
+
+def labels_figure(
+    rows: dict[str, dict[str, np.ndarray]], titles: dict[str, str], names: tuple[str, str]
+) -> Figure:
+    """Marginals of two components under one labelling per row.
+
+    Args:
+        rows: for every labelling `{parameter: (..., 2)}`.
+        titles: axis label of every parameter shown.
+        names: what the two components are called.
+    """
+    with styled():
+        figure = blank(9.0, 1.0 + 1.7 * len(rows))
+        panels = figure.subplots(len(rows), len(titles), sharex="col", squeeze=False)
+        for line, (labelling, parameters) in zip(panels, rows.items(), strict=True):
+            for panel, name in zip(line, titles, strict=True):
+                _two_densities(panel, parameters[name], names)
+            line[0].set_title(labelling)
+        for panel, title in zip(panels[-1], titles.values(), strict=True):
+            panel.set_xlabel(title)
+        handles, labels = panels[0, 0].get_legend_handles_labels()
+        figure.legend(handles, labels, loc="outside lower center", ncols=2, frameon=False)
+    return figure
+
+
+def _two_densities(panel: Axes, values: np.ndarray, names: tuple[str, str]) -> None:
+    for component, name in enumerate(names):
+        grid, height = density(values[..., component])
+        panel.plot(grid, height, color=PALETTE[component], label=name)
+        panel.fill_between(grid, height, color=PALETTE[component], alpha=0.13, lw=0)
+    panel.set_ylim(bottom=0)
+    panel.set_yticks([])
+    panel.spines["left"].set_visible(False)
+
+
+def loadings_figure(loading: np.ndarray, truth: Sequence[Sequence[float]]) -> Figure:
+    """Densities of all loadings, one panel per factor, with the size of the true ones.
+
+    Args:
+        loading: (chain, draw, factor, variable).
+        truth: (factor, variable), known up to order and signs of the rows.
+    """
+    mean, true = loading.mean(axis=(0, 1)), np.asarray(truth)
+    match = mean @ true.T
+    with styled():
+        figure = blank(9.0, 3.0)
+        for row, panel in enumerate(figure.subplots(1, len(mean), sharex=True, sharey=True)):
+            same = int(np.abs(match[row]).argmax())
+            expected = np.sign(match[row, same]) * true[same]
+            for variable in range(mean.shape[1]):
+                grid, height = density(loading[..., row, variable])
+                colour = PALETTE[variable]
+                level = -variable
+                shape = 0.85 * height / height.max()
+                panel.fill_between(grid, level, level + shape, color=colour, alpha=0.6, lw=0)
+                panel.plot(
+                    [expected[variable]], [level], "|", color=INK, markersize=9, clip_on=False
+                )
+            panel.axvline(0.0, color=LINE, linewidth=0.8, zorder=0)
+            panel.set_title(f"Factor {row + 1}")
+            panel.set_xlabel("loading; the strokes are the truth")
+            panel.set_yticks([-k for k in range(mean.shape[1])])
+            panel.set_yticklabels([f"variable {k + 1}" for k in range(mean.shape[1])])
+            panel.tick_params(axis="y", length=0)
+            panel.spines["left"].set_visible(False)
+    return figure
+
+
+def main() -> None:
+    """Run NUTS and folt on the same posterior and draw both."""
+    problem = gaussian_mixture(datasets.galaxies(), 3)
+    before = in_user_parameters(problem, nuts(problem))["mu"]
+    fit = folt.sample(problem, draws=1000)
+    figure = switching_figure(before, fit.posterior["mu"], "velocity, 1000 km/s")
+    ASSETS.mkdir(exist_ok=True)
+    with styled():
+        figure.savefig(ASSETS / "switching.png", dpi=160, facecolor="white")
+    sys.stdout.write(f"wrote {ASSETS / 'switching.png'}: {fit.certificate.status.name}\n")
+
+
+if __name__ == "__main__":
+    main()
