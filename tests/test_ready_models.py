@@ -20,13 +20,10 @@ from folt.models import (
     datasets,
     factor_analysis,
     factors,
-    gaussian,
     gaussian_mixture,
     hidden_markov,
     markov,
-    multivariate,
     multivariate_gaussian_mixture,
-    poisson,
     poisson_mixture,
     rotation_defect,
     simulate_factor_analysis,
@@ -41,11 +38,10 @@ KEY, OTHER = jax.random.key(0), jax.random.key(1)
 
 
 class Case(NamedTuple):
-    """A model, its data, its module, and the log likelihood written down with SciPy."""
+    """A model, its data, and the log likelihood written down with SciPy."""
 
     build: Callable
     data: Callable
-    module: object
     reference: Callable
 
 
@@ -95,37 +91,31 @@ CASES = {
     "gaussian mixture": Case(
         lambda data: gaussian_mixture(data, 3),
         lambda key: simulate_gaussian_mixture(key, 40),
-        gaussian,
         of_components(normal_of),
     ),
     "multivariate mixture": Case(
         lambda data: multivariate_gaussian_mixture(data, 2),
         lambda key: simulate_multivariate_gaussian_mixture(key, 40),
-        multivariate,
         of_components(multinormal_of),
     ),
     "poisson mixture": Case(
         lambda data: poisson_mixture(data, 3),
         lambda key: simulate_poisson_mixture(key, 40),
-        poisson,
         of_components(poisson_of),
     ),
     "gaussian hidden Markov": Case(
         lambda data: hidden_markov(data, 3),
         lambda key: simulate_hidden_markov(key, 7),
-        markov,
         over_paths(normal_of),
     ),
     "stationary poisson hidden Markov": Case(
         lambda data: hidden_markov(data, 2, "poisson", initial="stationary"),
         lambda key: simulate_hidden_markov(key, 8, "poisson"),
-        markov,
         over_paths(poisson_of),
     ),
     "factor analysis": Case(
         lambda data: factor_analysis(data, 3),
         lambda key: simulate_factor_analysis(key, 40),
-        factors,
         factor_likelihood,
     ),
 }
@@ -144,9 +134,9 @@ def evaluated(problem, x):
 
 
 @eqx.filter_jit
-def offered(module, key, values, data):
-    """What a model's module offers besides the problem."""
-    return module.pointwise(values, data), module.predict(key, values, data)
+def offered(problem, key, x):
+    """What the problem says of its observations."""
+    return problem.log_likelihoods(x)["y"], problem.replicates(key, x)["y"]
 
 
 @eqx.filter_jit
@@ -170,15 +160,27 @@ def test_likelihood_agrees_with_scipy_and_with_pointwise(problems, name):
         density, prior, values = evaluated(problem, x)
         expected = case.reference({k: np.asarray(v) for k, v in values.items()}, problem.data)
         assert_allclose(density - prior, expected, rtol=1e-8)
-        seen = offered(case.module, KEY, values, problem.data)[0]
+        seen = offered(problem, KEY, x)[0]
         assert_allclose(np.sum(seen), expected, rtol=1e-8)
+
+
+@every_model
+def test_every_axis_of_every_parameter_has_a_name(problems, name):
+    problem = problems[name]
+    values = evaluated(problem, points(problem, 1)[0])[2]
+    named = dict(problem.dims)
+    assert {key: value.ndim for key, value in values.items()} == {
+        key: len(axes) for key, axes in named.items()
+    }
+    assert all(len(set(axes)) == len(axes) for axes in named.values())
 
 
 @every_model
 def test_predictions_look_like_the_data(problems, name):
     problem = problems[name]
-    values = evaluated(problem, points(problem, 1)[0])[2]
-    predicted = np.asarray(offered(CASES[name].module, KEY, values, problem.data)[1])
+    x = points(problem, 1)[0]
+    values = evaluated(problem, x)[2]
+    predicted = np.asarray(offered(problem, KEY, x)[1])
     assert predicted.shape == problem.data.shape
     assert np.all(np.isfinite(predicted))
     if "rate" in values:

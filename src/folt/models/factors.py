@@ -34,6 +34,7 @@ from folt.flows import standard_normal
 from folt.groups import Product, SignedPermutation, Trivial
 from folt.models.independent import LOG_TWO_PI
 from folt.models.observations import finite, number_of, positive, spread, table
+from folt.models.observed import Pointwise, Predictive
 from folt.problem import Problem
 
 LOADING_PRIORS: dict[str, Callable[[float, float], Prior]] = {
@@ -155,6 +156,9 @@ def factor_analysis(
             *(f"log_noise[{j}]" for j in range(p)),
         ],
         constrain=posterior.constrain,
+        pointwise=Pointwise(posterior.constrain, pointwise),
+        predictive=Predictive(posterior.constrain, predict),
+        dims={"loading": ("factor", "variable"), "noise": ("variable",)},
     )
 
 

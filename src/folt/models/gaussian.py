@@ -29,6 +29,7 @@ from folt.models.independent import (
     log_sum_components,
 )
 from folt.models.observations import finite, number_of, positive, series, spread
+from folt.models.observed import Pointwise, Predictive
 from folt.problem import Problem
 
 
@@ -114,6 +115,9 @@ def gaussian_mixture(
             *(f"log_ratio[{k}]" for k in range(m - 1)),
         ],
         constrain=posterior.constrain,
+        pointwise=Pointwise(posterior.constrain, pointwise),
+        predictive=Predictive(posterior.constrain, predict),
+        dims={"weight": ("component",), "mu": ("component",), "sigma": ("component",)},
     )
 
 

@@ -29,6 +29,7 @@ from folt.groups import Blocks, Joint, ZeroSumRows
 from folt.models.gaussian import gaussian_terms, scale_options
 from folt.models.independent import Independent, StandardNormal
 from folt.models.observations import counts, finite, number_of, positive, series
+from folt.models.observed import Pointwise, Predictive
 from folt.models.poisson import draw_counts, poisson_terms, rate_location
 from folt.problem import Problem
 
@@ -208,6 +209,7 @@ def hidden_markov(
     prior = Independent((StandardNormal(emitted.size * m), transition))
     posterior = HiddenMarkovPosterior(emitted, transition, prior, initial)
     kinds = ("mu", "log_sigma") if emission == "gaussian" else ("log_rate",)
+    by_state = [kind.removeprefix("log_") for kind in kinds]
     return Problem(
         posterior,
         Joint(m, (Blocks(emitted.size), ZeroSumRows())),
@@ -218,6 +220,12 @@ def hidden_markov(
             *(f"log_ratio[{i},{j}]" for i in range(m) for j in range(m - 1)),
         ],
         constrain=posterior.constrain,
+        pointwise=Pointwise(posterior.constrain, pointwise),
+        predictive=Predictive(posterior.constrain, predict),
+        dims={
+            **dict.fromkeys((*by_state, "initial"), ("state",)),
+            "transition": ("state", "state_to"),
+        },
     )
 
 

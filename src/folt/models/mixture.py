@@ -18,11 +18,13 @@ import numpy as np
 from jax.custom_derivatives import SymbolicZero
 from jaxtyping import Array, ArrayLike, Float
 
-from folt._types import Point, Scalar, in_float64
+from folt._types import Key, Point, Scalar, in_float64
 from folt.coordinates import Normal
 from folt.coordinates.tails import LOG_ROOT_TWO_PI, normal_log_density
 from folt.flows import standard_normal
 from folt.groups import Permutation
+from folt.models import gaussian
+from folt.models.observed import Pointwise, Predictive
 from folt.problem import Problem
 
 
@@ -133,7 +135,27 @@ def bayesian_mixture(
         prior=standard_normal(group.dim),
         names=[f"{name}[{k}]" for k in range(components) for name in ("mu", "log_sigma")],
         constrain=posterior.constrain,
+        pointwise=Pointwise(posterior.constrain, pointwise),
+        predictive=Predictive(posterior.constrain, predict),
+        dims={"mu": ("component",), "sigma": ("component",)},
     )
+
+
+def pointwise(parameters: dict[str, Array], data: Float[ArrayLike, " n"]) -> Float[Array, " n"]:
+    """Log likelihood of every observation."""
+    return gaussian.pointwise(_with_equal_weights(parameters), data)
+
+
+def predict(
+    key: Key, parameters: dict[str, Array], data: Float[ArrayLike, " n"]
+) -> Float[Array, " n"]:
+    """As many new observations as there are data."""
+    return gaussian.predict(key, _with_equal_weights(parameters), data)
+
+
+def _with_equal_weights(parameters: dict[str, Array]) -> dict[str, Array]:
+    mu = parameters["mu"]
+    return {"weight": jnp.full_like(mu, 1 / mu.shape[0]), **parameters}
 
 
 def bayesian_mixture_data() -> Float[np.ndarray, 500]:

@@ -117,6 +117,7 @@ def modal_spectrum(
         prior=standard_normal(group.dim),
         names=[f"{name}[{j}]" for j in range(modes) for name in ("frequency", "damping")],
         constrain=posterior.constrain,
+        dims={"frequency": ("mode",), "damping": ("mode",)},
     )
 
 

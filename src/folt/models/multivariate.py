@@ -34,6 +34,7 @@ from folt.models.independent import (
     log_sum_components,
 )
 from folt.models.observations import finite, number_of, positive, spread, table
+from folt.models.observed import Pointwise, Predictive
 from folt.problem import Problem
 
 
@@ -141,6 +142,13 @@ def multivariate_gaussian_mixture(
         prior=prior,
         names=_names(m, p),
         constrain=posterior.constrain,
+        pointwise=Pointwise(posterior.constrain, pointwise),
+        predictive=Predictive(posterior.constrain, predict),
+        dims={
+            "weight": ("component",),
+            "mu": ("component", "variable"),
+            "covariance": ("component", "variable", "variable_to"),
+        },
     )
 
 

@@ -22,6 +22,7 @@ from folt.coordinates import LogRatios, Normal
 from folt.groups import Blocks, Joint, ZeroSum
 from folt.models.independent import Independent, StandardNormal, log_sum_components
 from folt.models.observations import counts, finite, number_of, positive
+from folt.models.observed import Pointwise, Predictive
 from folt.problem import Problem
 
 
@@ -94,6 +95,9 @@ def poisson_mixture(
             *(f"log_ratio[{k}]" for k in range(m - 1)),
         ],
         constrain=posterior.constrain,
+        pointwise=Pointwise(posterior.constrain, pointwise),
+        predictive=Predictive(posterior.constrain, predict),
+        dims={"weight": ("component",), "rate": ("component",)},
     )
 
 

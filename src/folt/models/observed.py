@@ -1,0 +1,38 @@
+"""What a model says of its observations, as functions of a point and the data."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import equinox as eqx
+from jaxtyping import Array
+
+from folt._types import Key, Point
+
+NAME = "y"
+"""What the observations of every ready model are called."""
+
+Constrain = Callable[[Point], dict[str, Array]]
+
+
+class Pointwise(eqx.Module):
+    """`{"y": log likelihood of every observation}`, as `arviz.loo` needs it."""
+
+    constrain: Constrain
+    terms: Callable[[dict[str, Array], Any], Array] = eqx.field(static=True)
+
+    def __call__(self, x: Point, data: Any) -> dict[str, Array]:
+        """Log p(y_n | x)."""
+        return {NAME: self.terms(self.constrain(x), data)}
+
+
+class Predictive(eqx.Module):
+    """`{"y": new observations}`: a posterior predictive draw if the point is a draw."""
+
+    constrain: Constrain
+    predict: Callable[[Key, dict[str, Array], Any], Array] = eqx.field(static=True)
+
+    def __call__(self, key: Key, x: Point, data: Any) -> dict[str, Array]:
+        """As many observations as there are data."""
+        return {NAME: self.predict(key, self.constrain(x), data)}
