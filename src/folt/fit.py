@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -24,6 +25,8 @@ from folt.reference import Reference
 if TYPE_CHECKING:
     import arviz
 
+    from folt.report.section import Section
+
 
 ORDERING_DRAWS = 512
 """Draws of the proposal whose median is sorted to number the components."""
@@ -34,7 +37,17 @@ EXTENSIONS = 1_000
 
 @dataclasses.dataclass(frozen=True)
 class ReferenceSummary:
-    """What the reference run said of itself, and a few of its raw chains for a picture."""
+    """What the reference run said of itself, and a few of its raw chains for a picture.
+
+    Attributes:
+        rhat: the worst R-hat of the folded reference draws.
+        ess: their smallest effective size.
+        exact: whether they are exact draws.
+        draws: how many there are.
+        warnings: what a user should know of the run.
+        raw: (chain, draw, dim) before folding, thinned; None if none were kept.
+        raw_posterior: the same in the user's parameters.
+    """
 
     rhat: float
     ess: float
@@ -42,6 +55,7 @@ class ReferenceSummary:
     draws: int
     warnings: tuple[str, ...]
     raw: np.ndarray | None
+    raw_posterior: dict[str, np.ndarray] | None = None
 
     @classmethod
     def of(cls, run: Reference) -> ReferenceSummary:
@@ -105,6 +119,9 @@ class Fit:
     ) -> Fit:
         """A fit from its parts: label the draws and express them in the user's parameters."""
         draws = labelled(chains.draws, proposal, problem.group, labels)
+        if reference.raw is not None:
+            raw_posterior = in_user_parameters(problem, reference.raw)
+            reference = dataclasses.replace(reference, raw_posterior=raw_posterior)
         return cls(
             draws=draws,
             log_ratio=chains.log_ratio,
@@ -224,11 +241,16 @@ class Fit:
 
         return summary(self)
 
-    def report(self, path: str | Path) -> Path:
-        """Write a self-contained HTML page."""
+    def report(self, path: str | Path, sections: Sequence[Section] = ()) -> Path:
+        """Write a self-contained HTML page.
+
+        Args:
+            path: the file; an existing one is replaced only by a complete one.
+            sections: what the model adds, `folt.report.section.Section(title, text, figure)`.
+        """
         from folt.report.page import write_page
 
-        return write_page(self, Path(path))
+        return write_page(self, Path(path), sections)
 
     def save(self, path: str | Path) -> Path:
         """Write a netCDF file that ArviZ can open too; nothing is left half-written."""

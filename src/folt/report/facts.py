@@ -1,91 +1,152 @@
-"""The numbers behind the verdict, as headed lists of names and words."""
+"""The numbers behind the verdict, as headed lists: name, value, and what it means in one line."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from folt.report.text import number
 
 if TYPE_CHECKING:
     from folt.fit import Fit
 
-Facts = list[tuple[str, str]]
+
+class Fact(NamedTuple):
+    """One number with its name and, where the name is not enough, what it means."""
+
+    name: str
+    value: str
+    meaning: str = ""
+
+
+Facts = list[Fact]
 
 
 def headed_facts(fit: Fit) -> list[tuple[str, Facts]]:
-    """Every list with its heading, in the order of the page."""
+    """Every list of details with its heading, in the order of the page."""
     return [
-        ("Mixing certificate", _mixing(fit)),
-        ("Evidence", _evidence(fit)),
         ("Fit of the proposal", _proposal(fit)),
         ("Chains", _chains(fit)),
         ("Symmetry", _symmetry(fit)),
         ("Reference run", _reference(fit)),
-        ("Provenance", _provenance(fit)),
     ]
 
 
-def _mixing(fit: Fit) -> Facts:
+def mixing_facts(fit: Fit) -> Facts:
+    """The certificate of the chain."""
     mixing = fit.certificate.mixing
-    length = mixing.chain_length
     rows = [
-        (f"Steps to total variation {epsilon:g}", "cannot be had" if n is None else f"{n:,}")
-        for epsilon, n in mixing.steps.items()
+        Fact(
+            f"Steps to distance {epsilon:g}",
+            "cannot be had" if n is None else f"{n:,}",
+            ""
+            if position
+            else "total variation: the most by which the probability of any event can be off",
+        )
+        for position, (epsilon, n) in enumerate(mixing.steps.items())
     ]
     if mixing.reason is not None:
-        rows.append(("Why not", mixing.reason))
-    if mixing.ess is not None and length is not None:
+        rows.append(Fact("Why not", mixing.reason))
+    if mixing.ess is not None and mixing.chain_length is not None:
         rows.append(
-            ("Certified effective draws", f"{mixing.ess:,.0f} of {length:,}, for a median at least")
+            Fact(
+                "Certified effective draws",
+                f"{mixing.ess:,.0f} of {mixing.chain_length:,}",
+                "independent draws that one chain is worth at least, for a median; cautious",
+            )
         )
+    confidence = f"{100 * mixing.confidence:.0f} %"
     return [
         *rows,
-        ("Confidence", f"{100 * mixing.confidence:.0f} %, for all of these together"),
-        ("Assumption", mixing.assumption),
+        Fact("Confidence", confidence, "that all of these hold together"),
+        Fact("Assumption", mixing.assumption),
     ]
 
 
-def _evidence(fit: Fit) -> Facts:
+def evidence_facts(fit: Fit) -> Facts:
+    """The evidence by two routes."""
     evidence, bridge = fit.certificate.evidence, fit.certificate.bridge
     return [
-        ("log Z, importance", f"{number(evidence.value)} ± {number(evidence.standard_error)}"),
-        ("log Z, bridge", f"{number(bridge.value)} ± {number(bridge.standard_error)}"),
-        ("Counted", f"all {fit.group.order:,} labellings, once each"),
-        ("Pareto k̂", f"{number(evidence.pareto_k, 2)} (the error is to be believed below 0.7)"),
-        ("Fresh proposals", f"{evidence.draws:,}"),
+        Fact(
+            "log Z, importance",
+            f"{number(evidence.value)} ± {number(evidence.standard_error)}",
+            f"from {evidence.draws:,} fresh proposals, with one standard error",
+        ),
+        Fact(
+            "log Z, bridge",
+            f"{number(bridge.value)} ± {number(bridge.standard_error)}",
+            "from fresh proposals and the chains; the two should agree",
+        ),
+        Fact(
+            "Counted",
+            "once" if fit.group.order == 1 else f"all {fit.group.order:,} labellings",
+            "" if fit.group.order == 1 else "once each: nothing is left to multiply by",
+        ),
+        Fact(
+            "Pareto k̂",
+            number(evidence.pareto_k, 2),
+            "how heavy the tail of the weights is; below 0.7 the error is to be believed",
+        ),
+    ]
+
+
+def core_rows(fit: Fit) -> list[tuple[str, ...]]:
+    """Per protocol and ρ: protocol, ρ, C, γ, e^(-C), independent draws."""
+    names = {"target": "held-out target", "proposal": "proposal"}
+    return [
+        (
+            names.get(protocol, protocol),
+            f"{rho:g}",
+            number(core.osc, 3),
+            number(core.gamma, 3),
+            number(core.core_gap, 3),
+            f"{core.n:,.0f}",
+        )
+        for protocol, cores in fit.certificate.qc.items()
+        for rho, core in sorted(cores.items())
     ]
 
 
 def _proposal(fit: Fit) -> Facts:
     certificate = fit.certificate
-    cores = [
-        (
-            f"γ, {protocol} draws",
-            f"{number(cores[0.05].gamma, 3)} (C = {number(cores[0.05].osc, 3)}, "
-            f"n = {cores[0.05].n:,.0f}; the paper's, not a bound)",
-        )
-        for protocol, cores in certificate.qc.items()
-    ]
-    inside = certificate.qc["proposal"][0.05].target_mass
     return [
-        *cores,
-        ("Effective per draw, the paper's guess", _predicted(fit)),
-        ("Target inside the proposal's core", number(inside, 3)),
-        ("Range of h seen", number(certificate.full_osc, 3)),
-        ("Spectral gap, at most", number(certificate.gap_upper, 3)),
-        (
+        Fact(
             "Coverage",
             f"{number(certificate.coverage.value, 3)} ± "
-            f"{number(certificate.coverage.standard_error, 3)} (1 if no mass is missed)",
+            f"{number(certificate.coverage.standard_error, 3)}",
+            "share of the reference draws that the proposal reaches; 1 if nothing is missed",
         ),
-        (
+        Fact(
+            "Target inside the proposal's core",
+            number(certificate.qc["proposal"][0.05].target_mass, 3),
+            "share of held-out draws where the proposal's own draws say h lies",
+        ),
+        Fact(
+            "Effective per draw, the paper's guess",
+            number(certificate.qc["target"][0.05].predicted_ess, 3),
+            "γ/(2−γ); it promises nothing",
+        ),
+        Fact(
+            "Range of h seen",
+            number(certificate.full_osc, 3),
+            "largest minus smallest log ratio; grows with the number of draws",
+        ),
+        Fact(
+            "Spectral gap, at most",
+            number(certificate.gap_upper, 3),
+            "one over the time the chain needs to forget; 1 is independent draws",
+        ),
+        Fact(
             "Tail safety",
             f"λ = {certificate.safety.weight:g}, costs at most "
-            f"{100 * certificate.safety.acceptance_cost:g} % of acceptance. "
-            f"{certificate.safety.claim}",
+            f"{100 * certificate.safety.acceptance_cost:g} % of acceptance",
+            certificate.safety.claim,
         ),
-        ("Outside the support", f"{certificate.faults.outside_support:,} proposals"),
-        (
+        Fact(
+            "Outside the support",
+            f"{certificate.faults.outside_support:,} proposals",
+            "where the density is zero; they are rejected",
+        ),
+        Fact(
             "Faults",
             f"{certificate.faults.not_a_number:,} not a number, "
             f"{certificate.faults.infinite:,} infinite",
@@ -93,21 +154,29 @@ def _proposal(fit: Fit) -> Facts:
     ]
 
 
-def _predicted(fit: Fit) -> str:
-    return number(fit.certificate.qc["target"][0.05].predicted_ess, 3)
-
-
 def _chains(fit: Fit) -> Facts:
     facts = fit.certificate.chains
     chains, draws, dim = fit.draws.shape
     frozen = "none" if not facts.frozen else ", ".join(str(i) for i in facts.frozen)
     return [
-        ("Chains", f"{chains} × {draws:,} draws in {dim} dimensions"),
-        ("Frozen", frozen),
-        ("Smallest effective size", f"{facts.ess:,.0f} bulk, {facts.tail_ess:,.0f} tail"),
-        ("By batch means", f"{facts.batch_means_ess:,.0f} (the paper's estimator)"),
-        ("Largest R-hat", number(facts.rhat, 4)),
-        ("h itself", f"{facts.ess_log_ratio:,.0f}, R-hat {number(facts.rhat_log_ratio, 4)}"),
+        Fact("Chains", f"{chains} × {draws:,} draws in {dim} dimensions"),
+        Fact("Frozen", frozen, "chains that never moved"),
+        Fact(
+            "Smallest effective size",
+            f"{facts.ess:,.0f} bulk, {facts.tail_ess:,.0f} tail",
+            "independent draws that these are worth, for means and for extreme quantiles",
+        ),
+        Fact("By batch means", f"{facts.batch_means_ess:,.0f}", "the paper's estimator"),
+        Fact(
+            "Largest R-hat",
+            number(facts.rhat, 4),
+            "chains compared with each other; 1 if they agree, doubt above 1.01",
+        ),
+        Fact(
+            "h itself",
+            f"{facts.ess_log_ratio:,.0f}, R-hat {number(facts.rhat_log_ratio, 4)}",
+            "the same two numbers for the log ratio",
+        ),
     ]
 
 
@@ -115,14 +184,34 @@ def _symmetry(fit: Fit) -> Facts:
     facts = fit.certificate.symmetry
     switches = "no raw chain was kept" if facts.switch_rate is None else _percent(facts.switch_rate)
     return [
-        ("Group", f"{type(fit.group).__name__}, order {facts.order:,}"),
-        ("Declared", "exact" if facts.invariant else "broken: the whole orbit is summed"),
-        ("Change under relabelling", f"{facts.defect:.1e}, relative"),
-        ("Ambiguous labels", _percent(facts.boundary.ambiguity)),
-        ("Near the fold boundary", f"{_percent(facts.boundary.overlap)} within one deviation"),
-        ("Label switches of the raw reference", switches),
-        ("Labels", fit.labels),
-        ("Orbit", "whole" if fit.whole_orbit else "truncated to the identity"),
+        Fact(
+            "Group",
+            f"{type(fit.group).__name__}, order {facts.order:,}",
+            "how many relabelled copies the posterior has",
+        ),
+        Fact("Declared", "exact" if facts.invariant else "broken: the whole orbit is summed"),
+        Fact(
+            "Change under relabelling",
+            f"{facts.defect:.1e}, relative",
+            "of the log density; rounding is about 1e-16",
+        ),
+        Fact(
+            "Ambiguous labels",
+            _percent(facts.boundary.ambiguity),
+            "draws that could as well carry another label",
+        ),
+        Fact(
+            "Near the fold boundary",
+            _percent(facts.boundary.overlap),
+            "within one posterior deviation of it",
+        ),
+        Fact("Label switches", switches, "steps at which the raw reference changed its labels"),
+        Fact("Labels", fit.labels),
+        Fact(
+            "Orbit",
+            "whole" if fit.whole_orbit else "truncated to the identity",
+            "relabelled copies over which the proposal's density is summed",
+        ),
     ]
 
 
@@ -134,20 +223,33 @@ def _reference(fit: Fit) -> Facts:
     reference, certificate = fit.reference, fit.certificate
     agreement = certificate.agreement
     return [
-        ("Draws", f"{reference.draws:,}" + (", exact" if reference.exact else "")),
-        ("Worst R-hat", number(reference.rhat, 3)),
-        ("Smallest effective size", number(reference.ess, 0)),
-        ("Held-out h are worth", f"{number(certificate.effective, 0)} independent draws"),
-        ("Moved by the chain's kernel", f"{certificate.refreshed} steps before they were used"),
-        ("Agrees with the chains", f"largest difference {abs(agreement.score):.1f} errors"),
+        Fact(
+            "Draws",
+            f"{reference.draws:,}" + (", exact" if reference.exact else ""),
+            "what the proposal was trained and certified with, in parts kept apart",
+        ),
+        Fact("Worst R-hat", number(reference.rhat, 3)),
+        Fact("Smallest effective size", number(reference.ess, 0)),
+        Fact("Held-out h are worth", f"{number(certificate.effective, 0)} independent draws"),
+        Fact("Moved by the chain's kernel", f"{certificate.refreshed} steps before they were used"),
+        Fact(
+            "Agrees with the chains",
+            f"largest difference {abs(agreement.score):.1f} errors",
+            "between the means of reference and chains, in standard errors",
+        ),
     ]
 
 
-def _provenance(fit: Fit) -> Facts:
+def provenance_facts(fit: Fit) -> Facts:
+    """What made the fit."""
     versions = fit.provenance.get("versions", {})
     return [
-        ("Evaluations", ", ".join(f"{n:,} {kind}s" for kind, n in fit.evaluations.items())),
-        ("Seed, preset", f"{fit.provenance.get('seed')}, {fit.provenance.get('preset')}"),
-        ("Versions", ", ".join(f"{name} {value}" for name, value in versions.items())),
-        ("Python", f"{fit.provenance.get('python')} on {fit.provenance.get('machine')}"),
+        Fact("Seed, preset", f"{fit.provenance.get('seed')}, {fit.provenance.get('preset')}"),
+        Fact(
+            "Evaluations",
+            ", ".join(f"{n:,} {kind}s" for kind, n in fit.evaluations.items()),
+            "of the log density and of its gradient",
+        ),
+        Fact("Versions", ", ".join(f"{name} {value}" for name, value in versions.items())),
+        Fact("Python", f"{fit.provenance.get('python')} on {fit.provenance.get('machine')}"),
     ]

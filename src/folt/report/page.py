@@ -1,72 +1,117 @@
 """A fit as one self-contained HTML page.
 
-Nothing is fetched: style and figures stand in the page, so it can be mailed, printed and read in
-ten years.
+Nothing is fetched: style, figures and scripts stand in the page, so it can be mailed, printed and
+read in ten years. Every figure is there as a still picture; where scripts run, live ones take the
+place of some.
 """
 
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
 from folt.report import figures
-from folt.report.facts import headed_facts
+from folt.report.citation import bibtex
+from folt.report.conclusions import conclusions
+from folt.report.facts import (
+    core_rows,
+    evidence_facts,
+    headed_facts,
+    mixing_facts,
+    provenance_facts,
+)
+from folt.report.figures.certificate import PROTOCOLS
 from folt.report.files import write_whole
+from folt.report.parameters import Parameters
 from folt.report.text import MISSING, estimate_rows, mark, number, seconds, tone, verdict_words
 
 if TYPE_CHECKING:
+    from markupsafe import Markup
+    from matplotlib.figure import Figure
+
     from folt.fit import Fit
+    from folt.report.section import Section
 
-TEMPLATE = "template.html.j2"
-WIDE = ("chains", "marginals")
-"""Figures that take the width of the page; the others stand in pairs."""
+TEMPLATE = "page.html.j2"
 
 
-def write_page(fit: Fit, path: Path) -> Path:
+def write_page(fit: Fit, path: Path, sections: Sequence[Section] = ()) -> Path:
     """Write the report; an existing file is replaced only by a complete one.
 
     Raises:
         ValueError: the path cannot be written.
     """
-    return write_whole(Path(path), page(fit).encode())
+    return write_whole(Path(path), page(fit, sections).encode())
 
 
-def page(fit: Fit) -> str:
-    """The report as HTML."""
+def page(fit: Fit, sections: Sequence[Section] = ()) -> str:
+    """The report as HTML.
+
+    Args:
+        fit: the fit.
+        sections: what the model adds, after the estimates.
+    """
     from jinja2 import Environment, PackageLoader, StrictUndefined
 
     environment = Environment(
-        loader=PackageLoader("folt", "report"),
+        loader=PackageLoader("folt", "report/template"),
         autoescape=True,
         undefined=StrictUndefined,
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    environment.filters.update(number=number, seconds=seconds)
-    return environment.get_template(TEMPLATE).render(content(fit))
+    environment.filters.update(number=number, seconds=seconds, thousands="{:,.0f}".format)
+    return environment.get_template(TEMPLATE).render(content(fit, sections))
 
 
-def content(fit: Fit) -> dict[str, Any]:
+def content(fit: Fit, sections: Sequence[Section] = ()) -> dict[str, Any]:
     """Everything the template shows, as plain values."""
+    from folt.report.live import live
+
     status = fit.certificate.status
+    parameters = Parameters.of(fit)
+    rows = estimate_rows(fit)
+    total = sum(fit.wall.values())
     return {
         "title": f"folt report: {status.name}",
+        "eyebrow": _eyebrow(fit),
         "tone": tone(status),
         "mark": mark(status),
         "verdict": verdict_words(status),
         "advice": status.advice,
         "warnings": fit.reference.warnings,
-        "rows": estimate_rows(fit),
-        "key_figures": _key_figures(fit),
-        "figures": _figures(fit),
-        "facts": headed_facts(fit),
-        "wall": fit.wall,
-        "total": sum(fit.wall.values()),
+        "conclusions": conclusions(fit),
         "assumption": fit.certificate.assumption,
+        "key_figures": _key_figures(fit),
+        "rows": rows,
         "label_words": _label_words(fit),
+        "sections": [
+            (section.title, _still(section.figure, f"section-{k}"), section.text)
+            for k, section in enumerate(sections)
+        ],
+        "still": _stills(fit, parameters),
+        "marginals": _marginals(fit),
+        "guard_words": _guard_words(fit),
+        "words": _words(parameters),
+        "parameters": parameters,
+        "first_family": parameters.families.index(parameters.most_telling()),
+        "pair": parameters.showcase()[:2],
+        "left_out": _left_out(fit),
+        "palette": figures.PALETTE,
+        "protocols": [PROTOCOLS.get(name, name) for name in fit.certificate.qc],
+        "confidence": f"{100 * fit.certificate.mixing.confidence:.0f} %",
+        "core_words": _core_words(fit),
+        "cores": core_rows(fit),
+        "mixing": mixing_facts(fit),
+        "evidence": evidence_facts(fit),
+        "facts": headed_facts(fit),
+        "wall": [(name, wall, wall / total if total else 0.0) for name, wall in fit.wall.items()],
+        "total": total,
+        "provenance": provenance_facts(fit),
+        "bibtex": bibtex(fit),
+        "live": live(fit, parameters, rows),
     }
 
 
@@ -74,17 +119,21 @@ def _key_figures(fit: Fit) -> list[tuple[str, str, str]]:
     """The four numbers that a reader looks for: value, name, remark."""
     ess = float(fit.ess().min())
     evidence = fit.log_evidence
+    confidence = f"{100 * fit.certificate.mixing.confidence:.0f} %"
     return [
         (
             _steps(fit),
             "steps to forget the start",
-            f"to total variation 0.05, with {100 * fit.certificate.mixing.confidence:.0f} % "
-            "confidence",
+            f"any probability then off by at most 0.05, with {confidence} confidence",
         ),
         (f"{100.0 * fit.accept_rate:.1f} %", "accepted", "share of steps that moved"),
-        (f"{ess:,.0f}", "effective draws", f"fewest of any coordinate, of {fit.accepted.size:,}"),
         (
-            number(evidence.value, 3),
+            f"{ess:,.0f}",
+            "effective draws",
+            f"independent draws that the {fit.accepted.size:,} are worth, at least",
+        ),
+        (
+            number(evidence.value, 2),
             "log evidence",
             f"standard error {number(evidence.standard_error, 4)}",
         ),
@@ -96,78 +145,97 @@ def _steps(fit: Fit) -> str:
     return MISSING if steps is None else f"{steps:,}"
 
 
-def _figures(fit: Fit) -> list[dict[str, Any]]:
-    """Figures as SVG with what they show in words."""
+def _stills(fit: Fit, parameters: Parameters) -> dict[str, Markup]:
+    """The pictures that need no script, by name."""
+    drawn = {
+        "traces": _traces(parameters),
+        "pairs": _pairs(parameters),
+        "mixing": figures.mixing_figure(fit.certificate.mixing),
+        "log-ratio": figures.log_ratio_figure(fit.log_ratio, fit.certificate),
+        "gamma": figures.gamma_figure(fit.certificate),
+    }
+    return {name: _still(figure, name) for name, figure in drawn.items()}
+
+
+def _still(figure: Figure, name: str) -> Markup:
     from markupsafe import Markup
 
-    raw, raw_title, origin = _unfolded(fit)
-    drawn = [
-        (
-            "chains",
-            figures.traces_figure(raw, fit.draws, fit.names, raw_title),
-            f"Left: {origin}. Right: the chains of this fit on the fundamental domain, where every "
-            "colour keeps its meaning. Problem coordinates; those that folding changes most.",
-        ),
-        (
-            "marginals",
-            figures.marginals_figure(fit.posterior),
-            f"Posterior marginals. {_left_out(fit)}".strip(),
-        ),
-        (
-            "mixing",
-            figures.mixing_figure(fit.certificate.mixing),
-            "How far the law of the chain can be from the target after so many steps. The line "
-            "holds with the stated confidence if the held-out draws are from the target; the "
-            "dashes estimate it without promising.",
-        ),
-        (
-            "log-ratio",
-            figures.log_ratio_figure(fit.log_ratio, fit.certificate),
-            "The log ratio of target and proposal along the chains. The shaded interval was found "
-            "on held-out draws; the narrower it is, the more nearly the draws are independent.",
-        ),
-        (
-            "gamma",
-            figures.gamma_figure(fit.certificate),
-            "γ in the two protocols of the paper, against the share of draws left out. It "
-            "describes the fit over the core; it does not bound the running chain.",
-        ),
-    ]
+    return Markup(figures.svg(figure, name))
+
+
+def _marginals(fit: Fit) -> list[Markup]:
+    """One small picture per parameter, so that they flow to the width of the page."""
+    shown = list(fit.posterior.items())[: figures.PANELS]
     return [
-        {
-            "wide": name in WIDE,
-            "svg": Markup(figures.svg(figure, name)),
-            "caption": caption,
-        }
-        for name, figure, caption in drawn
+        _still(figures.marginals_figure({name: values}, key=False), f"marginal-{k}")
+        for k, (name, values) in enumerate(shown)
     ]
 
 
-def _unfolded(fit: Fit) -> tuple[np.ndarray, str, str]:
-    """What there is of an unfolded chain, named for what it is."""
-    if fit.reference.raw is not None and fit.reference.raw.size:
-        kind = "exact draws" if fit.reference.exact else "reference chains"
-        return (
-            fit.reference.raw,
-            f"Not folded: {kind}",
-            f"the {kind} as they came, under all labels",
-        )
-    return (
-        fit.draws,
-        "Not folded: nothing was kept",
-        "no unfolded chain was kept, so the same draws",
+def _traces(parameters: Parameters) -> Figure:
+    family = parameters.most_telling()
+    members = list(family.members)
+    folded = ("Folded: the draws of this fit", "every colour keeps its meaning")
+    raw = (f"Not folded: {parameters.raw_kind}", "as they came, under all labels")
+    both = [(parameters.raw, raw), (parameters.folded, folded)]
+    sides = [(side, title) for side, title in both if side is not None]
+    return figures.traces_figure(
+        [side.draws[..., members] for side, _ in sides],
+        [side.whole[:, members] for side, _ in sides],
+        [parameters.names[j] for j in members],
+        [title for _, title in sides],
+        family.parameter,
     )
+
+
+def _pairs(parameters: Parameters) -> Figure:
+    chosen = parameters.showcase()
+    raw = None if parameters.raw is None else parameters.raw.flat[:, chosen]
+    names = [parameters.names[j] for j in chosen]
+    return figures.pairs_figure(parameters.folded.flat[:, chosen], raw, names)
+
+
+def _words(parameters: Parameters) -> dict[str, str]:
+    """What each side is, and what its pictures leave out."""
+    folded, raw = parameters.folded, parameters.raw
+    shown = [f"{folded.flat.shape[0]:,} of the {folded.whole.shape[0]:,} draws of this fit"]
+    if raw is not None:
+        shown.append(f"{raw.flat.shape[0]:,} draws of the {parameters.raw_kind}")
+    return {"raw": parameters.raw_kind, "thinned": f"Pictured are {' and '.join(shown)}."}
 
 
 def _left_out(fit: Fit) -> str:
     shown = dict(list(fit.posterior.items())[: figures.PANELS])
     widest = max(math.prod(values.shape[2:]) for values in shown.values())
     if len(shown) == len(fit.posterior) and widest <= len(figures.PALETTE):
-        return "The bar is the 95 % interval, its dot the mean."
+        return ""
     return (
-        f"The first {figures.PANELS} parameters and {len(figures.PALETTE)} components of each; "
-        "the table has all."
+        f"Shown are the first {figures.PANELS} parameters and the first {len(figures.PALETTE)} "
+        "entries of each; the table and the chooser have all."
     )
+
+
+def _core_words(fit: Fit) -> str:
+    width = fit.certificate.qc["target"][0.05].osc
+    return "no core" if width is None else f"core holding 95 %, width C = {number(width, 2)}"
+
+
+def _guard_words(fit: Fit) -> str:
+    weight = fit.certificate.safety.weight
+    if weight == 0.0:
+        return ""
+    return (
+        f"At small ρ the proposal's core is widened by its tail safety, which makes {weight:g} of "
+        "the proposals."
+    )
+
+
+def _eyebrow(fit: Fit) -> str:
+    chains, draws, dim = fit.draws.shape
+    order = fit.group.order
+    folded = "nothing to fold" if order == 1 else f"{order:,} labellings folded into one"
+    dimensions = "1 dimension" if dim == 1 else f"{dim:,} dimensions"
+    return f"folt report · {folded} · {chains} chains of {draws:,} draws in {dimensions}"
 
 
 def _label_words(fit: Fit) -> str:

@@ -26,6 +26,9 @@ from folt.serial import NotStorableError, pack, unpack
 ENGINE: Literal["h5netcdf"] = "h5netcdf"
 FORMAT = 1
 
+RAW = "raw_posterior_"
+"""Begins the names of the reference's raw chains in the user's parameters."""
+
 
 def save(fit: Fit, path: Path) -> Path:
     """Write a fit; an existing file is replaced only by a complete one.
@@ -125,6 +128,9 @@ def _own(fit: Fit) -> xarray.Dataset:
         variables[f"array_{i}"] = ([f"axis_{i}_{j}" for j in range(array.ndim)], array)
     if fit.reference.raw is not None:
         variables["raw"] = (["raw_chain", "raw_draw", "coordinate"], fit.reference.raw)
+    for name, value in (fit.reference.raw_posterior or {}).items():
+        extra = [f"{name}_dim_{i}" for i in range(value.ndim - 2)]
+        variables[f"{RAW}{name}"] = (["raw_chain", "raw_draw", *extra], value)
     meta = {
         "format": FORMAT,
         "arrays": len(arrays),
@@ -144,9 +150,14 @@ def _own(fit: Fit) -> xarray.Dataset:
 
 def _plain(reference: ReferenceSummary) -> dict[str, Any]:
     fields = {f.name: getattr(reference, f.name) for f in dataclasses.fields(reference)}
-    return {name: value for name, value in fields.items() if name != "raw"}
+    return {name: value for name, value in fields.items() if name not in ("raw", "raw_posterior")}
 
 
 def _reference(tree: dict[str, Any], own: xarray.Dataset) -> ReferenceSummary:
     raw = own["raw"].values if "raw" in own else None
-    return ReferenceSummary(**tree, raw=raw)
+    kept = {
+        str(name).removeprefix(RAW): own[name].values
+        for name in own.data_vars
+        if str(name).startswith(RAW)
+    }
+    return ReferenceSummary(**tree, raw=raw, raw_posterior=kept or None)

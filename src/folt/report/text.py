@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import io
 import math
+from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -138,22 +139,28 @@ def estimate_rows(fit: Fit) -> list[Estimate]:
     from folt.diagnostics.chains import effective_size, frozen_chains, split_rhat
 
     frozen = bool(frozen_chains(fit.accepted))
-    flat = scalars(fit)
-    digits = decimals([float(values.std()) for values in flat.values()])
     rows = []
-    for name, values in flat.items():
-        low, high = np.quantile(values, [0.025, 0.975])
-        ess = 0.0 if frozen else effective_size(values)
-        rhat = None if frozen else split_rhat(values)
-        numbers = (float(values.mean()), float(values.std()), float(low), float(high))
-        rows.append(Estimate(name, *numbers, ess, rhat, digits))
+    for parameter, whole in fit.posterior.items():
+        flat = entries({parameter: whole})
+        digits = decimals([float(values.std()) for values in flat.values()])
+        for name, values in flat.items():
+            low, high = np.quantile(values, [0.025, 0.975])
+            ess = 0.0 if frozen else effective_size(values)
+            rhat = None if frozen else split_rhat(values)
+            numbers = (float(values.mean()), float(values.std()), float(low), float(high))
+            rows.append(Estimate(name, *numbers, ess, rhat, digits))
     return rows
 
 
 def scalars(fit: Fit) -> dict[str, np.ndarray]:
     """Every scalar of the posterior, counted from zero as in ArviZ: `{"mu[0]": (chain, draw)}`."""
+    return entries(fit.posterior)
+
+
+def entries(posterior: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
+    """Every scalar of `{name: (chain, draw, ...)}`."""
     flat = {}
-    for name, values in fit.posterior.items():
+    for name, values in posterior.items():
         for index in np.ndindex(values.shape[2:]):
             label = f"{name}[{','.join(str(i) for i in index)}]" if index else name
             flat[label] = values[(slice(None), slice(None), *index)]

@@ -1,0 +1,50 @@
+"""Figures of a fit: arrays in, Matplotlib figures out, with one look for paper and page.
+
+Figures are made without pyplot, so that neither a display nor Matplotlib's global state is touched.
+"""
+
+from folt.report.figures.certificate import gamma_figure, log_ratio_figure, mixing_figure
+from folt.report.figures.chains import (
+    SHOWN,
+    chains_figure,
+    relabelled_figure,
+    traces_figure,
+)
+from folt.report.figures.images import png, svg
+from folt.report.figures.marginals import PANELS, marginals_figure
+from folt.report.figures.pairs import pairs_figure
+from folt.report.figures.style import (
+    INK,
+    LINE,
+    PALETTE,
+    QUIET,
+    STYLE,
+    TRUE_VALUE,
+    below,
+    blank,
+    styled,
+)
+
+__all__ = [
+    "INK",
+    "LINE",
+    "PALETTE",
+    "PANELS",
+    "QUIET",
+    "SHOWN",
+    "STYLE",
+    "TRUE_VALUE",
+    "below",
+    "blank",
+    "chains_figure",
+    "gamma_figure",
+    "log_ratio_figure",
+    "marginals_figure",
+    "mixing_figure",
+    "pairs_figure",
+    "png",
+    "relabelled_figure",
+    "styled",
+    "svg",
+    "traces_figure",
+]

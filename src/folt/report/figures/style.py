@@ -1,0 +1,108 @@
+"""One look for paper and page: colours, letters, empty figures."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+
+PALETTE = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#7f7f7f", "#000000")
+"""Okabe and Ito's colours, which the colour-blind can tell apart, the pale yellow left out."""
+
+INK, QUIET, LINE = "#1b1f24", "#57606a", "#d0d7de"
+"""Text and axes, secondary text, hairlines: the page gives these its own colours in the dark."""
+
+STYLE: dict[str, Any] = {
+    "font.family": "sans-serif",
+    "font.sans-serif": ["DejaVu Sans"],
+    "font.size": 9.0,
+    "axes.titlesize": 10.0,
+    "axes.titleweight": "bold",
+    "axes.titlelocation": "left",
+    "axes.titlepad": 8.0,
+    "axes.labelsize": 9.0,
+    "axes.labelcolor": INK,
+    "axes.titlecolor": INK,
+    "axes.edgecolor": QUIET,
+    "axes.linewidth": 0.7,
+    "axes.spines.top": False,
+    "axes.spines.right": False,
+    "axes.facecolor": "none",
+    "text.color": INK,
+    "xtick.color": QUIET,
+    "ytick.color": QUIET,
+    "xtick.labelcolor": INK,
+    "ytick.labelcolor": INK,
+    "xtick.labelsize": 8.0,
+    "ytick.labelsize": 8.0,
+    "xtick.major.width": 0.7,
+    "ytick.major.width": 0.7,
+    "xtick.major.size": 3.0,
+    "ytick.major.size": 3.0,
+    "legend.frameon": False,
+    "legend.fontsize": 8.0,
+    "lines.linewidth": 1.6,
+    "svg.fonttype": "none",
+    "figure.dpi": 100,
+}
+
+TRUE_VALUE: dict[str, Any] = {
+    "markerfacecolor": "none",
+    "markeredgecolor": INK,
+    "markeredgewidth": 1.2,
+    "markersize": 5.5,
+}
+
+
+def blank(width: float, height: float) -> Figure:
+    """An empty figure, sizes in inches, laid out by itself."""
+    from matplotlib.figure import Figure
+
+    return Figure(figsize=(width, height), layout="constrained")
+
+
+@contextmanager
+def styled(more: Mapping[str, Any] | None = None) -> Iterator[None]:
+    """Folt's look while the block runs."""
+    import matplotlib
+
+    style: Any = {**STYLE, **(more or {})}
+    with matplotlib.rc_context(style):
+        yield
+
+
+def below(figure: Figure, panel: Axes, columns: int) -> None:
+    """The panel's legend beneath the figure."""
+    handles, labels = panel.get_legend_handles_labels()
+    figure.legend(handles, labels, loc="outside lower center", ncols=columns)
+
+
+def component_legend(figure: Figure, labels: Sequence[str]) -> None:
+    """A dot and a name for every component, beneath the figure."""
+    from matplotlib.lines import Line2D
+
+    handles = [
+        Line2D([], [], linestyle="", marker="o", markersize=5, color=PALETTE[k % len(PALETTE)])
+        for k in range(len(labels))
+    ]
+    names = [plain(label) for label in labels]
+    figure.legend(handles, names, loc="outside lower center", ncols=len(names))
+
+
+def limits(values: np.ndarray) -> tuple[float, float]:
+    """Where almost all values lie, with a little room; a few far ones would hide the rest."""
+    low, high = np.quantile(values[np.isfinite(values)], [0.0005, 0.9995])
+    room = 0.06 * (high - low) or 1.0
+    return float(low - room), float(high + room)
+
+
+def plain(name: str) -> str:
+    """A name as Matplotlib shows it literally: a dollar sign would start mathematics."""
+    return name.replace("$", r"\$")

@@ -1,0 +1,176 @@
+"""The draws as a reader looks at them: scalars of the user's parameters, and who belongs together.
+
+A family is one parameter of every component, such as the means of a mixture: the place where
+label switching shows, because folding gives every member a colour that it keeps.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from folt.report.text import entries
+
+if TYPE_CHECKING:
+    from folt.fit import Fit
+
+CHAINS = 4
+"""Chains that are pictured."""
+
+PICTURED = 600
+"""Draws of each scalar that are pictured; more would only darken the dots."""
+
+FEWEST = 100
+"""Draws that remain where there are very many parameters."""
+
+VALUES = 100_000
+"""Numbers that a page holds for its pictures, all scalars together."""
+
+LARGEST = 8
+"""Members of a family shown together, one per colour."""
+
+
+@dataclasses.dataclass(frozen=True)
+class Family:
+    """Scalars that are pictured together.
+
+    Attributes:
+        parameter: the parameter they belong to.
+        label: what a reader chooses.
+        members: their positions among the scalars.
+    """
+
+    parameter: str
+    label: str
+    members: tuple[int, ...]
+
+    @property
+    def single(self) -> bool:
+        """Whether it is one scalar alone."""
+        return len(self.members) == 1
+
+
+@dataclasses.dataclass(frozen=True)
+class Side:
+    """Thinned chains, folded or as they came.
+
+    Attributes:
+        draws: (chain, draw, scalar), thinned.
+        every: one in so many draws is shown.
+        whole: all draws, (draw, scalar), for histograms.
+    """
+
+    draws: np.ndarray
+    every: int
+    whole: np.ndarray
+
+    @property
+    def flat(self) -> np.ndarray:
+        """(draw, scalar), chains end to end."""
+        return self.draws.reshape(-1, self.draws.shape[-1])
+
+
+@dataclasses.dataclass(frozen=True)
+class Parameters:
+    """What the pictures of chains, marginals and pairs are made from.
+
+    Attributes:
+        names: of the scalars.
+        families: what can be chosen, scalars alone included.
+        folded: the draws of the fit.
+        raw: a chain before folding; None where none was kept.
+        raw_kind: what the raw chain is, in words.
+    """
+
+    names: tuple[str, ...]
+    families: tuple[Family, ...]
+    folded: Side
+    raw: Side | None
+    raw_kind: str
+
+    @classmethod
+    def of(cls, fit: Fit) -> Parameters:
+        """The scalars of a fit."""
+        flat = entries(fit.posterior)
+        most = max(FEWEST, min(PICTURED, VALUES // (2 * len(flat))))
+        kept = fit.reference.raw_posterior
+        raw = entries(kept) if kept is not None and fit.reference.raw is not None else {}
+        return cls(
+            names=tuple(flat),
+            families=tuple(_families(fit.posterior)),
+            folded=_side(flat, most),
+            raw=_side({name: raw[name] for name in flat}, most) if set(raw) == set(flat) else None,
+            raw_kind="exact draws" if fit.reference.exact else "reference chains",
+        )
+
+    def by_parameter(self) -> dict[str, list[tuple[int, Family]]]:
+        """What can be chosen with its position, under the parameter it belongs to."""
+        grouped: dict[str, list[tuple[int, Family]]] = {}
+        for position, family in enumerate(self.families):
+            grouped.setdefault(family.parameter, []).append((position, family))
+        return grouped
+
+    def most_telling(self) -> Family:
+        """The family whose members folding narrows most; the first where nothing is known."""
+        several = [family for family in self.families if not family.single]
+        raw = self.raw
+        if raw is None or not several:
+            return (several or list(self.families))[0]
+        return max(several, key=lambda family: self._narrowing(family, raw))
+
+    def _narrowing(self, family: Family, raw: Side) -> float:
+        members = list(family.members)
+        spread = self.folded.flat[:, members].std(axis=0)
+        ratio = raw.flat[:, members].std(axis=0) / np.where(spread > 0, spread, np.inf)
+        return float(np.median(ratio))
+
+    def showcase(self, count: int = 3) -> list[int]:
+        """A few scalars for a static picture of pairs: the most telling family, then others."""
+        chosen = list(self.most_telling().members[: max(count - 1, 1)])
+        others = [family.members[0] for family in self.families if family.single]
+        new = [j for j in _one_per_parameter(self.names, others, chosen) if j not in chosen]
+        return (chosen + new)[:count]
+
+
+def _one_per_parameter(names: tuple[str, ...], others: list[int], chosen: list[int]) -> list[int]:
+    """Scalars of parameters that are not there yet, the first of each, then the rest."""
+    seen = {names[j].split("[")[0] for j in chosen}
+    fresh: list[int] = []
+    for j in others:
+        parameter = names[j].split("[")[0]
+        if parameter not in seen:
+            seen.add(parameter)
+            fresh.append(j)
+    return fresh + [j for j in others if j not in fresh]
+
+
+def _families(posterior: dict[str, np.ndarray]) -> list[Family]:
+    """For every parameter its families along the first axis, then its scalars one by one."""
+    families, start = [], 0
+    for name, values in posterior.items():
+        shape = values.shape[2:]
+        size = math.prod(shape)
+        if shape and shape[0] > 1:
+            positions = start + np.arange(size).reshape(shape)
+            for index in np.ndindex(shape[1:]):
+                members = tuple(int(j) for j in positions[(slice(None), *index)][:LARGEST])
+                where = f"[·{''.join(f',{i}' for i in index)}]" if index else ""
+                families.append(Family(name, f"{name}{where}: {_together(shape[0])}", members))
+        labels = list(entries({name: values}))
+        families += [Family(name, label, (start + j,)) for j, label in enumerate(labels)]
+        start += size
+    return families
+
+
+def _together(count: int) -> str:
+    return f"all {count} together" if count <= LARGEST else f"the first {LARGEST} of {count}"
+
+
+def _side(flat: dict[str, np.ndarray], most: int) -> Side:
+    whole = np.stack(list(flat.values()), axis=-1)
+    chains = whole[:CHAINS]
+    every = max(1, math.ceil(chains.shape[0] * chains.shape[1] / most))
+    return Side(chains[:, ::every], every, whole.reshape(-1, whole.shape[-1]))
