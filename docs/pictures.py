@@ -1,7 +1,7 @@
 """The pictures of the documentation, from real runs: `python docs/pictures.py`.
 
-Writes docs/assets/switching.png, which the README shows too. Tutorials import the functions here
-and hand them fits of their own.
+Writes switching.png and labels.png to docs/assets. Tutorials import the functions here and hand
+them fits of their own.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from folt._types import in_float64
 from folt.batching import map_points
 from folt.diagnostics import split_rhat
 from folt.fit import in_user_parameters
-from folt.models import datasets, gaussian_mixture
+from folt.models import gaussian_mixture, simulate_gaussian_mixture
 from folt.report.figures import INK, LINE, PALETTE, blank, styled, svg
 
 if TYPE_CHECKING:
@@ -32,6 +32,9 @@ ASSETS = Path(__file__).parent / "assets"
 SHOWN = 250
 """Draws of every chain in a trace."""
 
+DRAWS = 2000
+"""Draws of every chain."""
+
 
 def inline(figure: Figure, name: str) -> str:
     """A figure as HTML inside a page, in the page's own colours."""
@@ -39,7 +42,9 @@ def inline(figure: Figure, name: str) -> str:
 
 
 @in_float64
-def nuts(problem: folt.Problem, *, draws: int = 1000, chains: int = 4, seed: int = 0) -> np.ndarray:
+def nuts(
+    problem: folt.Problem, *, draws: int = DRAWS, chains: int = 4, seed: int = 0
+) -> np.ndarray:
     """Draws of NumPyro's NUTS on the posterior as it is, (chain, draw, dim)."""
     from numpyro.infer import MCMC, NUTS
 
@@ -56,13 +61,12 @@ def nuts(problem: folt.Problem, *, draws: int = 1000, chains: int = 4, seed: int
     return np.asarray(sampler.get_samples(group_by_chain=True))
 
 
-def switching_figure(before: np.ndarray, after: np.ndarray, unit: str) -> Figure:
+def switching_figure(before: np.ndarray, after: np.ndarray) -> Figure:
     """The component means of chains that switch labels, beside folded ones.
 
     Args:
         before: (chain, draw, component).
         after: (chain, draw, component).
-        unit: what is on the vertical axis.
     """
     worst = [worst_rhat(side) for side in (before, after)]
     titles = (f"NUTS: labels switch, R-hat {worst[0]:.2f}", f"folt: folded, R-hat {worst[1]:.3f}")
@@ -73,10 +77,12 @@ def switching_figure(before: np.ndarray, after: np.ndarray, unit: str) -> Figure
         for panel, side, title in zip(panels, (before, after), titles, strict=True):
             _traces(panel, side)
             panel.set_title(title)
-            panel.set_xlabel(f"four chains end to end, {SHOWN} draws of each")
-        panels[0].set_ylabel(unit)
+            panel.set_xlabel(
+                f"{side.shape[1]} draws of each chain, every {side.shape[1] // SHOWN}th"
+            )
+        panels[0].set_ylabel("component mean")
         panels[0].set_ylim(low - 0.03 * (high - low), high + 0.03 * (high - low))
-        _legend(figure, [f"mean of component {k + 1}" for k in range(before.shape[-1])])
+        _legend(figure, [f"component {k + 1}" for k in range(before.shape[-1])])
     return figure
 
 
@@ -204,17 +210,37 @@ def loadings_figure(loading: np.ndarray, truth: Sequence[Sequence[float]]) -> Fi
     return figure
 
 
-def main() -> None:
-    """Run NUTS and folt on the same posterior and draw both."""
-    problem = gaussian_mixture(datasets.galaxies(), 3)
+def switching() -> Figure:
+    """NUTS and folt on the same posterior."""
+    truth = {"weight": (1 / 3, 1 / 3, 1 / 3), "mu": (0.0, 4.0, 8.0), "sigma": (1.0, 1.0, 1.0)}
+    data = simulate_gaussian_mixture(jax.random.key(5), 90, **truth)
+    problem = gaussian_mixture(data, 3, concentration=5.0)
     before = in_user_parameters(problem, nuts(problem))["mu"]
-    fit = folt.sample(problem, draws=1000)
-    figure = switching_figure(before, fit.posterior["mu"], "velocity, 1000 km/s")
+    return switching_figure(before, folt.sample(problem, draws=DRAWS).posterior["mu"])
+
+
+def labels() -> Figure:
+    """One posterior under two labellings; the tutorial on labels makes the same fit."""
+    truth = {"weight": (0.75, 0.25), "mu": (0.0, 0.0), "sigma": (0.5, 2.0)}
+    data = simulate_gaussian_mixture(jax.random.key(0), 250, **truth)
+    return both_labellings(folt.sample(gaussian_mixture(data, 2), draws=DRAWS, labels="proposal"))
+
+
+def both_labellings(fit: folt.Fit) -> Figure:
+    """A mixture of two normals, sorted by mean and under the proposal's labels."""
+    rows = {"Sorted by mean": sorted_labels(fit), "The proposal's own labels": fit.posterior}
+    titles = {"mu": "mean μ", "sigma": "standard deviation σ", "weight": "weight"}
+    return labels_figure(rows, titles, ("component 1", "component 2"))
+
+
+def write(figure: Figure, name: str) -> None:
+    """Into docs/assets, on white, so that it can be read on any background."""
     ASSETS.mkdir(exist_ok=True)
     with styled():
-        figure.savefig(ASSETS / "switching.png", dpi=160, facecolor="white")
-    sys.stdout.write(f"wrote {ASSETS / 'switching.png'}: {fit.certificate.status.name}\n")
+        figure.savefig(ASSETS / f"{name}.png", dpi=160, facecolor="white")
+    sys.stdout.write(f"wrote {ASSETS / name}.png\n")
 
 
 if __name__ == "__main__":
-    main()
+    write(switching(), "switching")
+    write(labels(), "labels")
