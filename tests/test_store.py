@@ -14,6 +14,7 @@ import xarray
 import folt
 from cases import GROUPS
 from folt.diagnostics import Coverage
+from folt.fit import fitting_dims
 from folt.flows import (
     Gaussian,
     Mixture,
@@ -75,6 +76,36 @@ def test_round_trip_is_equal_in_every_field(fit, saved):
             assert same(getattr(fit, field.name), getattr(back, field.name)), field.name
     assert isinstance(back.draws, np.ndarray)
     assert isinstance(back.group, Permutation)
+
+
+def test_names_of_axes_survive(fit, tmp_path):
+    named = dataclasses.replace(
+        fit, posterior={"mu": fit.draws[..., :2]}, dims={"mu": ("component",)}
+    )
+    path = named.save(tmp_path / "fit.nc")
+    assert folt.load(path).dims == {"mu": ("component",)}
+    for data in (
+        xarray.load_dataset(path, group="posterior"),
+        folt.load(path).to_arviz().posterior,
+    ):
+        assert data["mu"].dims == ("chain", "draw", "component")
+
+
+def test_names_of_axes_that_do_not_fit_are_left_out():
+    problem = Problem(
+        lambda x: -jnp.sum(x**2),
+        Permutation(2, 2),
+        dims={
+            "a": ("component",),
+            "b": ("component",),
+            "c": ("component", "more"),
+            "d": ("other",),
+        },
+    )
+    posterior = {
+        name: np.zeros((1, 5, length)) for name, length in zip("abc", (2, 3, 2), strict=True)
+    }
+    assert fitting_dims(problem, posterior) == {"a": ("component",)}
 
 
 def test_the_loaded_proposal_is_the_same_distribution(fit, saved):

@@ -84,6 +84,7 @@ class Fit:
         labels: "sorted", or "proposal" for the labels the proposal finds likeliest.
         whole_orbit: False if the orbit was truncated to the identity.
         provenance: seed, preset, versions, whether the target was declared invariant.
+        dims: names of the axes of the parameters after chain and draw, where they are known.
     """
 
     draws: np.ndarray
@@ -101,6 +102,7 @@ class Fit:
     labels: str
     whole_orbit: bool
     provenance: dict[str, Any]
+    dims: dict[str, tuple[str, ...]] = dataclasses.field(default_factory=dict)
 
     @classmethod
     def assemble(
@@ -119,6 +121,7 @@ class Fit:
     ) -> Fit:
         """A fit from its parts: label the draws and express them in the user's parameters."""
         draws = labelled(chains.draws, proposal, problem.group, labels)
+        posterior = in_user_parameters(problem, draws)
         if reference.raw is not None:
             raw_posterior = in_user_parameters(problem, reference.raw)
             reference = dataclasses.replace(reference, raw_posterior=raw_posterior)
@@ -126,7 +129,7 @@ class Fit:
             draws=draws,
             log_ratio=chains.log_ratio,
             accepted=chains.accepted,
-            posterior=in_user_parameters(problem, draws),
+            posterior=posterior,
             certificate=certificate,
             names=problem.names,
             group=problem.group,
@@ -138,6 +141,7 @@ class Fit:
             labels=labels,
             whole_orbit=whole_orbit,
             provenance=provenance,
+            dims=fitting_dims(problem, posterior),
         )
 
     @property
@@ -292,6 +296,22 @@ def _folding(group: Group, point: Any) -> Any:
 def _moved(context: tuple[Group, Any], point: Any) -> Any:
     group, element = context
     return group.act(element, point)
+
+
+def fitting_dims(problem: Problem, posterior: dict[str, np.ndarray]) -> dict[str, tuple[str, ...]]:
+    """Names of axes that fit: one per axis, and every name of one length throughout."""
+    lengths: dict[str, int] = {}
+    found = {}
+    for name, axes in problem.dims:
+        shape = np.shape(posterior[name])[2:] if name in posterior else None
+        if shape is None or len(axes) != len(shape):
+            continue
+        if all(
+            lengths.get(axis, length) == length for axis, length in zip(axes, shape, strict=True)
+        ):
+            lengths |= dict(zip(axes, shape, strict=True))
+            found[name] = axes
+    return found
 
 
 @in_float64

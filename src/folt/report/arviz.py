@@ -54,7 +54,7 @@ def to_inference_data(
         groups["log_likelihood"] = _for_every_draw(fit, _log_likelihoods)
     if posterior_predictive:
         groups["posterior_predictive"] = _for_every_draw(fit, _replicates, seed)
-    data = arviz.from_dict(**groups, dims=_dims(fit))
+    data = arviz.from_dict(**groups, dims={name: list(axes) for name, axes in fit.dims.items()})
     data.posterior.attrs.update(attributes(fit))
     return data
 
@@ -79,16 +79,6 @@ def _log_likelihoods(problem: Problem, drawn: tuple[Any, Any]) -> Any:
 
 def _replicates(problem: Problem, drawn: tuple[Any, Any]) -> Any:
     return problem.replicates(*drawn)
-
-
-def _dims(fit: Fit) -> dict[str, list[str]]:
-    """Names of axes, where the problem gives as many as the array has."""
-    named = {} if fit.problem is None else dict(fit.problem.dims)
-    return {
-        name: list(named[name])
-        for name, value in fit.posterior.items()
-        if name in named and len(named[name]) == np.ndim(value) - 2
-    }
 
 
 def attributes(fit: Fit) -> dict[str, Any]:

@@ -93,13 +93,14 @@ def load(path: str | Path, problem: Problem | None = None) -> Fit:
         labels=meta["labels"],
         whole_orbit=meta["whole_orbit"],
         provenance=meta["provenance"],
+        dims={name: tuple(axes) for name, axes in meta.get("dims", {}).items()},
     )
 
 
 def _posterior(fit: Fit) -> xarray.Dataset:
     variables = {}
     for name, value in fit.posterior.items():
-        extra = [f"{name}_dim_{i}" for i in range(value.ndim - 2)]
+        extra = fit.dims.get(name) or [f"{name}_dim_{i}" for i in range(value.ndim - 2)]
         variables[name] = (["chain", "draw", *extra], value)
     return xarray.Dataset(variables, coords=_coordinates(fit), attrs=attributes(fit))
 
@@ -144,6 +145,7 @@ def _own(fit: Fit) -> xarray.Dataset:
         "labels": fit.labels,
         "whole_orbit": fit.whole_orbit,
         "provenance": fit.provenance,
+        "dims": fit.dims,
     }
     return xarray.Dataset(variables, attrs={"meta": json.dumps(meta, allow_nan=False)})
 
