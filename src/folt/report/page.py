@@ -24,7 +24,7 @@ from folt.report.facts import (
 )
 from folt.report.figures.certificate import PROTOCOLS
 from folt.report.files import write_whole
-from folt.report.parameters import Parameters
+from folt.report.parameters import EXCHANGED, Parameters
 from folt.report.text import MISSING, estimate_rows, mark, number, seconds, tone, verdict_words
 
 if TYPE_CHECKING:
@@ -184,7 +184,7 @@ def _traces(parameters: Parameters) -> Figure:
         [side.whole[:, members] for side, _ in sides],
         [parameters.names[j] for j in members],
         [title for _, title in sides],
-        family.parameter,
+        "value" if family.parameter == EXCHANGED else family.parameter,
     )
 
 

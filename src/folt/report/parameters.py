@@ -12,10 +12,12 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from folt._types import in_float64
 from folt.report.text import entries
 
 if TYPE_CHECKING:
     from folt.fit import Fit
+    from folt.groups import Group
 
 CHAINS = 4
 """Chains that are pictured."""
@@ -28,6 +30,8 @@ FEWEST = 100
 
 VALUES = 100_000
 """Numbers that a page holds for its pictures, all scalars together."""
+
+EXCHANGED = "exchanged by relabelling"
 
 LARGEST = 8
 """Members of a family shown together, one per colour."""
@@ -100,7 +104,7 @@ class Parameters:
         raw = entries(kept) if kept is not None and fit.reference.raw is not None else {}
         return cls(
             names=tuple(flat),
-            families=tuple(_families(fit.posterior)),
+            families=(*_exchanged(fit), *_families(fit.posterior)),
             folded=_side(flat, most),
             raw=_side({name: raw[name] for name in flat}, most) if set(raw) == set(flat) else None,
             raw_kind="exact draws" if fit.reference.exact else "reference chains",
@@ -116,10 +120,10 @@ class Parameters:
     def most_telling(self) -> Family:
         """The family whose members folding narrows most; the first where nothing is known."""
         several = [family for family in self.families if not family.single]
-        raw = self.raw
-        if raw is None or not several:
-            return (several or list(self.families))[0]
-        return max(several, key=lambda family: self._narrowing(family, raw))
+        candidates, raw = several or list(self.families), self.raw
+        if raw is None:
+            return candidates[0]
+        return max(candidates, key=lambda family: self._narrowing(family, raw))
 
     def _narrowing(self, family: Family, raw: Side) -> float:
         members = list(family.members)
@@ -145,6 +149,35 @@ def _one_per_parameter(names: tuple[str, ...], others: list[int], chosen: list[i
             seen.add(parameter)
             fresh.append(j)
     return fresh + [j for j in others if j not in fresh]
+
+
+def _exchanged(fit: Fit) -> list[Family]:
+    """Coordinates that the group sends to each other, where they are the user's parameters."""
+    if tuple(fit.posterior) != fit.names or any(v.ndim > 2 for v in fit.posterior.values()):
+        return []
+    return [
+        Family(EXCHANGED, f"{', '.join(fit.names[j] for j in orbit)} together", orbit)
+        for orbit in coordinate_orbits(fit.group)
+        if 1 < len(orbit) <= LARGEST
+    ]
+
+
+@in_float64
+def coordinate_orbits(group: Group) -> list[tuple[int, ...]]:
+    """Sets of coordinates that permutations and sign flips of the group send to each other."""
+    import jax
+    import jax.numpy as jnp
+
+    probe = np.arange(1.0, group.dim + 1.0)
+    images = np.asarray(jax.vmap(group.act, (0, None))(group.generators, jnp.asarray(probe)))
+    orbit = np.arange(group.dim)
+    for image in np.abs(images):
+        source = np.rint(image).astype(int) - 1
+        if not np.allclose(image, source + 1) or source.min() < 0 or source.max() >= group.dim:
+            continue  # neither a permutation nor a sign flip of the coordinates
+        for here, there in enumerate(source):
+            orbit[orbit == orbit[there]] = orbit[here]
+    return [tuple(int(j) for j in np.flatnonzero(orbit == k)) for k in np.unique(orbit)]
 
 
 def _families(posterior: dict[str, np.ndarray]) -> list[Family]:
