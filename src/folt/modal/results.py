@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import dataclasses
 import json
+from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -15,6 +16,29 @@ from folt.modal.spectrum import Measured
 from folt.modal.table import as_csv, evidence_rows, mode_rows
 from folt.report import figures
 from folt.report.files import write_whole
+from folt.report.section import Section
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+SECTIONS = {
+    "spectrum": (
+        "Spectrum",
+        "The measured power spectral density under its posterior. The band holds the model's "
+        "spectrum with probability 95 %; dashes are single modes, shaded strips the 95 % "
+        "intervals of their natural frequencies.",
+    ),
+    "modes": (
+        "Frequency and damping",
+        "Natural frequency against damping ratio, one dot per draw, with the histogram of each at "
+        "the side. Crosses are medians with 95 % intervals.",
+    ),
+    "chains": (
+        "Frequencies along the chains",
+        "Before folding a label wanders from mode to mode; folded, it keeps its mode.",
+    ),
+}
+"""Heading and words of every figure that goes into the report."""
 
 
 def write(found: Identification, out: Path) -> list[Path]:
@@ -29,11 +53,17 @@ def write(found: Identification, out: Path) -> list[Path]:
     }
     if len(found.fits) > 1:
         contents["evidence.csv"] = as_csv(evidence_rows(found)).encode()
-    for name, figure in pictures(found).items():
-        contents[f"{name}.png"] = figures.png(figure)
-    files = [found.fit.save(out / "fit.nc"), found.fit.report(out / "report.html")]
+    drawn = pictures(found)
+    contents.update({f"{name}.png": figures.png(figure) for name, figure in drawn.items()})
+    files = [found.fit.save(out / "fit.nc")]
+    files.append(found.fit.report(out / "report.html", sections(drawn)))
     files.extend(write_whole(out / name, content) for name, content in contents.items())
     return files
+
+
+def sections(drawn: Mapping[str, Figure]) -> list[Section]:
+    """The figures of an identification as parts of its report."""
+    return [Section(*SECTIONS[name], figure) for name, figure in drawn.items() if name in SECTIONS]
 
 
 def spectrum_csv(measured: Measured) -> str:
