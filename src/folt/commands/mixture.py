@@ -27,6 +27,8 @@ folt mixture galaxies.csv --components 3
 folt mixture faithful.csv --components 2:4 --columns waiting --out waiting
 folt mixture visits.csv --components 1:3 --columns n --counts --json"""
 
+SHOWN = "The observations beneath the posterior: the whole mixture and each of its components."
+
 
 def mixture(
     data: Annotated[
@@ -179,6 +181,7 @@ def _draw(fit: Fit, values: np.ndarray, names: Sequence[str], place: Path, count
     from folt.report.figures import png
     from folt.report.files import write_whole
     from folt.report.mixtures import plane_figure, poisson_figure, weighted_mixture_figure
+    from folt.report.section import Section
 
     posterior = {
         name: value.reshape(-1, *value.shape[2:])[:: max(value.shape[0] * value.shape[1] // 400, 1)]
@@ -191,6 +194,8 @@ def _draw(fit: Fit, values: np.ndarray, names: Sequence[str], place: Path, count
     else:
         figure = plane_figure(values[:, :2], posterior, (names[0], names[1]))
     write_whole(place / "mixture.png", png(figure))
+    section = Section("The data and the mixture", SHOWN, figure)
+    fit.report(place / "report.html", [section])
 
 
 def _compared(fits: dict[int, Fit], out: Path) -> tuple[Candidate, ...]:
