@@ -44,7 +44,7 @@ check: $(VENV)/.installed-dev ## lint, formatting, types, import rules
 
 docs: $(VENV)/.installed-dev ## the site in site/, its tutorials executed; every warning is an error
 	$(BIN)/python docs/check_links.py
-	NO_MKDOCS_2_WARNING=1 nice -n 5 $(BIN)/mkdocs build --strict --quiet
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict
 	@echo "open site/index.html"
 
 lock: $(VENV)/.installed-dev ## renew the pins

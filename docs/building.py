@@ -14,7 +14,6 @@ import latex2mathml.converter
 from mkdocs.structure.files import File, Files
 
 ROOT = Path(__file__).parent.parent
-sys.path.insert(0, str(ROOT / "docs"))  # tutorials import their pictures
 os.environ.setdefault("JAX_PLATFORMS", "cpu")
 # Most of a small fit is compilation, which a second build need not repeat.
 os.environ.setdefault("JAX_COMPILATION_CACHE_DIR", str(ROOT / ".cache" / "jax"))
@@ -28,6 +27,11 @@ LINK = re.compile(r"(\]\()((?:\.\./)*)([^)#\s:]+)([^)]*\))")
 FORMULA = re.compile(
     r'<(span|div) class="arithmatex">\s*\\[(\[](.*?)\\[)\]]\s*</\1>', flags=re.DOTALL
 )
+
+
+def on_startup(**_: Any) -> None:
+    """Let tutorials import their pictures; MkDocs forgets what a hook adds while it is loaded."""
+    sys.path.insert(0, str(ROOT / "docs"))
 
 
 def places() -> dict[str, str]:
