@@ -22,7 +22,7 @@ from folt.models import bayesian_mixture, gaussian_pair
 from folt.report import figures, text
 from folt.report.conclusions import conclusions
 from folt.report.page import page
-from folt.report.parameters import Parameters
+from folt.report.parameters import Parameters, coordinate_orbits
 from folt.report.section import Section
 
 STEPS = 400
@@ -316,6 +316,39 @@ def test_a_page_of_many_parameters_holds_them_all_and_stays_light(fit: folt.Fit)
     chooser = chooser[: chooser.index("</select>")]
     assert chooser.count("<option") == 201
     assert many.count("<tr><td>theta[") == 200
+
+
+@pytest.mark.parametrize(
+    ("group", "orbits"),
+    [
+        (folt.groups.Permutation(3, 2), [(0, 2, 4), (1, 3, 5)]),
+        (folt.groups.Reflection(3, (0,)), [(0,), (1,), (2,)]),
+        (folt.groups.SignedPermutation(2, 2), [(0, 2), (1, 3)]),
+        (folt.groups.Trivial(2), [(0,), (1,)]),
+    ],
+)
+def test_coordinates_that_the_group_exchanges_are_found(group: folt.groups.Group, orbits) -> None:
+    assert coordinate_orbits(group) == orbits
+
+
+def test_exchanged_coordinates_are_one_family(fit: folt.Fit) -> None:
+    names, values = ("a", "b", "c", "d"), np.random.default_rng(0).normal(size=(4, 2, 50))
+    renamed = dataclasses.replace(fit, names=names, group=folt.groups.Permutation(2, 2))
+    parameters = Parameters.of(with_draws(renamed, dict(zip(names, values, strict=True)), None))
+    together = [family for family in parameters.families if not family.single]
+    assert [(family.label, family.members) for family in together] == [
+        ("a, c together", (0, 2)),
+        ("b, d together", (1, 3)),
+    ]
+
+
+def test_raw_chains_are_kept_in_the_parameters_of_the_user(
+    mixture_fit: folt.Fit, tmp_path: Path
+) -> None:
+    kept = folt.load(mixture_fit.save(tmp_path / "fit.nc")).reference.raw_posterior
+    assert kept is not None
+    for name, values in mixture_fit.posterior.items():
+        np.testing.assert_array_equal(kept[name], values[:, :100])
 
 
 def test_sections_of_a_model_stand_after_the_estimates(fit: folt.Fit) -> None:

@@ -40,7 +40,7 @@ def marginals_figure(
     columns = min(2 if len(shown) <= 4 else 3, len(shown))
     rows = math.ceil(len(shown) / columns)
     with styled():
-        figure = blank(8.6 if columns > 1 else 5.0, 0.5 + 2.2 * rows)
+        figure = blank(8.6 if columns > 1 else 4.2, 0.5 + 2.2 * rows if key else 2.3 * rows)
         panels = figure.subplots(rows, columns, squeeze=False).ravel()
         for j, (panel, (name, values)) in enumerate(zip(panels, shown.items(), strict=False)):
             components = values.reshape(-1, math.prod(values.shape[2:]))[:, : len(PALETTE)]
