@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import jax.numpy as jnp
+import numpy as np
 import pytest
 import typer
 
@@ -17,6 +18,7 @@ import folt
 import folt.demo
 from folt.cli import app, run
 from folt.commands.machine import finite
+from folt.commands.mixture import _observations
 from folt.commands.user_code import problem_at
 from folt.flows import Gaussian
 from folt.models import gaussian_pair
@@ -368,3 +370,12 @@ def test_ctrl_c_is_answered_while_compiled_code_runs(folder: Path) -> None:
     assert (done.returncode, done.stdout) == (130, "")
     assert done.stderr == "folt: interrupted, nothing was left half-written\n"
     assert left(folder) == set()
+
+
+def test_the_demo_leaves_data_and_a_model_that_work(folder: Path) -> None:
+    data, _ = folt.demo.write_model(folder)  # over the model of the other tests
+    found = problem_at("model.py:problem")
+    assert folt.check(found).holds
+    assert found.dim == 6
+    _, values = _observations(data, "y")
+    np.testing.assert_array_equal(values[:, 0], found.data)

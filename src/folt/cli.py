@@ -63,7 +63,7 @@ def run(arguments: Sequence[str]) -> int:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return RAN
     except UsageError as error:
-        return _refuse(f"{error.format_message().rstrip('.')}; {_usage(error)}", debug)
+        return _refuse(_sentence(error), debug)
     except ValueError as error:
         return _refuse(str(error), debug)
     except Exception as error:
@@ -123,7 +123,13 @@ def _without_debug(arguments: Sequence[str]) -> tuple[bool, list[str]]:
     return asked, [word for word in words[:end] if word != DEBUG] + words[end:]
 
 
-def _usage(error: Any) -> str:
+def _sentence(error: Any) -> str:
+    """What is wrong with the words of a command, and what would be right."""
+    message = error.format_message().rstrip(".")
+    return message if message.endswith("?") else f"{message}; {_expected(error)}"
+
+
+def _expected(error: Any) -> str:
     """What the command takes, in a few words."""
     context = getattr(error, "ctx", None)
     if context is None:
@@ -131,9 +137,13 @@ def _usage(error: Any) -> str:
     commands = getattr(context.command, "commands", None)
     if commands:
         return f"expected one of the commands {', '.join(sorted(commands))}"
-    arguments = [p.metavar or p.name for p in context.command.params if _is_argument(p)]
-    options = [p.opts[-1] for p in context.command.params if not _is_argument(p)]
-    return f"expected: {' '.join([context.command_path, *arguments])} [{' | '.join(options)}]"
+    if "Invalid value" in error.format_message():
+        return f"see {context.command_path} --help"
+    options = [p for p in context.command.params if not _is_argument(p)]
+    words = [p.metavar or p.name for p in context.command.params if _is_argument(p)]
+    words += [f"{p.opts[-1]} {p.name.upper()}" for p in options if p.required]
+    listed = " | ".join(p.opts[-1] for p in options if not p.required)
+    return f"expected: {' '.join([context.command_path, *words])} [{listed}]"
 
 
 def _is_argument(parameter: Any) -> bool:

@@ -59,9 +59,11 @@ def _listen(listener: socket.socket, over: threading.Event) -> None:
     if over.wait(PATIENCE):
         return
     remove_empty(BEGUN)
-    # The cursor may be hidden, and stands somewhere within a progress bar.
-    start = "\x1b[?25h\r\x1b[J" if sys.stderr.isatty() else ""
-    os.write(sys.stderr.fileno(), f"{start}{WORDS}\n".encode())
+    # The cursor may be hidden, and stands somewhere within a progress bar, whose thread must not
+    # draw it once more below the last words.
+    terminal, start = os.dup(2), "\x1b[?25h\r\x1b[J" if os.isatty(2) else ""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), 2)
+    os.write(terminal, f"{start}{WORDS}\n".encode())
     leave_at_once()
 
 

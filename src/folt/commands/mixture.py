@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from folt.commands.kept import fingerprint, kept_fit
 from folt.commands.machine import Json, fit_fields, print_json
 from folt.commands.sample import Labels
 from folt.commands.terminal import Quiet, Seed, console, folder, remember_compilations, show
@@ -66,7 +66,7 @@ def mixture(
     names, values = _observations(data, columns)
     problems = {m: _problem(values, m, counts) for m in numbers}
     settings = {
-        "data": _fingerprint(values),
+        "data": fingerprint(values),
         "counts": counts,
         "labels": labels.value,
         "chains": chains,
@@ -81,7 +81,7 @@ def mixture(
             place = out if len(numbers) == 1 else out / f"k{m}"
             if talk and len(numbers) > 1:
                 typer.echo(f"{m} components")
-            fits[m] = _fitted(problem, place, {**settings, "components": m}, talk)
+            fits[m] = _fitted(problem, place, {**settings, "components": m}, not quiet)
             _draw(fits[m], values, names, place, counts)
         if len(numbers) > 1:
             ranking = _compared(fits, out)
@@ -152,29 +152,23 @@ def _problem(values: np.ndarray, components: int, counts: bool) -> Problem:
     return models.multivariate_gaussian_mixture(values, components)
 
 
-def _fitted(problem: Problem, place: Path, settings: dict[str, Any], talk: bool) -> Fit:
+def _fitted(problem: Problem, place: Path, settings: dict[str, Any], progress: bool) -> Fit:
     """The fit, from its file if the same one was finished before."""
-    from folt.report.files import write_whole
-    from folt.report.store import load
     from folt.sampling import sample
 
-    note, file = place / "settings.json", place / "fit.nc"
-    text = json.dumps(settings, indent=1, sort_keys=True)
-    if note.is_file() and file.is_file() and note.read_text() == text:
-        return load(file, problem=problem)
-    with folder(place):
-        fit = sample(
+    return kept_fit(
+        problem,
+        place,
+        settings,
+        lambda: sample(
             problem,
             seed=settings["seed"],
             chains=settings["chains"],
             draws=settings["draws"],
             labels=settings["labels"],
-            progress=talk,
-        )
-        fit.save(file)
-        fit.report(place / "report.html")
-        write_whole(note, text.encode())
-    return fit
+            progress=progress,
+        ),
+    )
 
 
 def _draw(fit: Fit, values: np.ndarray, names: Sequence[str], place: Path, counts: bool) -> None:
@@ -255,9 +249,3 @@ def _table(ranking: Sequence[Candidate], fits: dict[int, Fit]) -> Table:
             verdict_words(fit.certificate.status),
         )
     return table
-
-
-def _fingerprint(values: np.ndarray) -> str:
-    import hashlib
-
-    return hashlib.sha256(values.tobytes()).hexdigest()[:16]

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import dataclasses
+import functools
 import re
 from enum import StrEnum
 from pathlib import Path
@@ -9,10 +11,12 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from folt.commands.machine import Json, fit_fields, print_json
+from folt.commands.kept import fingerprint, kept_fit
+from folt.commands.machine import Json, finite, fit_fields, print_json
 from folt.commands.terminal import Quiet, Seed, console, folder, remember_compilations, wrote
 
 if TYPE_CHECKING:
+    from folt.fit import Fit
     from folt.modal import Identification, Measured, Record, Settings
     from folt.modal.identification import Model
 
@@ -149,16 +153,50 @@ def _spectrum(
     measured: Measured, numbers: range, settings: Settings, out: Path, as_json: bool, quiet: bool
 ) -> None:
     """One spectrum: fit, write, print."""
-    from folt.modal.identification import identify
     from folt.modal.results import as_tree, write
 
     with folder(out):
-        found = identify(measured, numbers, settings, progress=not quiet)
+        found = _identified(measured, numbers, settings, out, as_json, quiet)
         files = write(found, out)
     if as_json:
         print_json("modal", files, {**as_tree(found), **fit_fields(found.fit)})
     elif not quiet:
         _show(found, files)
+
+
+def _identified(
+    measured: Measured, numbers: range, settings: Settings, out: Path, as_json: bool, quiet: bool
+) -> Identification:
+    """One fit, or one after the other, each kept as soon as it is finished."""
+    from folt.modal.identification import Identification, problem_for
+
+    if len(numbers) == 1:
+        fit = _one_fit(measured, numbers[0], settings, not quiet)
+        return Identification(measured, settings.model_for(measured), {numbers[0]: fit})
+    # All of them first: what is wrong with one should not be found after an hour with the others.
+    problems = {m: problem_for(measured, m, settings) for m in numbers}
+    known = [part for part in (measured.averages, measured.window) if part is not None]
+    data = fingerprint(measured.frequency, measured.psd, *known)
+    fits = {}
+    for m, problem in problems.items():
+        if not (quiet or as_json):
+            typer.echo(f"{m} mode{'s' if m > 1 else ''}")
+        note = {**finite(dataclasses.asdict(settings)), "modes": m, "spectrum": data}
+        fits[m] = kept_fit(
+            problem,
+            out / f"m{m}",
+            note,
+            functools.partial(_one_fit, measured, m, settings, not quiet),
+        )
+    if not (quiet or as_json):
+        typer.echo("")
+    return Identification(measured, settings.model_for(measured), fits)
+
+
+def _one_fit(measured: Measured, modes: int, settings: Settings, progress: bool) -> Fit:
+    from folt.modal.identification import identify
+
+    return identify(measured, modes, settings, progress=progress).fit
 
 
 def _windows(
