@@ -126,17 +126,17 @@ def relabelled_figure(before: np.ndarray, after: np.ndarray, name: str) -> Figur
 
 
 def _dots(panel: Axes, values: np.ndarray, size: float = 3.6) -> None:
-    """Every component in its colour; as pixels, because thousands of SVG dots make a page heavy."""
-    for k in range(values.shape[1]):
-        panel.plot(
-            values[:, k],
-            ".",
-            color=PALETTE[k % len(PALETTE)],
-            markersize=size,
-            alpha=0.8,
-            markeredgewidth=0,
-            rasterized=True,
-        )
+    """Every component in its colour, as one picture: thousands of SVG dots make a page heavy."""
+    draws, count = values.shape
+    panel.scatter(
+        np.repeat(np.arange(draws), count),
+        values.ravel(),
+        s=(0.5 * size) ** 2,
+        c=[PALETTE[k % len(PALETTE)] for k in range(count)] * draws,
+        alpha=0.8,
+        linewidths=0,
+        rasterized=True,
+    )
     panel.set_xlim(-0.01 * len(values), 1.01 * len(values))
 
 

@@ -13,8 +13,11 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 
-PALETTE = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#7f7f7f", "#000000")
-"""Okabe and Ito's colours, which the colour-blind can tell apart, the pale yellow left out."""
+PALETTE = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#7f7f7f", "#7e57c2")
+"""Okabe and Ito's colours, which the colour-blind can tell apart.
+
+Their pale yellow is left out; violet stands for black, which a dark page would swallow.
+"""
 
 INK, QUIET, LINE = "#1b1f24", "#57606a", "#d0d7de"
 """Text and axes, secondary text, hairlines: the page gives these its own colours in the dark."""
