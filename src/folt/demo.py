@@ -19,6 +19,7 @@ from folt.models import bayesian_mixture
 from folt.report import figures
 from folt.report.files import write_whole
 from folt.report.mixtures import weighted_mixture_figure
+from folt.report.section import Section
 from folt.sampling import sample
 
 if TYPE_CHECKING:
@@ -71,6 +72,11 @@ problem = folt.Problem(
 '''
 """The demonstration as a model file of the user's."""
 
+DATA = (
+    "The 500 observations beneath the posterior: the whole mixture with its 95 % band, and each "
+    "of its three components."
+)
+
 UNFOLDED_STEPS = 4_000
 BAND_DRAWS = 2_000
 
@@ -110,12 +116,14 @@ def write(fit: Fit, out: Path, seed: int = 0) -> Demo:
     Raises:
         ValueError: the folder cannot be written, or the fit is without its problem.
     """
-    pictures = {name: figures.png(figure) for name, figure in draw(fit, seed).items()}
+    drawn = draw(fit, seed)
+    pictures = {name: figures.png(figure) for name, figure in drawn.items()}
     try:
         out.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise ValueError(f"cannot make the folder {out}: {error.strerror}") from error
-    files = {"fit": fit.save(out / "fit.nc"), "report": fit.report(out / "report.html")}
+    section = Section("The data and the mixture", DATA, drawn["data"])
+    files = {"fit": fit.save(out / "fit.nc"), "report": fit.report(out / "report.html", [section])}
     for name, content in pictures.items():
         files[name] = write_whole(out / f"{name}.png", content)
     return Demo(fit, files)
