@@ -154,7 +154,11 @@ def test_report_of_a_saved_fit(
     assert run(["report", "fit.nc", "--out", "new/page.html", "--quiet"]) == 0
     assert capsys.readouterr().out == ""
     assert (folder / "new/page.html").read_text() == (folder / "fit.html").read_text()
-    assert left(folder) == {"fit.nc", "fit.html", "new"}
+    assert run(["report", "fit.nc", "--out", "other", "--seed", "3", "--json"]) == 0
+    told = json.loads(capsys.readouterr().out)
+    assert told["files"] == [str(Path("other/report.html"))]
+    assert told["verdict"]["name"] == fit.certificate.status.name
+    assert left(folder) == {"fit.nc", "fit.html", "new", "other"}
 
 
 def test_sample_passes_its_options_on_and_writes_fit_and_report(

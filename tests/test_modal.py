@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from jax._src import monitoring
 
-from folt.cli import run
+from folt.cli import app, run
 from folt.commands.modal import seconds
 from folt.diagnostics import Evidence
 from folt.modal import (
@@ -264,6 +264,31 @@ def test_the_command_writes_everything(folder, brief, capsys):
     assert float(rows[0]["frequency_hz"]) == told["modes"][0]["frequency_hz"]
     assert abs(float(rows[0]["frequency_hz"]) - 0.8) < 0.02
     assert set(read(Path("out/spectrum.csv"))[0]) == {"frequency_hz", "psd", "averages"}
+
+
+def test_numbers_of_modes_are_compared_and_kept(folder, brief, capsys, monkeypatch):
+    options = ["--rate", "8", "--band", "0.7", "1.0", "--segment", "50s", "--modes", "1:2"]
+    words = ["modal", "record.npy", *options, "--draws", "300", "--chains", "2", "--out", "out"]
+    assert run([*words, "--json"]) == 0
+    told = json.loads(capsys.readouterr().out)
+    assert [row["modes"] for row in told["numbers"]] == [1, 2]
+    assert told["numbers"][1]["probability"] > 0.9  # the tower has two modes, well apart
+    assert [row["mode"] for row in told["modes"]] == [1, 2]
+    assert told["verdict"]["name"]
+    assert {path.name for path in Path("out/m1").iterdir()} == {"fit.nc", "settings.json"}
+
+    def refuse(*_, **__):
+        raise AssertionError("fitted again")
+
+    monkeypatch.setattr(identification, "sample", refuse)
+    assert run(words) == 0
+    assert "probability" in capsys.readouterr().out
+    with pytest.raises(AssertionError, match="fitted again"):
+        raise_faults([*words, "--seed", "1"])
+
+
+def raise_faults(words):
+    app(args=words, standalone_mode=False)
 
 
 @pytest.mark.parametrize(

@@ -92,10 +92,6 @@ def folt(
         typer.echo(context.get_help())
 
 
-OF_REPORT = """\
-folt report demo/fit.nc
-folt report demo/fit.nc --out page.html"""
-
 FIT, RESULTS = "Fit a posterior", "Work with draws and results"
 
 for function, module, panel, line in (
@@ -110,7 +106,7 @@ for function, module, panel, line in (
     app.command(
         cls=Command,
         short_help=line,
-        epilog=getattr(module, "EXAMPLES", OF_REPORT),
+        epilog=module.EXAMPLES,
         rich_help_panel=panel,
     )(function)
 

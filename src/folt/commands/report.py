@@ -7,7 +7,15 @@ from typing import Annotated
 
 import typer
 
+from folt.commands.machine import Json, fit_fields, print_json
 from folt.commands.terminal import Quiet, console, folder, show
+
+EXAMPLES = """\
+folt report demo/fit.nc
+folt report fit.nc --out pages/mixture.html
+folt report fit.nc --json > result.json"""
+
+PAGES = (".html", ".htm")
 
 
 def report(
@@ -16,18 +24,36 @@ def report(
         typer.Argument(metavar="FIT.nc", help="A fit file that folt wrote.", show_default=False),
     ],
     out: Annotated[
-        Path | None, typer.Option(help="The page; beside the fit if not given.", metavar="FILE")
+        Path | None,
+        typer.Option(help="The page, or a folder for it; beside the fit if not given."),
     ] = None,
+    seed: Annotated[int, typer.Option(hidden=True, min=0)] = 0,
+    as_json: Json = False,
     quiet: Quiet = False,
 ) -> None:
-    """Write the report of a saved fit as one HTML page."""
+    """Write the report of a saved fit as one HTML page.
+
+    The JSON document holds what every fit has: verdict, estimates, log_evidence, certificate,
+    warnings, wall_s, evaluations.
+    """
+    # A report draws nothing; every command takes a seed, so that scripts need no exception.
+    del seed
     from folt.report.store import load
 
-    target = out if out is not None else fit.with_suffix(".html")
-    if target.is_dir():
-        target = target / "report.html"
+    target = page_at(out, fit)
     loaded = load(fit)
     with folder(target.parent):
         loaded.report(target)
-    if not quiet:
+    if as_json:
+        print_json("report", [target], fit_fields(loaded))
+    elif not quiet:
         show(console(), loaded, [target])
+
+
+def page_at(out: Path | None, fit: Path) -> Path:
+    """Where the page goes: a file if its name says so, otherwise into a folder."""
+    if out is None:
+        return fit.with_suffix(".html")
+    if out.suffix.lower() in PAGES and not out.is_dir():
+        return out
+    return out / "report.html"
