@@ -16,7 +16,7 @@ ROOT = Path(__file__).parents[1]
 QUIET = """
 import sys
 import folt
-heavy = {"arviz", "matplotlib", "jax", "blackjax", "flowjax"} & set(sys.modules)
+heavy = {"arviz", "bokeh", "matplotlib", "jax", "blackjax", "flowjax"} & set(sys.modules)
 assert not heavy, heavy
 import jax
 before = jax.config.values.copy()
