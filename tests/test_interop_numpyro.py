@@ -1,5 +1,9 @@
 """NumPyro models: the same density, the symmetry they have, and nothing they do not have."""
 
+import contextlib
+import threading
+from concurrent.futures import ThreadPoolExecutor
+
 import arviz as az
 import equinox as eqx
 import jax
@@ -330,3 +334,21 @@ def test_arviz_takes_the_fit_as_it_is(fit):
     assert list(az.summary(data, var_names=["mu"]).index) == ["mu[0]", "mu[1]", "mu[2]"]
     assert az.plot_trace(data, var_names=["mu"]).shape == (1, 2)
     assert data.sample_stats["acceptance_rate"].shape == (4, 200)
+
+
+def test_two_threads_may_trace_a_model_at_once():
+    """The first to run waits inside the model until the other has begun, or a second is over."""
+    begun = threading.Barrier(2)
+
+    def patient(y):
+        mu = numpyro.sample("mu", dist.Normal(0.0, 1.0).expand([2]).to_event(1))
+        with contextlib.suppress(threading.BrokenBarrierError):
+            if threading.current_thread() is not threading.main_thread():
+                begun.wait(timeout=1.0)
+        numpyro.sample("y", dist.Normal(jnp.sum(mu), 1.0), obs=y)
+
+    problem = folt.from_numpyro(patient, 0.3)
+    with ThreadPoolExecutor(2) as threads:
+        values = list(threads.map(lambda _: float(problem.log_prob(jnp.zeros(2))), range(2)))
+    expected = scipy.stats.norm.logpdf([0.0, 0.0, 0.3]).sum()
+    np.testing.assert_allclose(values, expected, rtol=1e-6)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable
 from typing import Any
 
@@ -44,6 +45,9 @@ except ImportError as error:  # pragma: no cover
     raise ImportError("from_numpyro needs NumPyro: pip install 'folt[numpyro]'") from error
 
 Trace = dict[str, dict[str, Any]]
+
+ONE_RUN_AT_A_TIME = threading.RLock()
+"""NumPyro's handlers share one stack among all threads, and folt compiles in several."""
 
 
 @in_float64
@@ -114,7 +118,8 @@ class Call(eqx.Module):
         """The model run forwards from a key, with some sites given."""
         args, kwargs = self.filled(data)
         model = handlers.substitute(handlers.seed(self.model, key), data=values or {})
-        return handlers.trace(model).get_trace(*args, **kwargs)
+        with ONE_RUN_AT_A_TIME:
+            return handlers.trace(model).get_trace(*args, **kwargs)
 
 
 class Constants:
@@ -174,7 +179,9 @@ class ModelDensity(eqx.Module):
         """Log densities by site, and the trace, at the values of x."""
         args, kwargs = self.call.filled(data)
         model = handlers.seed(self.call.model, 0)
-        return compute_log_probs(model, args, kwargs, self.sites.push(x), summed)
+        values = self.sites.push(x)
+        with ONE_RUN_AT_A_TIME:
+            return compute_log_probs(model, args, kwargs, values, summed)
 
 
 class ModelPrior(Distribution):
@@ -266,7 +273,8 @@ def _traced(model: Callable[..., Any], args: Any, kwargs: Any, seed: int) -> Tra
         return _arbitrary_value(generator, site["fn"])
 
     seeded = handlers.substitute(handlers.seed(model, seed), substitute_fn=arbitrary)
-    return handlers.trace(seeded).get_trace(*args, **kwargs)
+    with ONE_RUN_AT_A_TIME:
+        return handlers.trace(seeded).get_trace(*args, **kwargs)
 
 
 def _arbitrary_value(generator: np.random.Generator, function: Any) -> Any:
