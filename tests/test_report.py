@@ -271,6 +271,14 @@ def test_summary_begins_with_the_verdict_and_says_what_gamma_is(fit: folt.Fit) -
     assert max(map(len, lines)) <= text.WIDTH
 
 
+def test_what_never_varies_is_not_estimated(fit: folt.Fit) -> None:
+    constant = np.full((*fit.draws.shape[:2], 2), 0.5)
+    with_constant = dataclasses.replace(fit, posterior={**fit.posterior, "initial": constant})
+    assert text.estimate_rows(with_constant) == text.estimate_rows(fit)
+    assert "initial" not in with_constant.summary()
+    assert "The fit can be trusted" in page(with_constant)
+
+
 def test_decimals_follow_the_deviation() -> None:
     assert text.decimals([1.2]) == 2
     assert text.decimals([0.012, 0.034]) == 4

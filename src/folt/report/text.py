@@ -135,7 +135,11 @@ def estimates(fit: Fit) -> Table:
 
 
 def estimate_rows(fit: Fit) -> list[Estimate]:
-    """Mean, deviation, 95 % interval, ESS and R-hat of every scalar."""
+    """Mean, deviation, 95 % interval, ESS and R-hat of every scalar that varies.
+
+    One that is the same in every draw of moving chains, such as a uniform initial distribution, is
+    known and not estimated.
+    """
     from folt.diagnostics.chains import effective_size, frozen_chains, split_rhat
 
     frozen = bool(frozen_chains(fit.accepted))
@@ -144,6 +148,8 @@ def estimate_rows(fit: Fit) -> list[Estimate]:
         flat = entries({parameter: whole})
         digits = decimals([float(values.std()) for values in flat.values()])
         for name, values in flat.items():
+            if not frozen and np.ptp(values) == 0.0:
+                continue
             low, high = np.quantile(values, [0.025, 0.975])
             ess = 0.0 if frozen else effective_size(values)
             rhat = None if frozen else split_rhat(values)
