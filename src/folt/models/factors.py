@@ -7,7 +7,10 @@ log(ψ_j/sd_j²) ~ N(log_noise_location, log_noise_scale²), sd_j the standard d
 
 Any factor may change its place or its sign: 2^m·m! identical images. Under Gaussian loadings any
 rotation of the factors would be a symmetry too, a continuum that no finite group folds; a sparse
-prior leaves only the signed permutations.
+prior leaves only the signed permutations. How sparse matters: under Laplace loadings of scale 0.5
+the posterior of three factors from 200 observations was still an arc along the rotations, which an
+orbit mixture does not follow (acceptance .30, coverage .88); under the default of 0.15 it is a mode
+(acceptance .45, coverage .99).
 
 There is no natural sort key: sample with labels="proposal". Signs fixed by the sum of a factor's
 loadings would put a boundary through the middle of a factor that loads positively on some
@@ -103,7 +106,7 @@ def factor_analysis(
     factors: int,
     *,
     loading_prior: Literal["laplace", "cauchy", "normal"] = "laplace",
-    loading_scale: float = 0.5,
+    loading_scale: float = 0.15,
     log_noise_location: float = math.log(0.5),
     log_noise_scale: float = 1.0,
 ) -> Problem:
@@ -116,7 +119,7 @@ def factor_analysis(
         data: observations in rows, variables in columns.
         factors: number of factors, m, fewer than variables.
         loading_prior: "laplace" or "cauchy"; "normal" only for one factor.
-        loading_scale: scale of the prior of ℓ_kj/sd_j.
+        loading_scale: scale of the prior of ℓ_kj/sd_j; the larger, the less it holds rotations.
         log_noise_location: prior mean of log(ψ_j/sd_j²); by default half of the variance is noise.
         log_noise_scale: prior standard deviation of log(ψ_j/sd_j²).
 
