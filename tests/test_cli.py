@@ -356,6 +356,8 @@ from pathlib import Path
 from folt.commands import interruption
 from folt.commands.terminal import folder
 
+# Where the tests run in the background the signal is ignored, and so it would be here.
+signal.signal(signal.SIGINT, signal.default_int_handler)
 interruption.PATIENCE = 0.2
 library, mutex = ctypes.CDLL(None), ctypes.create_string_buffer(128)
 with interruption.prompt_interruption(), folder(Path("deep/results")):
