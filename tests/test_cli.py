@@ -17,12 +17,12 @@ import typer
 import folt
 import folt.demo
 from folt.cli import app, run
-from folt.commands.machine import finite
 from folt.commands.mixture import _observations
 from folt.commands.user_code import problem_at
 from folt.flows import Gaussian
 from folt.models import gaussian_pair
 from folt.report.text import scalars
+from folt.strict_json import plain
 
 COMMANDS: dict[str, Any] = typer.main.get_command(app).commands  # type: ignore[attr-defined]
 
@@ -344,7 +344,7 @@ def strict(text: str) -> dict[str, Any]:
 
 
 def test_what_is_not_finite_becomes_null() -> None:
-    assert finite({0.05: [float("inf"), float("nan"), 1.5], "a": (2, None, "x")}) == {
+    assert plain({0.05: [float("inf"), float("nan"), 1.5], "a": (2, None, "x")}) == {
         "0.05": [None, None, 1.5],
         "a": [2, None, "x"],
     }

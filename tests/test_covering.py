@@ -113,7 +113,11 @@ def test_radius_is_the_first_that_satisfies_the_condition(
     seed=st.integers(0, 2**20),
 )
 def test_folding_never_enlarges_the_radius(dim, width, wider, log_floor, effective, order, seed):
-    """ε_F* ≤ ε_U*, with fixed and with falling floors: (s/h_max) ≥ 1 and D_F ≤ D_U."""
+    """ε_F* ≤ ε_U*, with fixed and with falling floors: (s/h_max) ≥ 1 and D_F ≤ D_U.
+
+    Both are roots in log ε, found to 1e-13 of its size, and log ε goes up to about a hundred: the
+    radii are right to 1e-11 of theirs, and where D hardly matters the two are that close.
+    """
     scales = overlap_scales(distances_of(order, 5, seed))
     radii = width * wider * np.geomspace(1e-3, 1, 20)
     falls = log_floor - np.cumsum(np.random.default_rng(seed).exponential(0.2, 20))
@@ -123,7 +127,7 @@ def test_folding_never_enlarges_the_radius(dim, width, wider, log_floor, effecti
         unfolded = covering_radius(diameter=width * wider, **common)
         if unfolded.feasible:
             assert folded.feasible
-            assert folded.radius <= unfolded.radius * (1 + 1e-12)
+            assert folded.radius <= unfolded.radius * (1 + 1e-9)
 
 
 def test_overlap_jumps_and_bisection_would_miss_the_first_root():

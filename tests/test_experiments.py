@@ -15,13 +15,14 @@ from folt.experiments import TABLES, dimension, modal, table_named, tables_named
 from folt.experiments.bayes_mixture import MEANS, distance_from_means
 from folt.experiments.document import open_document, page, read_document
 from folt.experiments.published import figure_of, published, published_figures
-from folt.experiments.rows import EMPTY, Job, plain, row
+from folt.experiments.rows import EMPTY, Job, row
 from folt.experiments.runner import reproduce, write_table
 from folt.experiments.settings import Settings
 from folt.experiments.tables import floor_claim, number, spread, verdict
 from folt.experiments.workshop import problem_named, unfolded
 from folt.flows import Gaussian
 from folt.report.figures import png
+from folt.strict_json import plain
 
 CONTRACT = {
     "case", "method", "seed", "qc", "full_osc", "accept", "ess_per_draw", "nll", "log_evidence",

@@ -36,6 +36,7 @@ from folt.diagnostics import (
     target_core,
 )
 from folt.held_out import Judged
+from folt.strict_json import plain
 from folt.verdict import PRIMARY, Findings, Status, verdict
 
 DELTA = 0.05
@@ -192,7 +193,7 @@ class Certificate:
 
     def to_dict(self) -> dict[str, Any]:
         """The tree ready for JSON: null for what is not finite."""
-        return _finite_tree(self.tree())
+        return plain(self.tree())
 
     @classmethod
     def from_dict(cls, tree: dict[str, Any]) -> Certificate:
@@ -310,17 +311,6 @@ def _effective(held_out: np.ndarray) -> float:
     if np.isnan(finite).any():
         finite = np.where(np.isnan(finite), np.nanmin(finite) - 1.0, finite)
     return float(min(effective_size(finite), held_out.size))
-
-
-def _finite_tree(tree: Any) -> Any:
-    """The tree with None for numbers that are not finite, tuples as lists."""
-    if isinstance(tree, dict):
-        return {str(key): _finite_tree(value) for key, value in tree.items()}
-    if isinstance(tree, (list, tuple)):
-        return [_finite_tree(value) for value in tree]
-    if isinstance(tree, (float, np.floating)):
-        return float(tree) if math.isfinite(tree) else None
-    return tree.item() if isinstance(tree, np.generic) else tree
 
 
 def _numbers(kind: Any, fields: dict[str, Any]) -> dict[str, Any]:

@@ -81,7 +81,7 @@ def moments(column):
 
 @pytest.mark.validate
 def test_models_agree_with_long_runs():
-    """Means and standard deviations of about 90 parameters within 4 errors (false alarm 1 %)."""
+    """Means and standard deviations of 77 parameters within 4 errors (false alarm 1 %)."""
     import arviz
 
     rows, worst = [], {}

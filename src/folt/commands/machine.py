@@ -17,7 +17,6 @@ docstring of each.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -34,9 +33,10 @@ def print_json(command: str, files: Iterable[Path], fields: Mapping[str, Any]) -
     """Print the document of a command."""
     from importlib.metadata import version
 
+    from folt.strict_json import strict_json
+
     tree = {"command": command, "version": version("folt"), "files": [str(path) for path in files]}
-    text = json.dumps(finite({**tree, **fields}), indent=2, ensure_ascii=False, allow_nan=False)
-    typer.echo(text)
+    typer.echo(strict_json({**tree, **fields}))
 
 
 def fit_fields(fit: Fit) -> dict[str, Any]:
@@ -73,14 +73,3 @@ def fit_fields(fit: Fit) -> dict[str, Any]:
         "wall_s": dict(fit.wall),
         "evaluations": dict(fit.evaluations),
     }
-
-
-def finite(tree: Any) -> Any:
-    """Plain values ready for strict JSON: null for what is not finite."""
-    if isinstance(tree, Mapping):
-        return {str(key): finite(value) for key, value in tree.items()}
-    if isinstance(tree, list | tuple):
-        return [finite(value) for value in tree]
-    if isinstance(tree, float):
-        return tree if abs(tree) < float("inf") else None
-    return tree

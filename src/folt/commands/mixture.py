@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from folt.commands.kept import fingerprint, kept_fit
+from folt.commands.kept import kept_fit
 from folt.commands.machine import Json, fit_fields, print_json
 from folt.commands.sample import Labels
 from folt.commands.terminal import Quiet, Seed, console, folder, remember_compilations, show
@@ -62,6 +62,8 @@ def mixture(
     probability_error (all numbers equally probable before), believable (whether the error of
     log Z can be believed), and what every fit has.
     """
+    from folt.report.files import fingerprint
+
     numbers = component_numbers(components)
     names, values = _observations(data, columns)
     problems = {m: _problem(values, m, counts) for m in numbers}

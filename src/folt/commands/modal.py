@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from folt.commands.kept import fingerprint, kept_fit
-from folt.commands.machine import Json, finite, fit_fields, print_json
+from folt.commands.kept import kept_fit
+from folt.commands.machine import Json, fit_fields, print_json
 from folt.commands.terminal import Quiet, Seed, console, folder, remember_compilations, wrote
 
 if TYPE_CHECKING:
@@ -169,6 +169,8 @@ def _identified(
 ) -> Identification:
     """One fit, or one after the other, each kept as soon as it is finished."""
     from folt.modal.identification import Identification, problem_for
+    from folt.report.files import fingerprint
+    from folt.strict_json import plain
 
     if len(numbers) == 1:
         fit = _one_fit(measured, numbers[0], settings, not quiet)
@@ -181,7 +183,7 @@ def _identified(
     for m, problem in problems.items():
         if not (quiet or as_json):
             typer.echo(f"{m} mode{'s' if m > 1 else ''}")
-        note = {**finite(dataclasses.asdict(settings)), "modes": m, "spectrum": data}
+        note = {**plain(dataclasses.asdict(settings)), "modes": m, "spectrum": data}
         fits[m] = kept_fit(
             problem,
             out / f"m{m}",

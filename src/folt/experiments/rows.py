@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import math
 from collections.abc import Sequence
 from typing import Any
 
@@ -16,6 +15,7 @@ from folt.experiments.published import published
 from folt.fit import Fit
 from folt.ratio import IDENTITY_ONLY, LogRatio, Target
 from folt.reference import Exact
+from folt.strict_json import plain
 
 EMPTY: dict[str, Any] = dict.fromkeys(
     (
@@ -129,7 +129,7 @@ def _estimate(array: np.ndarray) -> dict[str, list[float | None]]:
     return {
         "mean": flat.mean(axis=0).tolist(),
         "median": np.median(flat, axis=0).tolist(),
-        "standard_error": [finite(value) for value in error],
+        "standard_error": plain(error),
     }
 
 
@@ -141,24 +141,6 @@ def thinned_trace(chain: np.ndarray, most: int = 400) -> list[list[float]]:
 def rounded(array: np.ndarray, digits: int = 4) -> Any:
     """Nested lists with few digits: pictures need no more."""
     return np.round(np.asarray(array, float), digits).tolist()
-
-
-def finite(value: float) -> float | None:
-    """The number, or None where it is not finite."""
-    return float(value) if math.isfinite(value) else None
-
-
-def plain(tree: Any) -> Any:
-    """The tree with plain numbers, None for what is not finite."""
-    if isinstance(tree, dict):
-        return {str(key): plain(value) for key, value in tree.items()}
-    if isinstance(tree, (list, tuple)):
-        return [plain(value) for value in tree]
-    if isinstance(tree, np.ndarray):
-        return plain(tree.tolist())
-    if isinstance(tree, (float, np.floating)):
-        return finite(float(tree))
-    return tree.item() if isinstance(tree, np.generic) else tree
 
 
 def by_method(rows: Sequence[dict[str, Any]]) -> dict[tuple[str, str], list[dict[str, Any]]]:

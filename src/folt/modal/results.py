@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import json
 from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -85,18 +84,3 @@ def as_tree(found: Identification) -> dict[str, Any]:
         "ordinates": int(found.measured.frequency.size),
         "numbers": evidence_rows(found),
     }
-
-
-def as_json(tree: Any) -> str:
-    """Plain values as JSON; what is not finite becomes null."""
-    return json.dumps(_finite(tree), indent=2, ensure_ascii=False, allow_nan=False)
-
-
-def _finite(tree: Any) -> Any:
-    if isinstance(tree, dict):
-        return {str(key): _finite(value) for key, value in tree.items()}
-    if isinstance(tree, list | tuple):
-        return [_finite(value) for value in tree]
-    if isinstance(tree, float) and not np.isfinite(tree):
-        return None
-    return tree

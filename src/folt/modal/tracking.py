@@ -8,25 +8,22 @@ samples with the same settings, and goes on.
 from __future__ import annotations
 
 import dataclasses
-import hashlib
 import json
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
-
-import numpy as np
 
 from folt.fit import Fit
 from folt.modal.cross_spectra import OVERLAP, welch
 from folt.modal.identification import EFFORTS, Effort, Settings, fitted, problem_for
 from folt.modal.pictures import track_figure
 from folt.modal.records import Record
-from folt.modal.results import as_json
 from folt.modal.spectrum import Measured
 from folt.modal.table import as_csv, mode_rows
 from folt.report import figures
-from folt.report.files import write_whole
+from folt.report.files import fingerprint, write_whole
 from folt.report.store import load
+from folt.strict_json import strict_json
 
 Told = Callable[[int, int, dict[str, Any]], None]
 """Called with the number of a window, the number of windows, and what was found in it."""
@@ -109,7 +106,7 @@ def track(
     account = {"modes": modes, **_plain(windows), **_plain(settings)}
     require_same(folder, account)
     folder.mkdir(parents=True, exist_ok=True)
-    write_whole(folder / "settings.json", as_json(account).encode())
+    write_whole(folder / "settings.json", strict_json(account).encode())
     previous: Fit | None = None
     found: list[dict[str, Any]] = []
     for number, (first, count) in enumerate(places, 1):
@@ -120,7 +117,7 @@ def track(
             previous = _newest(folder, number - 1) if previous is None else previous
             fit, done = _one(part, first, windows, modes, settings, previous, effort, progress)
             fit.save(name.with_suffix(".nc"))
-            write_whole(name.with_suffix(".json"), as_json(done).encode())
+            write_whole(name.with_suffix(".json"), strict_json(done).encode())
             found.append(done)
             write_table(found, out)
             previous = fit
@@ -150,7 +147,7 @@ def _one(
     fit = fitted(problem, settings, effort, previous, progress)
     begin = first / part.rate
     return fit, {
-        "samples": fingerprint(part),
+        "samples": fingerprint(part.values, part.rate),
         "start_s": begin,
         "end_s": begin + part.duration,
         "verdict": fit.certificate.status.name,
@@ -169,13 +166,6 @@ def _newest(folder: Path, number: int) -> Fit | None:
     return load(path) if path.is_file() else None
 
 
-def fingerprint(part: Record) -> str:
-    """What the samples of a window are recognised by."""
-    digest = hashlib.sha256(np.ascontiguousarray(part.values).tobytes())
-    digest.update(repr((part.values.shape, part.rate)).encode())
-    return digest.hexdigest()
-
-
 def finished(path: Path, part: Record) -> dict[str, Any] | None:
     """What was found in a window, or None if that is still to do.
 
@@ -185,7 +175,7 @@ def finished(path: Path, part: Record) -> dict[str, Any] | None:
     if not path.is_file():
         return None
     done = json.loads(path.read_text())
-    if done["samples"] != fingerprint(part):
+    if done["samples"] != fingerprint(part.values, part.rate):
         raise ValueError(
             f"{path} was made from other samples than this record has there: expected the same "
             "record, or another --out folder"
@@ -202,7 +192,7 @@ def require_same(folder: Path, account: dict[str, Any]) -> None:
     path = folder / "settings.json"
     if not path.is_file():
         return
-    before, now = json.loads(path.read_text()), json.loads(as_json(account))
+    before, now = json.loads(path.read_text()), json.loads(strict_json(account))
     for name in sorted({*before, *now}):
         if before.get(name) != now.get(name):
             raise ValueError(

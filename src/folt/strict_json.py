@@ -1,0 +1,28 @@
+"""JSON that every reader takes: plain values, null for what is not finite."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+
+def plain(tree: Any) -> Any:
+    """The tree with plain values and string keys, None for what is not finite."""
+    if isinstance(tree, Mapping):
+        return {str(key): plain(value) for key, value in tree.items()}
+    if isinstance(tree, list | tuple):
+        return [plain(value) for value in tree]
+    if isinstance(tree, np.ndarray):
+        return plain(tree.tolist())
+    if isinstance(tree, float | np.floating):
+        return float(tree) if math.isfinite(tree) else None
+    return tree.item() if isinstance(tree, np.generic) else tree
+
+
+def strict_json(tree: Any) -> str:
+    """The document, indented for people."""
+    return json.dumps(plain(tree), indent=2, ensure_ascii=False, allow_nan=False)
