@@ -18,9 +18,10 @@ from folt.sampling import GUARD_DEGREES, guard_of, guard_stretch
 from folt.training import Arena, OrbitMixture, Sample, regress
 from folt.training.gauss_newton import _row, huber, moved
 from folt.training.orbit_em import fit_orbit_mixture
-from folt.training.orbit_mixture import doubled, nearest_images, relabelled
+from folt.training.orbit_mixture import nearest_images, relabelled
 from folt.training.pool import Resolver
 from folt.training.regression import SINGLE
+from folt.training.widening import doubled
 
 GROUP = Permutation(3, 1)
 MEAN = np.array([0.0, 0.9, 4.0])

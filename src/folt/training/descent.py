@@ -87,6 +87,15 @@ def descend(
     return Trainee(parameters, trainee.rest, state), losses
 
 
+def single_precision(tree: Any) -> Any:
+    """A copy whose floating point arrays are in single precision."""
+
+    def cast(leaf: Any) -> Any:
+        return jnp.asarray(leaf, jnp.float32) if eqx.is_inexact_array(leaf) else leaf
+
+    return jax.tree.map(cast, tree)
+
+
 def rows_of_batches(
     generator: np.random.Generator, count: int, steps: int, batch: int
 ) -> np.ndarray:

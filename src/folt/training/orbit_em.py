@@ -16,10 +16,14 @@ import numpy as np
 from jax.scipy.special import logsumexp
 from jaxtyping import Array, Float
 
-from folt._types import Key, Points, Scalar, host_generator
+from folt._types import Key, Point, Scalar, host_generator
+from folt.batching import map_points
 from folt.flows import Mixture
 from folt.groups import Group
+from folt.training.candidates import candidates
 
+Images = Float[Array, "n images dim"]
+"""Images of every draw."""
 CHUNK_TERMS = 1 << 18
 """Orbit-times-component terms that one chunk of the expectation step may hold."""
 
@@ -33,17 +37,16 @@ class _Moments(eqx.Module):
     log_likelihood: Scalar
 
 
-def _expectation(mixture: Mixture, group: Group, points: Points) -> _Moments:
+def _expectation(mixture: Mixture, images: Images) -> _Moments:
     """Responsibilities of every image and component, accumulated over chunks of points."""
-    n = points.shape[0]
-    length = max(1, min(n, CHUNK_TERMS // (group.order * mixture.components)))
+    n, order, _ = images.shape
+    length = max(1, min(n, CHUNK_TERMS // (order * mixture.components)))
     padded = -(-n // length) * length
-    weights = (jnp.arange(padded) < n).astype(points.dtype)
-    points = jnp.pad(points, ((0, padded - n), (0, 0)), mode="edge")
+    weights = (jnp.arange(padded) < n).astype(images.dtype)
+    images = jnp.pad(images, ((0, padded - n), (0, 0), (0, 0)), mode="edge")
 
     def chunk(total: _Moments, part: tuple[Array, Array]) -> tuple[_Moments, None]:
-        z, weight = part
-        images = jax.vmap(group.orbit)(z)
+        images, weight = part
         terms = jax.vmap(jax.vmap(mixture.log_terms))(images)
         log_total = logsumexp(terms, axis=(1, 2))
         share = jnp.exp(terms - log_total[:, None, None]) * weight[:, None, None]
@@ -63,7 +66,7 @@ def _expectation(mixture: Mixture, group: Group, points: Points) -> _Moments:
         jnp.zeros_like(mixture.factors),
         jnp.zeros(()),
     )
-    parts = (points.reshape(-1, length, mixture.dim), weights.reshape(-1, length))
+    parts = (images.reshape(-1, length, order, mixture.dim), weights.reshape(-1, length))
     return jax.lax.scan(chunk, zero, parts)[0]
 
 
@@ -106,12 +109,12 @@ def _roots(covariance: Float[Array, "k dim dim"]) -> Float[Array, "k dim dim"]:
 
 @eqx.filter_jit
 def _iterate(
-    mixture: Mixture, group: Group, points: Points, spread: Array, iterations: int
+    mixture: Mixture, images: Images, spread: Array, iterations: int
 ) -> tuple[Mixture, Float[Array, " iterations"]]:
     def step(current: Mixture, _: None) -> tuple[Mixture, Scalar]:
-        moments = _expectation(current, group, points)
+        moments = _expectation(current, images)
         updated = _maximisation(moments, spread, current.degrees)
-        return updated, moments.log_likelihood / points.shape[0]
+        return updated, moments.log_likelihood / images.shape[0]
 
     return jax.lax.scan(step, mixture, None, length=iterations)
 
@@ -123,6 +126,7 @@ def fit_orbit_mixture(
     components: int,
     iterations: int = 30,
     degrees: float = math.inf,
+    scout: Mixture | None = None,
 ) -> tuple[Mixture, Float[Array, " iterations"]]:
     """Fit z ~ Σ_g Σ_k w_k p(g·z; μ_k, Σ_k) to draws under one labelling of them.
 
@@ -134,6 +138,7 @@ def fit_orbit_mixture(
         iterations: steps of expectation and maximisation.
         degrees: degrees of freedom given to the components; the moments are matched as for
             Gaussians, which is where the regression starts from.
+        scout: names the images worth looking at where the group is large; None looks at all.
 
     Returns:
         The mixture and the mean log likelihood before every step.
@@ -149,4 +154,9 @@ def fit_orbit_mixture(
         jnp.asarray(np.broadcast_to(root, (components, *root.shape))),
         degrees,
     )
-    return _iterate(start, group, jnp.asarray(points), jnp.asarray(share * spread), iterations)
+    images = map_points(_candidates, (group, scout), points, terms=group.order)
+    return _iterate(start, jnp.asarray(images), jnp.asarray(share * spread), iterations)
+
+
+def _candidates(context: tuple[Group, Mixture | None], z: Point) -> Array:
+    return candidates(*context, z)

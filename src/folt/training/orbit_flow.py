@@ -28,11 +28,12 @@ from folt.training.descent import (
     cosine_rates,
     descend,
     rows_of_batches,
+    single_precision,
     trainee,
 )
 from folt.training.orbit_mixture import OrbitMixture, relabelled
 from folt.training.pool import Pool, concatenate
-from folt.training.regression import Arena, Progress, Setting, judge
+from folt.training.regression import Arena, Progress, Setting, judge, stage
 from folt.training.symmetrised import ClippedVariance, SampledOrbit
 
 REGRESSION = Setting(rounds=15, kept_images=1)
@@ -149,7 +150,7 @@ class OrbitFlow:
         # Built once more, not cast: flowjax keeps constants in the precision of the moment.
         with jax.enable_x64(False):
             single = Pushed(built(), mean, root)
-        return flow, trainee(_single(single), _couplings)
+        return flow, trainee(single_precision(single), _couplings)
 
     def likelihood(
         self, key: Key, flow: Distribution, twin: Trainee, arena: Arena, tell: Progress
@@ -197,7 +198,7 @@ class OrbitFlow:
         for number in range(setting.rounds):
             round_key = jax.random.fold_in(key, number)
             training = arena.resolver(flow, setting.kept_images).pool(*arena.training)
-            pool = _single_pool(concatenate([training, *recent]))
+            pool = concatenate([training, *recent]).single()
             rows = self._rows(round_key, pool.log_target.size)
             batches = Pool(*(leaf[rows] for leaf in pool))
             twin = self._block(objective, twin, batches, number, setting.rounds, factor)
@@ -261,24 +262,11 @@ def _held_out(flow: Distribution, arena: Arena) -> float:
     return value if math.isfinite(value) else -math.inf
 
 
-def _single_pool(pool: Pool) -> Pool:
-    """A pool in single precision; its log target is centred first, which keeps what varies."""
-    centred = pool.log_target - np.median(pool.log_target)
-    return Pool(*(leaf.astype(np.float32) for leaf in (pool.images, pool.log_rest, centred)))
-
-
-def _single(tree: Any) -> Any:
-    def cast(leaf: Any) -> Any:
-        return jnp.asarray(leaf, jnp.float32) if eqx.is_inexact_array(leaf) else leaf
-
-    return jax.tree.map(cast, tree)
-
-
 def _part(progress: Progress | None, name: str, first: float, last: float) -> Progress:
     """Progress within one stage, told as progress of the whole."""
+    whole = stage(progress, first, last)
 
     def tell(fraction: float, message: str) -> None:
-        if progress is not None:
-            progress(first + (last - first) * fraction, f"{name}: {message}")
+        whole(fraction, f"{name}: {message}")
 
     return tell

@@ -1,8 +1,8 @@
 """The default proposal: an orbit mixture by expectation-maximisation, polished by regression.
 
 Sizes are tried from one component upwards and the first that is good enough on held-out draws is
-kept, otherwise the best: one Gaussian is exact for Gaussian targets and costs a second. Doubling
-splits what is there and goes on, where more time may be spent.
+kept, otherwise the best: one Gaussian is exact for Gaussian targets and costs a second. Where the
+largest that Gauss-Newton affords is still rough, `widening` splits its components and goes on.
 """
 
 from __future__ import annotations
@@ -28,41 +28,45 @@ from folt.training.regression import (
     Progress,
     Setting,
     regress,
+    stage,
 )
+from folt.training.widening import WIDE, Wide, parameters_per_component, polish, widen
 
 PARAMETERS = 1400
-"""Parameters of the largest mixture, so that a dense Gauss-Newton step stays cheap."""
+"""Parameters of the largest mixture with dense Gauss-Newton steps, so that they stay cheap."""
+
+
+LABELLED_TERMS = 96_000
+"""Images of draws that one component is fitted to: for a start, a part of the draws is enough."""
 
 
 def largest_size(dim: int) -> int:
-    """Components of the largest mixture in this dimension, between 2 and 48."""
-    per_component = 1 + dim + dim * (dim + 1) // 2
-    return max(2, min(48, PARAMETERS // per_component))
+    """Components of the largest mixture in this dimension that Gauss-Newton affords, 2 to 48."""
+    return max(2, min(48, PARAMETERS // parameters_per_component(dim)))
 
 
 @dataclasses.dataclass(frozen=True)
 class OrbitMixture:
-    """Trainer: orbit EM from several labellings, then log-ratio regression.
+    """Trainer: orbit EM from several labellings, log-ratio regression, then more components.
 
     Args:
-        size: components of the first mixture, fitted by expectation-maximisation; by dimension
-            if None.
-        doublings: how often every component is split in two and the mixture polished again,
-            while h is not flat enough.
+        size: components of the mixture; if None, as many as the dimension allows at first, and
+            more where h stays rough.
         labellings: starting labellings of the draws, the sorted one among them.
         degrees: degrees of freedom of the components; infinite for Gaussians.
         flat: judged spread of h at which no larger size is tried.
         single: how the regression of one component runs.
         full: how the regression of the larger sizes runs.
+        wide: how a mixture that stays rough is widened.
     """
 
     size: int | None = None
-    doublings: int = 0
     labellings: int = 3
     degrees: float = float("inf")
     flat: float = 0.015
     single: Setting = SINGLE
     full: Setting = FULL
+    wide: Wide = WIDE
 
     def __call__(
         self, key: Key, arena: Arena, start: Mixture | None = None, progress: Progress | None = None
@@ -75,35 +79,50 @@ class OrbitMixture:
             start: a mixture to polish instead of fitting one, such as an earlier fit's.
             progress: told the fraction done and a message.
         """
-        label_key, *size_keys = _branches(key, 5 + self.doublings)
+        label_key, *size_keys = _branches(key, 5)
         if start is not None:
-            return regress(size_keys[0], start, arena, self.full, progress)[0]
+            return self._polished(size_keys[0], start, arena, progress)
         single, spread = self._best_labelling(label_key, arena)
+        arena = arena._replace(scout=single)
         best, found = single, Judgement(math.inf, math.inf)
         if spread < promising_spread(arena):
             best, found = regress(size_keys[0], single, arena, self.single, progress)
         if found.spread < self.flat:
             return best
         mixture = self._first_mixture(size_keys[1], arena, single)
-        for doubling in range(self.doublings + 1):
-            if doubling > 0:
-                mixture = doubled(size_keys[2], best)
-            mixture, judged = regress(size_keys[3 + doubling], mixture, arena, self.full, progress)
-            if judged.loss < found.loss:
-                best, found = mixture, judged
-            if found.spread < self.full.flat:
-                break
-        return best
+        if self.size is not None:
+            mixture, judged = regress(size_keys[3], mixture, arena, self.full, progress)
+            return mixture if judged.loss < found.loss else best
+        trial = self.full._replace(hopeless=2 * self.wide.rough)
+        tell = stage(progress, 0.0, 0.3)
+        mixture, judged = regress(size_keys[3], mixture, arena, trial, tell)
+        if judged.loss < found.loss:
+            best, found = mixture, judged
+        if found.spread < self.wide.rough:
+            return best
+        return widen(size_keys[2], best, arena, self.wide, stage(progress, 0.3, 1.0))
+
+    def _polished(
+        self, key: Key, start: Mixture, arena: Arena, progress: Progress | None
+    ) -> Mixture:
+        """An earlier mixture on new draws, by the steps that its size allows."""
+        if start.components > largest_size(start.dim):
+            return polish(key, start, arena, self.wide, progress)
+        return regress(key, start, arena, self.full, progress)[0]
 
     def _first_mixture(self, key: Key, arena: Arena, single: Mixture) -> Mixture:
         """Expectation-maximisation on the draws as the single component labels them."""
         points = relabelled(single, arena.group, arena.training.points)
         size = min(self.size or largest_size(arena.group.dim), points.shape[0] // 4)
-        return fit_orbit_mixture(key, arena.group, points, size, degrees=self.degrees)[0]
+        return fit_orbit_mixture(
+            key, arena.group, points, size, degrees=self.degrees, scout=single
+        )[0]
 
     def _best_labelling(self, key: Key, arena: Arena) -> tuple[Mixture, float]:
         """One component from several labellings: the likeliest on held-out draws, and sd of h."""
-        points, (held_out, log_target) = arena.training.points, arena.selection
+        held_out, log_target = arena.selection
+        points = arena.training.points
+        points = points[:: max(1, points.shape[0] * arena.group.order // LABELLED_TERMS)]
         fits = []
         for number, start_key in enumerate(_branches(key, self.labellings)):
             labelled = points if number == 0 else nearest_images(start_key, arena.group, points)
@@ -115,30 +134,6 @@ class OrbitMixture:
             fits.append((log_flow.mean(), np.std(log_target - log_flow), mixture))
         _, spread, mixture = max(fits, key=lambda fit: fit[0])
         return mixture, float(spread)
-
-
-def doubled(key: Key, mixture: Mixture, offset: float = 0.6) -> Mixture:
-    """Every component split in two along a random direction, its first two moments kept.
-
-    The halves sit at ±offset along a unit vector d of the component's own coordinates, with
-    covariance I - offset²·ddᵀ there.
-    """
-    count, dim = mixture.means.shape
-    directions = host_generator(key).normal(size=(count, dim))
-    directions /= np.linalg.norm(directions, axis=1, keepdims=True)
-    roots = np.linalg.inv(np.asarray(mixture.factors))
-    pushed = np.einsum("kij,kj->ki", roots, directions)
-    shifts = offset * pushed
-    covariances = roots @ roots.transpose(0, 2, 1)
-    covariances -= offset**2 * pushed[:, :, None] * pushed[:, None, :]
-    factors = np.linalg.inv(np.linalg.cholesky(covariances))
-    log_weights, means = np.asarray(mixture.log_weights), np.asarray(mixture.means)
-    return Mixture(
-        jnp.asarray(np.tile(log_weights - math.log(2), 2)),
-        jnp.asarray(np.concatenate([means + shifts, means - shifts])),
-        jnp.asarray(np.tile(factors, (2, 1, 1))),
-        mixture.degrees,
-    )
 
 
 def promising_spread(arena: Arena) -> float:

@@ -20,6 +20,7 @@ from jaxtyping import Array, Float
 from folt._types import Distribution, Key, Point, Scalar
 from folt.batching import map_keys, map_points
 from folt.fold import Folded
+from folt.training.candidates import candidates
 
 
 class Pool(NamedTuple):
@@ -39,6 +40,11 @@ class Pool(NamedTuple):
         rows = np.random.default_rng(seed).permutation(self.log_target.size)[:count]
         return Pool(*(leaf[rows] for leaf in self))
 
+    def single(self) -> Pool:
+        """In single precision; the log target is centred first, which keeps what varies."""
+        centred = self.log_target - np.median(self.log_target)
+        return Pool(*(leaf.astype(np.float32) for leaf in (self.images, self.log_rest, centred)))
+
     def inside(self) -> Pool:
         """The points at which the target does not vanish."""
         rows = np.isfinite(self.log_target)
@@ -57,23 +63,26 @@ class Resolver(eqx.Module):
         flow: the proposal before tail safety, folded.
         guard: the safety component r, folded; its share λ/(1-λ)·r_F is constant in training.
         guard_odds: λ/(1-λ).
+        scout: names the images worth looking at where the group is large; None looks at all.
         kept: images kept per point.
     """
 
     flow: Folded
     guard: Folded | None
     guard_odds: float
+    scout: Distribution | None
     kept: int = eqx.field(static=True)
 
     def resolve(self, z: Point) -> tuple[Float[Array, "kept dim"], Scalar]:
         """The images of z that matter, and the log of the rest of the sum."""
-        terms = self.flow.log_terms(z)
-        kept = min(self.kept, self.flow.group.order)
+        images = candidates(self.flow.group, self.scout, z)
+        terms = jax.vmap(self.flow.density.log_prob)(images)
+        kept = min(self.kept, images.shape[0])
         order = jnp.argsort(-terms)[:kept]
         rest = logsumexp(terms.at[order].set(-jnp.inf))
         if self.guard is not None:
             rest = jnp.logaddexp(rest, self.guard.log_prob(z) + jnp.log(self.guard_odds))
-        return self.flow.group.orbit(z)[order], rest
+        return images[order], rest
 
     def pool(self, points: np.ndarray, log_target: np.ndarray) -> Pool:
         """Many points, resolved."""

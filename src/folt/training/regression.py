@@ -7,6 +7,7 @@ reference draws; the reference part keeps it from settling on one of several mod
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from typing import NamedTuple
 
@@ -40,6 +41,7 @@ class Setting(NamedTuple):
         tolerance: a round is undone if the judged loss grows by more than this factor.
         patience: rounds without a gain of 3 % after which training stops.
         flat: judged spread of h at which training stops.
+        hopeless: judged spread of h above which training stops after `TRIAL` rounds.
     """
 
     rounds: int = 45
@@ -53,7 +55,11 @@ class Setting(NamedTuple):
     tolerance: float = 1.15
     patience: int = 8
     flat: float = 0.02
+    hopeless: float = math.inf
 
+
+TRIAL = 8
+"""Rounds after which it shows whether more components are needed."""
 
 CORE_WIDTH = 4.34
 """Width of the central 97 % of a standard normal."""
@@ -73,7 +79,7 @@ class Arena(NamedTuple):
     """What stays fixed during training: symmetry, target, tail safety, the draws.
 
     `evaluate` gives log π_F in batches and counts; `target` is the same as a density, for
-    objectives that differentiate it.
+    objectives that differentiate it. A `scout` says which images matter in a large group.
     """
 
     group: Group
@@ -83,12 +89,13 @@ class Arena(NamedTuple):
     evaluate: Evaluate
     training: Sample
     selection: Sample
+    scout: Distribution | None = None
 
     def resolver(self, flow: Distribution, kept: int) -> Resolver:
         """Resolves orbits under a proposal."""
         guard = None if self.guard is None else Folded(self.guard, self.group)
         odds = self.guard_weight / (1.0 - self.guard_weight)
-        return Resolver(Folded(flow, self.group), guard, odds, kept)
+        return Resolver(Folded(flow, self.group), guard, odds, self.scout, kept)
 
     def fresh(self, key: Key, flow: Distribution, setting: Setting) -> Pool:
         """Fresh proposal draws inside the support, with their target values."""
@@ -149,7 +156,19 @@ def regress(
             progress((number + 1) / setting.rounds, message)
         if best_found.spread < setting.flat or stale >= setting.patience:
             break
+        if number + 1 == TRIAL and best_found.spread > setting.hopeless:
+            break
     return best, best_found
+
+
+def stage(progress: Progress | None, first: float, last: float) -> Progress:
+    """Progress within one stage, told as progress of the whole."""
+
+    def tell(fraction: float, message: str) -> None:
+        if progress is not None:
+            progress(first + (last - first) * fraction, message)
+
+    return tell
 
 
 def judge(flow: Distribution, arena: Arena, fresh: Pool, setting: Setting) -> Judgement:
