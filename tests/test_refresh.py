@@ -82,3 +82,9 @@ def test_what_the_proposal_misses_stays_where_it_is():
 )
 def test_steps_follow_the_acceptance(accept, steps):
     assert steps_for(accept) == steps
+
+
+def test_a_large_group_gets_fewer_steps():
+    assert steps_for(0.0, 120) == MOST
+    assert LEAST <= steps_for(0.0, 720) < MOST
+    assert steps_for(0.0, 10**6) == LEAST

@@ -167,7 +167,7 @@ def test_a_resolved_orbit_sums_to_the_whole(points, kept):
     folded = Folded(mixture, GROUP)
     guard = Folded(StudentT(jnp.zeros(3), jnp.eye(3), 5.0), GROUP)
     odds = 0.02 / 0.98
-    pool = Resolver(folded, guard, odds, kept).pool(points[:64], np.zeros(64))
+    pool = Resolver(folded, guard, odds, None, kept).pool(points[:64], np.zeros(64))
     assert pool.images.shape == (64, min(kept, 6), 3)
     whole = np.logaddexp(
         jax.vmap(folded.log_prob)(points[:64]),

@@ -15,6 +15,9 @@ from folt.ratio import LogRatio
 LEAST, MOST = 2, 12
 """Fewest and most steps of a refreshment."""
 
+IMAGES = 1440
+"""Most images of one draw that are summed over in a refreshment: many images, fewer steps."""
+
 REMAINDER = 0.01
 """Share of draws that may stay where they were, at the acceptance that the chains had."""
 
@@ -56,9 +59,10 @@ def refreshed(key: Key, judged: Judged, ratio: LogRatio, steps: int) -> Judged:
     )
 
 
-def steps_for(accept_rate: float) -> int:
+def steps_for(accept_rate: float, order: int = 1) -> int:
     """Steps after which all but one in a hundred draws have moved, within reason."""
+    most = max(LEAST, min(MOST, IMAGES // order))
     if accept_rate <= 0.0 or accept_rate >= 1.0:
-        return MOST if accept_rate <= 0.0 else LEAST
+        return most if accept_rate <= 0.0 else LEAST
     needed = math.ceil(math.log(REMAINDER) / math.log1p(-accept_rate))
-    return min(max(needed, LEAST), MOST)
+    return min(max(needed, LEAST), most)

@@ -184,7 +184,7 @@ def _judged(key: Key, ratio: LogRatio, held_out: HeldOut, chains: Chains) -> Jud
     judged = held_out.judge(ratio)
     if judged.exact:
         return judged
-    steps = steps_for(float(chains.accepted.mean()))
+    steps = steps_for(float(chains.accepted.mean()), ratio.target.problem.group.order)
     return refreshed(jax.random.fold_in(key, 1), judged, ratio, steps)
 
 

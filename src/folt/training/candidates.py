@@ -13,9 +13,20 @@ from jaxtyping import Array, Float
 from folt._types import Distribution, Point
 from folt.groups import Group
 
-CANDIDATES = 24
-"""Images looked at. Of the galaxies with five components (120 images) one point in 1500 has its
+CANDIDATES = 16
+"""Images looked at. Of the galaxies with five components (120 images) one point in 1000 has its
 likeliest image under a mixture of 88 components beyond these."""
+
+
+SCOUTED_IMAGES = 8
+"""Images that a scout looks at for the price of one that is looked at in full."""
+
+
+def price(group: Group, scout: Distribution | None) -> int:
+    """Density terms that one point costs, for the size of chunks."""
+    if scout is None or group.order <= CANDIDATES:
+        return group.order
+    return CANDIDATES + group.order // SCOUTED_IMAGES
 
 
 def candidates(

@@ -20,7 +20,7 @@ from folt._types import Key, Point, Scalar, host_generator
 from folt.batching import map_points
 from folt.flows import Mixture
 from folt.groups import Group
-from folt.training.candidates import candidates
+from folt.training.candidates import candidates, price
 
 Images = Float[Array, "n images dim"]
 """Images of every draw."""
@@ -154,7 +154,7 @@ def fit_orbit_mixture(
         jnp.asarray(np.broadcast_to(root, (components, *root.shape))),
         degrees,
     )
-    images = map_points(_candidates, (group, scout), points, terms=group.order)
+    images = map_points(_candidates, (group, scout), points, terms=price(group, scout))
     return _iterate(start, jnp.asarray(images), jnp.asarray(share * spread), iterations)
 
 

@@ -20,7 +20,7 @@ from jaxtyping import Array, Float
 from folt._types import Distribution, Key, Point, Scalar
 from folt.batching import map_keys, map_points
 from folt.fold import Folded
-from folt.training.candidates import candidates
+from folt.training.candidates import candidates, price
 
 
 class Pool(NamedTuple):
@@ -86,8 +86,8 @@ class Resolver(eqx.Module):
 
     def pool(self, points: np.ndarray, log_target: np.ndarray) -> Pool:
         """Many points, resolved."""
-        order = self.flow.group.order
-        images, rest = map_points(Resolver.resolve, self, points, terms=order)
+        terms = price(self.flow.group, self.scout)
+        images, rest = map_points(Resolver.resolve, self, points, terms=terms)
         return Pool(images, rest, log_target)
 
 

@@ -27,11 +27,15 @@ from folt.training.pool import Pool, concatenate
 from folt.training.regression import FULL, Arena, Judgement, Progress, Setting, judge
 from folt.training.symmetrised import ClippedVariance
 
-TERMS = 12_288
+TERMS = 11_000
 """Images times components of the largest mixture: what every evaluation of q_F costs."""
 
 PARAMETERS = 16_384
 """Parameters of the largest mixture."""
+
+
+FRESH_IMAGES = 1 << 22
+"""Most images of fresh draws that are looked at in one round."""
 
 
 class Wide(NamedTuple):
@@ -51,7 +55,7 @@ class Wide(NamedTuple):
 
     rough: float = 0.05
     components: int = 192
-    rounds: int = 24
+    rounds: int = 20
     steps: int = 200
     batch: int = 1024
     rate: float = 0.01
@@ -59,10 +63,14 @@ class Wide(NamedTuple):
     memory: int = 4
     kept_images: int = 2
 
-    def setting(self, spread: float) -> Setting:
-        """How a state of this spread is judged: what lies beyond the spread counts linearly."""
+    def setting(self, spread: float, order: int) -> Setting:
+        """How a state of this spread is judged: what lies beyond the spread counts linearly.
+
+        The images of the fresh draws are looked at one by one, so a very large group gets fewer.
+        """
         width = min(max(spread, 0.1), 0.5)
-        return FULL._replace(fresh=self.fresh, kept_images=self.kept_images, width=width)
+        fresh = min(self.fresh, FRESH_IMAGES // order)
+        return FULL._replace(fresh=fresh, kept_images=self.kept_images, width=width)
 
 
 WIDE = Wide()
@@ -176,9 +184,10 @@ def _first_judgement(
     key: Key, mixture: Mixture, arena: Arena, wide: Wide
 ) -> tuple[Setting, Judgement]:
     """The setting that suits a mixture's spread, and its judgement under that setting."""
-    setting = wide.setting(0.0)
+    order = arena.group.order
+    setting = wide.setting(0.0, order)
     fresh = arena.fresh(key, mixture, setting)
-    setting = wide.setting(judge(mixture, arena, fresh, setting).spread)
+    setting = wide.setting(judge(mixture, arena, fresh, setting).spread, order)
     return setting, judge(mixture, arena, fresh, setting)
 
 
