@@ -73,7 +73,7 @@ class Mixture(Distribution):
         origin is moved to the mixture's mean, which keeps the cancellation harmless. In high
         dimension a few components standardise faster than there are monomials.
         """
-        if (self.dim + 1) * (self.dim + 2) // 2 > 2 * self.components * self.dim:
+        if (self.dim + 1) * (self.dim + 2) // 2 > self.components * self.dim:
             return self.log_standard_terms(self.standardise(x))
         centre = jax.nn.softmax(self.log_weights) @ self.means
         squared = self._coefficients(centre) @ _monomials(x - centre)

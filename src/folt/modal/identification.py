@@ -17,7 +17,7 @@ from folt.models.modal_powers import Motion
 from folt.problem import Problem
 from folt.reference import JitteredHmc, TemperedChains
 from folt.sampling import sample
-from folt.training import OrbitMixture, Setting
+from folt.training import OrbitMixture, Setting, Wide
 
 Model = Literal["paper", "powers"]
 
@@ -50,7 +50,10 @@ number of chains over that size); paths of 4 instead of π/2 then raised the sma
 from .20 to .50 per draw and lowered R-hat to 1.004, for 2.7 times the gradients per draw: no gain
 per gradient, but draws that can be certified with."""
 
-POLISH = OrbitMixture(full=Setting(rounds=8, fresh=4096, linearised=6144, patience=3))
+POLISH = OrbitMixture(
+    full=Setting(rounds=8, fresh=4096, linearised=6144, patience=3),
+    wide=Wide(rounds=3, rate=0.005, fresh=8192),
+)
 
 EFFORTS: dict[Model, Effort] = {
     "paper": Effort(TemperedChains(), None, TemperedChains(draws=150), POLISH),

@@ -9,6 +9,7 @@ from folt.training.orbit_mixture import OrbitMixture
 from folt.training.paper import fit_paper_flow
 from folt.training.paper_flow import PaperFlow
 from folt.training.regression import Arena, Sample, Setting, regress
+from folt.training.widening import Wide, widen
 
 __all__ = [
     "Arena",
@@ -17,6 +18,8 @@ __all__ = [
     "PaperFlow",
     "Sample",
     "Setting",
+    "Wide",
     "fit_paper_flow",
     "regress",
+    "widen",
 ]
