@@ -25,10 +25,16 @@ def main() -> None:
     text = table(rows, command.strip())
     print(text)
     RESULTS.mkdir(exist_ok=True)
-    (RESULTS / "engine.json").write_text(
+    name = results_name(arguments.names)
+    (RESULTS / f"{name}.json").write_text(
         json.dumps({"command": command.strip(), "machine": machine(), "rows": rows}, indent=1)
     )
-    (RESULTS / "engine.md").write_text(text + "\n")
+    (RESULTS / f"{name}.md").write_text(text + "\n")
+
+
+def results_name(names: list[str]) -> str:
+    """Where results go: a run of some problems leaves the table of all of them alone."""
+    return "engine" if names == available() else "-".join(["engine", *names])
 
 
 def once(name: str, seed: int) -> dict:

@@ -11,7 +11,7 @@ from folt.models import datasets, gaussian_mixture
 
 @pytest.mark.validate
 def test_galaxies_with_unknown_weights_and_variances():
-    """Acceptance at least .5 and evidence to .1 up to four components; more are reported."""
+    """Acceptance at least .5 up to five components, evidence to .1 up to four; six are reported."""
     rows, found = [], {}
     for components in range(3, 7):
         start, busy = time.perf_counter(), time.process_time()
@@ -29,7 +29,7 @@ def test_galaxies_with_unknown_weights_and_variances():
             ("components", "acceptance", "log Z", "reference R-hat", "wall s", "CPU s", "verdict"),
             rows,
         )
+    for components in (3, 4, 5):
+        assert found[components][0] >= 0.5
     for components in (3, 4):
-        accept, error = found[components]
-        assert accept >= 0.5
-        assert error <= 0.1
+        assert found[components][1] <= 0.1
