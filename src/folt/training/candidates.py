@@ -17,14 +17,18 @@ CANDIDATES = 16
 """Images looked at. Of the galaxies with five components (120 images) one point in 1000 has its
 likeliest image under a mixture of 88 components beyond these."""
 
-
 SCOUTED_IMAGES = 8
 """Images that a scout looks at for the price of one that is looked at in full."""
 
 
+def looks_at_all(group: Group, scout: Distribution | None) -> bool:
+    """Whether every image is looked at: the group is small, or nobody scouts."""
+    return scout is None or group.order <= CANDIDATES
+
+
 def price(group: Group, scout: Distribution | None) -> int:
     """Density terms that one point costs, for the size of chunks."""
-    if scout is None or group.order <= CANDIDATES:
+    if looks_at_all(group, scout):
         return group.order
     return CANDIDATES + group.order // SCOUTED_IMAGES
 
@@ -34,7 +38,7 @@ def candidates(
 ) -> Float[Array, "candidates dim"]:
     """All images of a point, or of a large group those that the scout finds likeliest."""
     images = group.orbit(z)
-    if scout is None or group.order <= CANDIDATES:
+    if scout is None or looks_at_all(group, scout):
         return images
     _, places = jax.lax.top_k(jax.vmap(scout.log_prob)(images), CANDIDATES)
     return images[places]

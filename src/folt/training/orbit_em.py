@@ -24,6 +24,7 @@ from folt.training.candidates import candidates, price
 
 Images = Float[Array, "n images dim"]
 """Images of every draw."""
+
 CHUNK_TERMS = 1 << 18
 """Orbit-times-component terms that one chunk of the expectation step may hold."""
 

@@ -35,7 +35,6 @@ from folt.training.widening import WIDE, Wide, parameters_per_component, polish,
 PARAMETERS = 1400
 """Parameters of the largest mixture with dense Gauss-Newton steps, so that they stay cheap."""
 
-
 LABELLED_TERMS = 96_000
 """Images of draws that one component is fitted to: for a start, a part of the draws is enough."""
 
@@ -93,6 +92,7 @@ class OrbitMixture:
         if self.size is not None:
             mixture, judged = regress(size_keys[3], mixture, arena, self.full, progress)
             return mixture if judged.loss < found.loss else best
+        # Given up early also where there is no room to widen: each round is dearest just there.
         trial = self.full._replace(hopeless=2 * self.wide.rough)
         tell = stage(progress, 0.0, 0.3)
         mixture, judged = regress(size_keys[3], mixture, arena, trial, tell)

@@ -4,7 +4,7 @@ A dense Gauss-Newton step costs the square of the number of parameters. Where th
 ends with is still rough, every component is split in two, again and again, and the log ratio is
 flattened further by stochastic steps, whose cost grows with the number of parameters only. Each
 component moves in its own coordinates, as in `gauss_newton.moved`: one learning rate then fits
-narrow and wide components alike, which makes Adam several times faster here.
+narrow and wide components alike. On a modal spectrum half the steps led to a flatter h that way.
 """
 
 from __future__ import annotations
@@ -28,11 +28,13 @@ from folt.training.regression import FULL, Arena, Judgement, Progress, Setting, 
 from folt.training.symmetrised import ClippedVariance
 
 TERMS = 11_000
-"""Images times components of the largest mixture: what every evaluation of q_F costs."""
+"""Images times components of the largest mixture: what every evaluation of q_F costs.
+
+A certificate needs some hundred thousand evaluations: with 720 images and 16 components a fit of
+the galaxies took 494 s, with 8 components 171 s."""
 
 PARAMETERS = 16_384
 """Parameters of the largest mixture."""
-
 
 FRESH_IMAGES = 1 << 22
 """Most images of fresh draws that are looked at in one round."""
