@@ -8,11 +8,11 @@ import numpy as np
 import pytest
 
 from folt.boundary import BoundaryMass
-from folt.certify import Certificate, SymmetryFacts, certify
+from folt.certificate.certificate import Certificate, SymmetryFacts, certify
+from folt.certificate.held_out import Judged
+from folt.certificate.verdict import RULES, Findings, verdict
 from folt.chains import Chains
 from folt.diagnostics import RHOS, Agreement, Core, Coverage, Faults, mixing_certificate
-from folt.held_out import Judged
-from folt.verdict import RULES, Findings, verdict
 
 RNG = np.random.default_rng(5)
 CLOSE = 0.1 * RNG.normal(size=20_000)

@@ -5,7 +5,7 @@ import math
 import numpy as np
 import pytest
 
-from folt.comparison import compare
+from folt.certificate.comparison import compare
 from folt.diagnostics import Evidence
 
 

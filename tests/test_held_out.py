@@ -5,9 +5,10 @@ import pytest
 
 import folt
 from folt import ratio, reference
-from folt.held_out import HeldOut
+from folt.certificate.held_out import HeldOut
+from folt.certificate.split import split_by_chain
 from folt.models import label_switching
-from folt.reference import Exact, split_by_chain
+from folt.reference import Exact
 from folt.training import OrbitMixture
 
 

@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 from jax._src import monitoring
 
+from folt.certificate.verdict import Status
 from folt.cli import app, run
 from folt.commands.modal import seconds
 from folt.diagnostics import Evidence
@@ -31,7 +32,6 @@ from folt.modal.table import evidence_rows
 from folt.modal.tracking import Windows
 from folt.reference import TemperedChains
 from folt.training import OrbitMixture, Setting
-from folt.verdict import Status
 
 RATE = 8.0
 TOWER = Structure(frequency=(0.8, 0.9), damping=(0.012, 0.02), power=(1.0, 0.6), channels=4)

@@ -7,12 +7,12 @@ import pytest
 
 import folt
 from folt.boundary import BoundaryMass
-from folt.certify import SymmetryFacts, certify
+from folt.certificate.certificate import SymmetryFacts, certify
+from folt.certificate.held_out import HeldOut
 from folt.chains import run_chains
 from folt.diagnostics import summarise_chains
 from folt.flows import Gaussian, StudentT
 from folt.groups import Permutation, Trivial
-from folt.held_out import HeldOut
 from folt.problem import Problem
 from folt.ratio import LogRatio, Target
 from folt.reference import Exact

@@ -10,6 +10,7 @@ import pytest
 import scipy.stats
 
 from folt._types import Density, Distribution
+from folt.certificate.split import split_by_chain
 from folt.flows import Gaussian, Mixture, standard_normal
 from folt.groups import Permutation, Reflection, Trivial
 from folt.problem import Problem
@@ -22,7 +23,6 @@ from folt.reference import (
     Reference,
     TemperedChains,
     reference_for,
-    split_by_chain,
 )
 from folt.reference.hamiltonian import run_chains
 from folt.reference.leap import Leap

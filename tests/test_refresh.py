@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from folt.held_out import Judged
-from folt.refresh import LEAST, MOST, refreshed, steps_for
+from folt.certificate.held_out import Judged
+from folt.certificate.refresh import LEAST, MOST, refreshed, steps_for
 
 
 class Scalars:

@@ -14,7 +14,7 @@ from markupsafe import escape
 
 import folt
 from folt import demo
-from folt.certify import Status
+from folt.certificate.certificate import Status
 from folt.chains import Chains
 from folt.diagnostics import Core, Coverage, mixing_certificate
 from folt.flows import Gaussian

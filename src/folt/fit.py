@@ -12,7 +12,7 @@ import numpy as np
 
 from folt._types import Distribution, in_float64
 from folt.batching import map_keys, map_points
-from folt.certify import Certificate
+from folt.certificate.certificate import Certificate
 from folt.chains import Chains, continue_chains
 from folt.diagnostics import ChainSummary, Evidence, summarise_chains
 from folt.flows import Safety

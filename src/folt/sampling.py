@@ -16,18 +16,19 @@ from scipy.stats import chi2
 
 from folt._types import Distribution, Key, in_float64
 from folt.boundary import boundary_mass, label_switch_rate
-from folt.certify import Certificate, SymmetryFacts, certify
+from folt.certificate.certificate import Certificate, SymmetryFacts, certify
+from folt.certificate.held_out import HeldOut, Judged
+from folt.certificate.refresh import refreshed, steps_for
+from folt.certificate.split import split_by_chain
 from folt.chains import Chains, run_chains
 from folt.fit import Fit, ReferenceSummary
 from folt.flows import Safety, StudentT
 from folt.flows.elliptical import log_radial, precision_root
-from folt.held_out import HeldOut, Judged
 from folt.presets import Preset, preset_named
 from folt.problem import Problem
 from folt.progress import Stages
 from folt.ratio import IDENTITY_ONLY, LogRatio, Target
-from folt.reference import Reference, health, reference_for, split_by_chain
-from folt.refresh import refreshed, steps_for
+from folt.reference import Reference, health, reference_for
 from folt.symmetry import SymmetryAccount, check, require_symmetry
 from folt.training import Arena, Sample
 

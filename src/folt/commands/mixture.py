@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     import numpy as np
     from rich.table import Table
 
-    from folt.comparison import Candidate
+    from folt.certificate.comparison import Candidate
     from folt.fit import Fit
     from folt.problem import Problem
 
@@ -195,7 +195,7 @@ def _draw(fit: Fit, values: np.ndarray, names: Sequence[str], place: Path, count
 
 
 def _compared(fits: dict[int, Fit], out: Path) -> tuple[Candidate, ...]:
-    from folt.comparison import compare
+    from folt.certificate.comparison import compare
     from folt.report.figures import png
     from folt.report.files import write_whole
     from folt.report.mixtures import evidence_figure
@@ -215,7 +215,7 @@ def _compared(fits: dict[int, Fit], out: Path) -> tuple[Candidate, ...]:
 
 def _candidates(fits: dict[int, Fit]) -> list[dict[str, Any]]:
     """The numbers of components with their evidence and probability, as plain values."""
-    from folt.comparison import compare
+    from folt.certificate.comparison import compare
 
     ranking = compare({str(m): fit.log_evidence for m, fit in fits.items()})
     return [

@@ -9,7 +9,7 @@ from typing import Literal, NamedTuple
 
 import numpy as np
 
-from folt.comparison import compare
+from folt.certificate.comparison import compare
 from folt.fit import Fit
 from folt.modal.spectrum import Measured
 from folt.models import modal_powers, modal_spectrum

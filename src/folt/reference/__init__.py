@@ -8,7 +8,7 @@ from folt.reference.choose import Sampler, reference_for
 from folt.reference.hamiltonian import JitteredHmc, Nuts, Trajectory
 from folt.reference.host_chains import HostChains
 from folt.reference.random_walk import AdaptiveRandomWalk
-from folt.reference.result import Reference, Split, health, split_by_chain
+from folt.reference.result import Reference, health
 from folt.reference.supplied import Exact, Given, Progress
 from folt.reference.tempered_chains import TemperedChains
 
@@ -22,10 +22,8 @@ __all__ = [
     "Progress",
     "Reference",
     "Sampler",
-    "Split",
     "TemperedChains",
     "Trajectory",
     "health",
     "reference_for",
-    "split_by_chain",
 ]

@@ -1,10 +1,9 @@
-"""What a reference run returns, its health, and its division among training and certificate."""
+"""What a reference run returns, and its health."""
 
 from __future__ import annotations
 
 import dataclasses
 import math
-from typing import NamedTuple
 
 import numpy as np
 from jaxtyping import Float
@@ -13,7 +12,6 @@ from folt._types import Point
 from folt.batching import map_points
 from folt.diagnostics.chains import effective_size, split_rhat
 from folt.groups import Group
-from folt.held_out import HeldOut
 
 RHAT_LIMIT = 1.01
 """Rank-normalised R-hat above which chains are said not to agree."""
@@ -47,14 +45,6 @@ class Reference:
     warnings: tuple[str, ...] = ()
     raw: Draws | None = None
     log_evidence: float | None = None
-
-
-class Split(NamedTuple):
-    """Disjoint sets of chains: two to learn from, each (chain, draw, dim), and one under seal."""
-
-    train: Draws
-    select: Draws
-    certify: HeldOut
 
 
 def folded(group: Group, draws: np.ndarray) -> Draws:
@@ -113,45 +103,3 @@ def _advice(draws: Draws, frozen: int, rhat: float, ess: float) -> tuple[str, ..
             "run longer chains before trusting what is learned from these draws."
         )
     return tuple(sentences)
-
-
-def split_by_chain(
-    reference: Reference, training: int = 5_000, certification: int = 20_000
-) -> Split:
-    """Divide the chains among training, selection and certificate; no chain is in two parts.
-
-    Draws of one chain resemble each other, so a division by random index would let the
-    certificate see what training saw. The part for the certificate is sealed (`HeldOut`). Where
-    there are fewer draws than asked for, the two demands shrink in proportion. Selection gets a
-    fifth of the chains not used to certify.
-
-    Args:
-        reference: at least three chains.
-        training: draws for training and selection together.
-        certification: draws for the certificate.
-    """
-    if training < 1 or certification < 1:
-        raise ValueError(f"expected positive numbers of draws, got {training} and {certification}")
-    chains, length, _ = reference.draws.shape
-    if chains < 3:
-        raise ValueError(f"expected at least 3 chains to split into three parts, got {chains}")
-    learn, certify = _chains_per_part(chains, length, training, certification)
-    select = min(max(1, round(learn / 5)), learn - 1)
-    draws = reference.draws
-    return Split(
-        train=draws[: learn - select],
-        select=draws[learn - select : learn],
-        certify=HeldOut(draws[learn : learn + certify], reference.exact),
-    )
-
-
-def _chains_per_part(
-    chains: int, length: int, training: int, certification: int
-) -> tuple[int, int]:
-    """Chains to learn from (at least two) and chains to certify with (at least one)."""
-    learn = max(2, math.ceil(training / length))
-    certify = max(1, math.ceil(certification / length))
-    if learn + certify <= chains:
-        return learn, certify
-    learn = min(max(2, round(chains * training / (training + certification))), chains - 1)
-    return learn, chains - learn

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-    from folt.comparison import Candidate
+    from folt.certificate.comparison import Candidate
 
 Posterior = Mapping[str, np.ndarray]
 

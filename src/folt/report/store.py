@@ -16,7 +16,7 @@ import numpy as np
 import xarray
 
 from folt._types import in_float64
-from folt.certify import Certificate
+from folt.certificate.certificate import Certificate
 from folt.fit import Fit, ReferenceSummary
 from folt.problem import Problem
 from folt.report.arviz import attributes

@@ -15,7 +15,7 @@ from rich.table import Table
 from rich.text import Text
 
 if TYPE_CHECKING:
-    from folt.certify import Status
+    from folt.certificate.certificate import Status
     from folt.fit import Fit
 
 WIDTH = 96

@@ -12,7 +12,7 @@ from folt.report.figures.style import INK, LINE, PALETTE, below, blank, styled
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-    from folt.certify import Certificate
+    from folt.certificate.certificate import Certificate
     from folt.diagnostics import Mixing
 
 PROTOCOLS = {"target": "held-out target draws", "proposal": "proposal draws"}

@@ -20,7 +20,7 @@ from folt.report.figures.style import PALETTE
 from folt.report.live.plots import NEUTRAL, Plot, hover, plot
 
 if TYPE_CHECKING:
-    from folt.certify import Certificate
+    from folt.certificate.certificate import Certificate
     from folt.diagnostics import Mixing
 
 HEIGHT = 320

@@ -9,7 +9,7 @@ import jax
 import numpy as np
 
 from folt._types import Key, host_generator
-from folt.held_out import Judged
+from folt.certificate.held_out import Judged
 from folt.ratio import LogRatio
 
 LEAST, MOST = 2, 12

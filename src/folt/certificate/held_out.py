@@ -23,7 +23,7 @@ class Judged:
         points: (chain, draw, dim).
         log_ratio: h at them, (chain, draw).
         exact: whether they are independent draws of π_F by construction.
-        steps: steps of the chain's kernel that each was moved by (`folt.refresh`).
+        steps: steps of the chain's kernel that each was moved by (`folt.certificate.refresh`).
         before: the draws before they were moved; None if they were not.
     """
 

@@ -1,7 +1,7 @@
 """The certificate: the one place where the log ratio meets the diagnostics.
 
 It is computed from draws that training and selection never saw: held-out reference draws of π_F,
-which arrive under seal (`folt.held_out`), fresh draws of the proposal that ran, and the chains.
+which arrive under seal (`held_out`), fresh draws of the proposal that ran, and the chains.
 """
 
 from __future__ import annotations
@@ -13,6 +13,8 @@ from typing import Any
 import numpy as np
 
 from folt.boundary import BoundaryMass
+from folt.certificate.held_out import Judged
+from folt.certificate.verdict import PRIMARY, Findings, Status, verdict
 from folt.chains import Chains
 from folt.diagnostics import (
     RHOS,
@@ -35,9 +37,7 @@ from folt.diagnostics import (
     summarise_chains,
     target_core,
 )
-from folt.held_out import Judged
 from folt.strict_json import plain
-from folt.verdict import PRIMARY, Findings, Status, verdict
 
 DELTA = 0.05
 
