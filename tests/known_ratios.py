@@ -4,6 +4,7 @@ import numpy as np
 from scipy import signal, stats
 
 from finite_chains import finite_chains
+from folt.diagnostics import Dependence
 
 
 class Exponentials:
@@ -23,6 +24,16 @@ class Exponentials:
         noise[:, 1:] *= np.sqrt(1 - correlation**2)
         normal = signal.lfilter([1.0], [1.0, -correlation], noise, axis=1)
         return fresh, (self.rate - 1) * stats.expon.isf(stats.norm.sf(normal))
+
+    def refreshed(self, generator, held_out, steps):
+        """Held-out h after some steps of independence Metropolis-Hastings, as `Dependence` too."""
+        moved = held_out
+        for _ in range(steps):
+            proposed, _ = self.draw(generator, held_out.size, 1)
+            proposed = proposed.reshape(held_out.shape)
+            accepted = np.log(generator.random(held_out.shape)) < proposed - moved
+            moved = np.where(accepted, proposed, moved)
+        return moved, Dependence(held_out, steps)
 
     def truth(self, log_threshold):
         """a(t), π(w > t), μ(w > t) in closed form; the crossing is where w = t."""

@@ -29,10 +29,12 @@ def test_probabilities_and_their_errors():
 
 def test_what_has_no_evidence_has_no_probability():
     ranking = compare(
-        {"a": Evidence(-3.0, 0.1, 0.9, 10), "b": Evidence(-math.inf, math.inf, None, 10)}
+        {"a": Evidence(-3.0, 0.1, 0.9, 10), "b": Evidence(-math.inf, math.inf, 0.1, 10)}
     )
     assert [row.probability for row in ranking] == [1.0, 0.0]
-    assert [row.believable for row in ranking] == [False, True]
+    assert [row.believable for row in ranking] == [False, False]
+    smoothed = Evidence(-3.0, 0.1, 0.9, 10, method="psis")
+    assert compare({"c": smoothed})[0].believable
     nothing = compare({"a": Evidence(-math.inf, math.inf, None, 10)})
     assert math.isnan(nothing[0].probability)
 

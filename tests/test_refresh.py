@@ -47,7 +47,7 @@ def test_draws_of_the_target_stay_draws_of_the_target():
     np.testing.assert_allclose(moved.log_ratio.ravel(), ratio.at(moved.points.reshape(-1, 1)))
     assert np.mean(moved.points != exact) > 0.95
     assert moved.steps == 3
-    np.testing.assert_array_equal(moved.before, exact)
+    np.testing.assert_array_equal(moved.as_they_came, exact)
 
 
 def test_mutant_with_the_printed_sign_moves_the_target():
@@ -66,7 +66,8 @@ def test_chains_stuck_where_they_started_are_mended():
     assert means.std() < 2.0 / np.sqrt(400)
     again = refreshed(key(1), moved, ratio, 2)
     assert again.steps == moved.steps + 2
-    np.testing.assert_array_equal(again.before, stuck)
+    np.testing.assert_array_equal(again.as_they_came, stuck)
+    assert again.dependence.steps == again.steps
 
 
 def test_what_the_proposal_misses_stays_where_it_is():

@@ -11,7 +11,7 @@ from folt.fold import Folded
 from folt.groups import Permutation, Reflection, SignedPermutation, Trivial
 from folt.models import broken_banana, gaussian_pair, label_switching
 from folt.problem import Problem
-from folt.symmetry import SymmetryError, require_symmetry
+from folt.symmetry import SymmetryError, allowance, require_symmetry
 
 
 def nearly_symmetric(x):
@@ -26,7 +26,7 @@ def test_a_true_symmetry_holds(name):
     account = folt.check(Problem(Folded(bump, group).log_prob, group))
     assert account.holds
     assert account.order == group.order
-    assert account.relative < 1e-10
+    assert account.defect < 1e-10
     assert "holds" in str(account)
 
 
@@ -154,3 +154,32 @@ def test_wrong_data_is_refused():
     problem = Problem(lambda x, y: -jnp.sum((x - y) ** 2), Permutation(2, 1), data=np.ones(3))
     with pytest.raises(ValueError, match=r"point of shape \(2,\)"):
         folt.check(problem)
+
+
+@pytest.mark.parametrize("constant", [0.0, -1e7, 1e10])
+def test_a_large_constant_does_not_hide_an_asymmetry_that_matters(constant):
+    """An asymmetry of .77 nats fails whatever is added to the log density."""
+
+    def lopsided(x):
+        return constant - 0.5 * jnp.sum(x**2) + 0.385 * jnp.tanh(50.0 * (x[0] - x[1]))
+
+    assert not folt.check(Problem(lopsided, Permutation(2, 1))).holds
+
+
+def test_where_rounding_hides_the_symmetry_it_is_said():
+    """At 1e15 the last digit is an eighth: the check cannot see, and says how to."""
+
+    def huge(x):
+        return 1e15 - 0.5 * jnp.sum(x**2) + 0.05 * x[0]
+
+    account = folt.check(Problem(huge, Permutation(2, 1)))
+    assert account.holds
+    assert "subtract a constant" in str(account)
+    assert "subtract" not in str(folt.check(Problem(lambda x: -jnp.sum(x**2), Permutation(2, 1))))
+
+
+def test_allowance_is_never_as_much_as_matters_before_rounding_is():
+    values = np.array([0.0, 1e2, 1e7, 1e11, 1e14])
+    allowed = allowance(values)
+    assert (allowed[:3] <= 0.01).all()
+    assert allowed[4] == pytest.approx(64 * np.finfo(float).eps * 1e14)

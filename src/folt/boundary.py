@@ -34,9 +34,9 @@ class BoundaryMass:
             mirror, the plane half-way between a draw z and another image g·z, measured along
             z - g·z. A tie in the sort coordinate alone does not count: whole blocks must be near,
             or the domain so ill chosen that the spread of its draws comes from mixed copies.
-        ambiguity: mean over draws of the second-largest orbit responsibility q(g·z)/q_F(z): how
-            often the proposal would pick another label. The same for every domain; None without
-            a proposal.
+        ambiguity: mean over draws of 1 minus the largest orbit responsibility q(g·z)/q_F(z): how
+            often the proposal would pick another label than the likeliest, 1 - 1/s where all
+            labels are exchangeable. The same for every domain; None without a proposal.
         nudge: standard deviations of the nudge.
         nearness: standard deviations from a mirror that count as near.
     """
@@ -81,7 +81,7 @@ def boundary_mass(
     ambiguity = None
     if proposal is not None and group.order > 1:
         folded = Folded(proposal, group)
-        ambiguity = float(map_points(second_responsibility, folded, points, terms=terms).mean())
+        ambiguity = float(map_points(ambiguity_at, folded, points, terms=terms).mean())
     elif proposal is not None:
         ambiguity = 0.0
     return BoundaryMass(
@@ -105,9 +105,9 @@ def mirror_distance(context: tuple[Group, Float[Array, "dim dim"]], z: Point) ->
     return jnp.min(lengths, initial=jnp.inf)
 
 
-def second_responsibility(folded: Folded, z: Point) -> Scalar:
-    """The second-largest of p(g·z)/p_F(z) over g: one half where two labels are equally likely."""
-    return jnp.sort(jax.nn.softmax(folded.log_terms(z)))[-2]
+def ambiguity_at(folded: Folded, z: Point) -> Scalar:
+    """1 minus the largest of p(g·z)/p_F(z) over g: one half where two labels are equally likely."""
+    return 1.0 - jnp.max(jax.nn.softmax(folded.log_terms(z)))
 
 
 @in_float64

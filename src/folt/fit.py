@@ -20,7 +20,6 @@ from folt.fold import Folded
 from folt.groups import Group
 from folt.problem import Problem
 from folt.ratio import IDENTITY_ONLY, LogRatio, Target
-from folt.reference import Reference
 
 if TYPE_CHECKING:
     import arviz
@@ -37,31 +36,15 @@ EXTENSIONS = 1_000
 
 @dataclasses.dataclass(frozen=True)
 class ReferenceSummary:
-    """What the reference run said of itself, and a few of its raw chains for a picture.
+    """A few raw chains of the reference run, for a picture; its numbers are in the certificate.
 
     Attributes:
-        rhat: the worst R-hat of the folded reference draws.
-        ess: their smallest effective size.
-        exact: whether they are exact draws.
-        draws: how many there are.
-        warnings: what a user should know of the run.
         raw: (chain, draw, dim) before folding, thinned; None if none were kept.
         raw_posterior: the same in the user's parameters.
     """
 
-    rhat: float
-    ess: float
-    exact: bool
-    draws: int
-    warnings: tuple[str, ...]
-    raw: np.ndarray | None
+    raw: np.ndarray | None = None
     raw_posterior: dict[str, np.ndarray] | None = None
-
-    @classmethod
-    def of(cls, run: Reference) -> ReferenceSummary:
-        """The summary of a run."""
-        count = run.draws.shape[0] * run.draws.shape[1]
-        return cls(run.rhat, run.ess, run.exact, count, run.warnings, run.raw)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -78,7 +61,7 @@ class Fit:
         group: the symmetry that was folded.
         proposal: what was proposed from, before folding; None if a file could not hold it.
         problem: the problem; None after loading unless it was given again.
-        reference: what the reference run said of itself.
+        reference: a few raw chains of the reference run.
         wall: seconds per stage.
         evaluations: log densities ("value") and gradients computed.
         labels: "sorted", or "proposal" for the labels the proposal finds likeliest.
@@ -150,8 +133,16 @@ class Fit:
         return float(self.accepted.mean())
 
     @property
+    def is_certified_whole(self) -> bool:
+        """Whether the certificate was made from all of these draws, not from earlier ones."""
+        return self.accepted.size == self.certificate.chains.draws
+
+    @property
     def log_evidence(self) -> Evidence:
-        """Log Z with its standard error, every labelling counted once."""
+        """Log Z with its standard error, every labelling counted once.
+
+        The best of three estimates by the Pareto k̂ of the weights; `.method` says which.
+        """
         return self.certificate.evidence
 
     @property
@@ -191,6 +182,10 @@ class Fit:
     @in_float64
     def extend(self, draws: int) -> Fit:
         """The fit with more draws on every chain, from the same proposal.
+
+        The certificate stays that of the draws it was made from, which `is_certified_whole` and
+        the summary say: its statements about the kernel hold for the new draws as well, those
+        about the chains were read off the earlier ones.
 
         Args:
             draws: additional draws per chain.

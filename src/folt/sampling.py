@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import dataclasses
 import math
 import platform
 from importlib.metadata import version
 from typing import Any, Literal
 
+import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -16,11 +16,11 @@ from scipy.stats import chi2
 
 from folt._types import Distribution, Key, in_float64
 from folt.boundary import boundary_mass, label_switch_rate
-from folt.certificate.certificate import Certificate, SymmetryFacts, certify
-from folt.certificate.held_out import HeldOut, Judged
-from folt.certificate.refresh import refreshed, steps_for
+from folt.certificate.certify import certify, examine
+from folt.certificate.facts import ReferenceFacts, SymmetryFacts
+from folt.certificate.held_out import Judged
 from folt.certificate.split import split_by_chain
-from folt.chains import Chains, run_chains
+from folt.chains import run_chains
 from folt.fit import Fit, ReferenceSummary
 from folt.flows import Safety, StudentT
 from folt.flows.elliptical import log_radial, precision_root
@@ -28,7 +28,7 @@ from folt.presets import Preset, preset_named
 from folt.problem import Problem
 from folt.progress import Stages
 from folt.ratio import IDENTITY_ONLY, LogRatio, Target
-from folt.reference import Reference, health, reference_for
+from folt.reference import Reference, reference_for
 from folt.symmetry import SymmetryAccount, check, require_symmetry
 from folt.training import Arena, Sample
 
@@ -53,13 +53,17 @@ def sample(
     whole_orbit: bool = True,
     progress: bool = True,
 ) -> Fit:
-    """Exact draws of a posterior on its fundamental domain, with their certificate.
+    """Draws of a posterior on its fundamental domain, with their certificate.
+
+    The chains leave the folded posterior exactly invariant; how far from it they are after their
+    burn-in is what the certificate bounds.
 
     Args:
         problem: log density and symmetry.
         seed: same seed, same draws, bit for bit, on the same machine.
         chains: independent chains.
-        draws: draws per chain, after a short burn-in.
+        draws: draws per chain, after a burn-in of at least the steps that are certified to bring
+            the chain within 0.05 of its target.
         reference: draws (n, dim) or (chain, draw, dim) to learn from, or a sampler object of
             `folt.reference`; by default the problem's exact sampler, or tempered particles
             followed by Hamiltonian chains.
@@ -96,20 +100,29 @@ def sample(
                 keys["training"], problem, target, (train, select), flow, chosen, start, tell
             )
         ratio = LogRatio(target, proposal, problem.group, None if whole_orbit else IDENTITY_ONLY)
-        with stages.stage("sampling"):
-            result = run_chains(keys["chains"], ratio, chains, draws, chosen.burn_in)
         with stages.stage("certificate"):
-            judged = _judged(keys["certificate"], ratio, held_out, result)
-            run = dataclasses.replace(run, warnings=_warnings(run, judged))
-            certificate = _certificate(
-                keys["certificate"], ratio, judged, run, result, chosen, account
+            examined = examine(
+                keys["certificate"], ratio, held_out, chosen.certification_draws, draws
+            )
+            burn_in = examined.burn_in(chosen.burn_in)
+        with stages.stage("sampling"):
+            result = run_chains(keys["chains"], ratio, chains, draws, burn_in)
+        with stages.stage("certificate"):
+            judged = examined.judged
+            certificate = certify(
+                examined,
+                result,
+                _symmetry_facts(ratio, judged, run, account),
+                ReferenceFacts.of(run, judged.points, judged.steps),
+                burn_in=burn_in,
+                safety_weight=chosen.safety_weight,
             )
     return Fit.assemble(
         problem=problem,
         proposal=proposal,
         chains=result,
         certificate=certificate,
-        reference=ReferenceSummary.of(run),
+        reference=ReferenceSummary(run.raw),
         wall=stages.wall,
         evaluations=target.evaluations,
         labels=labels,
@@ -145,7 +158,18 @@ def _proposal(
             selection=_sample_of(learn[1], target),
         )
         fitted = trainer(key, arena, None if start is None else start.flow, tell)
+    fitted = in_double_precision(fitted)
     return fitted if guard is None else Safety(fitted, guard, preset.safety_weight)
+
+
+def in_double_precision(flow: Distribution) -> Distribution:
+    """The same flow with its parameters in float64: h is a difference of large numbers."""
+
+    def doubled(leaf: Any) -> Any:
+        floating = eqx.is_array_like(leaf) and jnp.issubdtype(jnp.result_type(leaf), jnp.floating)
+        return jnp.asarray(leaf, jnp.float64) if floating and hasattr(leaf, "dtype") else leaf
+
+    return jax.tree.map(doubled, flow)
 
 
 def guard_of(training: Sample, weight: float) -> StudentT:
@@ -180,45 +204,6 @@ def _sample_of(draws: np.ndarray, target: Target) -> Sample:
     return Sample(points, target(points))
 
 
-def _judged(key: Key, ratio: LogRatio, held_out: HeldOut, chains: Chains) -> Judged:
-    """Break the seal; draws that are not exact are moved by the chain's own kernel first."""
-    judged = held_out.judge(ratio)
-    if judged.exact:
-        return judged
-    steps = steps_for(float(chains.accepted.mean()), ratio.target.problem.group.order)
-    return refreshed(jax.random.fold_in(key, 1), judged, ratio, steps)
-
-
-def _warnings(run: Reference, judged: Judged) -> tuple[str, ...]:
-    """What is wrong with the reference, its chains judged after they were moved."""
-    if judged.before is None:
-        return run.warnings
-    _, _, before = health(run.draws)
-    _, _, after = health(judged.points)
-    return (*after, *(sentence for sentence in run.warnings if sentence not in before))
-
-
-def _certificate(
-    key: Key,
-    ratio: LogRatio,
-    judged: Judged,
-    run: Reference,
-    chains: Chains,
-    preset: Preset,
-    account: SymmetryAccount,
-) -> Certificate:
-    """Draw afresh, and look at the symmetry where the posterior lives."""
-    _, fresh = ratio.draw(jax.random.fold_in(key, 0), preset.certification_draws)
-    return certify(
-        judged,
-        fresh,
-        chains,
-        _symmetry_facts(ratio, judged, run, account),
-        reference_warnings=run.warnings,
-        safety_weight=preset.safety_weight,
-    )
-
-
 def _symmetry_facts(
     ratio: LogRatio, judged: Judged, run: Reference, account: SymmetryAccount
 ) -> SymmetryFacts:
@@ -229,7 +214,7 @@ def _symmetry_facts(
     return SymmetryFacts(
         order=account.order,
         invariant=problem.invariant,
-        defect=max(account.relative, within.relative),
+        defect=max(account.defect, within.defect),
         holds=account.holds and within.holds,
         boundary=boundary_mass(problem.group, points, ratio.proposal),
         switch_rate=None if run.raw is None else label_switch_rate(problem.group, run.raw),

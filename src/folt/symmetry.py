@@ -26,6 +26,12 @@ from folt.problem import Points, Problem
 TOLERANCE = 1e-7
 """Largest defect of log π, relative to 1 + |log π|, that counts as rounding."""
 
+MATTERS = 0.01
+"""Defect in nats that matters to a posterior however large the constant in log π is."""
+
+ROUNDINGS = 64.0
+"""Units in the last place of log π by which two orders of the same sum may differ."""
+
 POINTS = 16
 
 
@@ -42,7 +48,7 @@ class SymmetryAccount:
         tested: elements tested, in words.
         points: number of points at which they were tested.
         defect: largest |log π(g·x) - log π(x)|; infinite where only one of them is finite.
-        relative: the same over 1 + |log π(x)|.
+        allowed: the defect that counts as rounding at that point.
         element: the element with the largest defect, in words.
         point: the point where it occurred.
         holds: whether every defect is rounding.
@@ -52,16 +58,25 @@ class SymmetryAccount:
     tested: tuple[str, ...]
     points: int
     defect: float
-    relative: float
+    allowed: float
     element: str
     point: np.ndarray
     holds: bool
 
     def __str__(self) -> str:
         found = "holds" if self.holds else f"fails under: {self.element}"
+        hidden = "" if self.allowed <= MATTERS else f" {self.blindness}"
         return (
             f"Symmetry of order {self.order} {found}. Tested {len(self.tested)} elements at "
-            f"{self.points} points; largest change of the log density {self.defect:.3g}."
+            f"{self.points} points; largest change of the log density {self.defect:.3g}.{hidden}"
+        )
+
+    @property
+    def blindness(self) -> str:
+        """What to do where rounding hides differences that matter."""
+        return (
+            f"The log density is so large that rounding alone may change it by {self.allowed:.2g}: "
+            "subtract a constant from it, so that smaller differences can be seen."
         )
 
 
@@ -186,15 +201,26 @@ def _images(context: tuple[object, object], x: Array) -> Array:
     return jax.vmap(group.act, in_axes=(0, None))(elements, x)  # type: ignore[attr-defined]
 
 
+def allowance(values: np.ndarray) -> np.ndarray:
+    """The change of log π in nats that rounding explains at each of these values.
+
+    A small share of its size, but never as much as matters to a posterior, unless the value is so
+    large that its last digits are no finer.
+    """
+    size = np.abs(np.where(np.isfinite(values), values, 0.0))
+    rounding = ROUNDINGS * np.finfo(float).eps * size
+    return np.maximum(np.minimum(TOLERANCE * (1.0 + size), MATTERS), rounding)
+
+
 def _account(
     problem: Problem, points: Points, elements: object, plain: np.ndarray, moved: np.ndarray
 ) -> SymmetryAccount:
     both_outside = np.isneginf(plain)[:, None] & np.isneginf(moved)
+    allowed = allowance(plain)[:, None]
     with np.errstate(invalid="ignore"):
         defect = np.where(both_outside, 0.0, np.abs(moved - plain[:, None]))
-        relative = np.where(both_outside, 0.0, defect / (1.0 + np.abs(plain))[:, None])
-    relative = np.where(np.isfinite(relative), relative, np.inf)
-    row, column = np.unravel_index(np.argmax(relative), relative.shape)
+    excess = np.where(np.isfinite(defect), defect / allowed, np.inf)
+    row, column = np.unravel_index(np.argmax(excess), excess.shape)
     count = moved.shape[1]
     words = tuple(
         problem.group.describe(jax.tree.map(lambda leaf: np.asarray(leaf)[i], elements))  # noqa: B023
@@ -205,8 +231,8 @@ def _account(
         tested=words,
         points=points.shape[0],
         defect=float(defect[row, column]),
-        relative=float(relative[row, column]),
+        allowed=float(allowed[row, 0]),
         element=words[column],
         point=np.asarray(points[row]),
-        holds=bool(relative[row, column] <= TOLERANCE),
+        holds=bool(excess[row, column] <= 1.0),
     )

@@ -21,7 +21,7 @@ class Candidate:
         standard_error: of log Z.
         probability: posterior probability under equal prior probabilities.
         probability_error: standard error of that, from the errors of all evidences.
-        believable: whether the error of log Z can be believed (Pareto k̂ below 0.7).
+        believable: whether the error of log Z can be believed (`Evidence.believable`).
     """
 
     name: str
@@ -58,7 +58,7 @@ def compare(evidences: Mapping[str, Evidence]) -> tuple[Candidate, ...]:
             evidence.standard_error,
             float(probability),
             float(error),
-            evidence.pareto_k is None or evidence.pareto_k < 0.7,
+            evidence.believable,
         )
         for (name, evidence), probability, error in zip(
             evidences.items(), probabilities, spread, strict=True

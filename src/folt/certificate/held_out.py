@@ -12,6 +12,7 @@ import dataclasses
 import numpy as np
 from jaxtyping import Float
 
+from folt.diagnostics import Dependence
 from folt.ratio import LogRatio
 
 
@@ -23,15 +24,27 @@ class Judged:
         points: (chain, draw, dim).
         log_ratio: h at them, (chain, draw).
         exact: whether they are independent draws of π_F by construction.
-        steps: steps of the chain's kernel that each was moved by (`folt.certificate.refresh`).
-        before: the draws before they were moved; None if they were not.
+        steps: steps of the chain's kernel that each was moved by.
+        before: the draws and their h before they were moved; None if they were not.
     """
 
     points: Float[np.ndarray, "chain draw dim"]
     log_ratio: Float[np.ndarray, "chain draw"]
     exact: bool
     steps: int = 0
-    before: Float[np.ndarray, "chain draw dim"] | None = None
+    before: tuple[Float[np.ndarray, "chain draw dim"], Float[np.ndarray, "chain draw"]] | None = (
+        None
+    )
+
+    @property
+    def as_they_came(self) -> Float[np.ndarray, "chain draw dim"]:
+        """The draws before any refreshment."""
+        return self.points if self.before is None else self.before[0]
+
+    @property
+    def dependence(self) -> Dependence:
+        """How dependent they were, and by how many steps they were moved since."""
+        return Dependence(self.log_ratio if self.before is None else self.before[1], self.steps)
 
 
 class HeldOut:

@@ -4,10 +4,10 @@ Every document has `command`, `version` and `files` (paths written). A fit adds
 
     verdict       name, advice
     estimates     a list: name, mean, sd, low, high (95 %), ess, rhat
-    log_evidence  value, standard_error, pareto_k: every labelling counted once
+    log_evidence  value, standard_error, pareto_k, method: every labelling counted once
     certificate   accept; ess, rhat: the worst over the coordinates; qc: by protocol and rho, with
                   osc, gamma, core_gap, feasible, n; full_osc; mixing: steps by epsilon, confidence
-    warnings      sentences about the reference run
+    warnings      sentences about the reference run and the age of the certificate
     wall_s        seconds per stage
     evaluations   of the log density: value, gradient
 
@@ -41,7 +41,7 @@ def print_json(command: str, files: Iterable[Path], fields: Mapping[str, Any]) -
 
 def fit_fields(fit: Fit) -> dict[str, Any]:
     """What a fit found, as plain values."""
-    from folt.report.text import estimate_rows
+    from folt.report.text import cautions, estimate_rows
 
     tree = fit.certificate.to_dict()
     return {
@@ -59,7 +59,7 @@ def fit_fields(fit: Fit) -> dict[str, Any]:
             for row in estimate_rows(fit)
         ],
         "log_evidence": {
-            key: tree["evidence"][key] for key in ("value", "standard_error", "pareto_k")
+            key: tree["evidence"][key] for key in ("value", "standard_error", "pareto_k", "method")
         },
         "certificate": {
             "accept": fit.accept_rate,
@@ -69,7 +69,7 @@ def fit_fields(fit: Fit) -> dict[str, Any]:
             "full_osc": tree["full_osc"],
             "mixing": {key: tree["mixing"][key] for key in ("steps", "confidence", "reason")},
         },
-        "warnings": list(fit.reference.warnings),
+        "warnings": cautions(fit),
         "wall_s": dict(fit.wall),
         "evaluations": dict(fit.evaluations),
     }

@@ -4,6 +4,7 @@ Nothing here knows densities, groups or flows. A statistical outcome that cannot
 draws, a frozen chain) is data in the result, never an exception and never a made-up number.
 """
 
+from folt.diagnostics.agreement import Agreement, Compared, agreement
 from folt.diagnostics.chains import (
     ChainSummary,
     batch_means_ess,
@@ -12,33 +13,58 @@ from folt.diagnostics.chains import (
     split_rhat,
     summarise_chains,
 )
-from folt.diagnostics.coverage import Agreement, Coverage, agreement, coverage
-from folt.diagnostics.evidence import Evidence, bridge_evidence, importance_evidence
+from folt.diagnostics.confidence import binomial_upper, mean_lower
+from folt.diagnostics.coverage import Coverage, coverage
+from folt.diagnostics.dependence import Dependence, renewed_size
+from folt.diagnostics.evidence import (
+    Difference,
+    Evidence,
+    Evidences,
+    Method,
+    bridge_evidence,
+    evidences,
+    importance_evidence,
+    psis_evidence,
+)
 from folt.diagnostics.faults import Faults
 from folt.diagnostics.gap import gap_upper, published_gap, valid_gap
-from folt.diagnostics.mixing import Mixing, mixing_certificate
+from folt.diagnostics.mixing import Mixing, acceptance, mixing_certificate
+from folt.diagnostics.pareto import ParetoTail, pareto_tail
 from folt.diagnostics.quantile_core import RHOS, Core, proposal_core, target_core
 
 __all__ = [
     "RHOS",
     "Agreement",
     "ChainSummary",
+    "Compared",
     "Core",
     "Coverage",
+    "Dependence",
+    "Difference",
     "Evidence",
+    "Evidences",
     "Faults",
+    "Method",
     "Mixing",
+    "ParetoTail",
+    "acceptance",
     "agreement",
     "batch_means_ess",
+    "binomial_upper",
     "bridge_evidence",
     "coverage",
     "effective_size",
+    "evidences",
     "frozen_chains",
     "gap_upper",
     "importance_evidence",
+    "mean_lower",
     "mixing_certificate",
+    "pareto_tail",
     "proposal_core",
+    "psis_evidence",
     "published_gap",
+    "renewed_size",
     "split_rhat",
     "summarise_chains",
     "target_core",

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import dataclasses
-import warnings
 from typing import Any
 
 import numpy as np
+
+TAILS = (0.05, 0.95)
+"""Quantiles whose effective sizes are the tail ESS, the smaller of the two."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -53,7 +55,8 @@ def effective_size(values: np.ndarray, method: str = "bulk") -> float:
     """Rank-normalised effective sample size of scalars (chain, draw); zero if constant."""
     if values.shape[1] < 4 or np.ptp(values) == 0:
         return 0.0
-    return float(_arviz().ess(values, method=method))
+    quantiles = TAILS if method == "tail" else None
+    return float(_statistics().ess(values, method=method, prob=quantiles))
 
 
 def split_rhat(values: np.ndarray) -> float:
@@ -63,7 +66,7 @@ def split_rhat(values: np.ndarray) -> float:
         values = values[:, : 2 * half].reshape(2, half)
     if values.shape[0] * values.shape[1] < 8 or values.shape[1] < 4 or np.ptp(values) == 0:
         return float("nan")
-    return float(_arviz().rhat(values))
+    return float(_statistics().rhat(values))
 
 
 def batch_means_ess(values: np.ndarray) -> float:
@@ -82,9 +85,8 @@ def batch_means_ess(values: np.ndarray) -> float:
     return float(total)
 
 
-def _arviz() -> Any:
-    """ArviZ's statistics, imported late because the import takes two seconds."""
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", FutureWarning)
-        import arviz.stats.diagnostics as diagnostics
-    return diagnostics
+def _statistics() -> Any:
+    """ArviZ's statistics on arrays, imported late because the import takes a second."""
+    from arviz_stats.base import array_stats
+
+    return array_stats

@@ -15,6 +15,11 @@ class Faults:
     not_a_number: int
     infinite: int
 
+    @property
+    def real(self) -> int:
+        """Values that are no rejection: NaN and +inf."""
+        return self.not_a_number + self.infinite
+
     @classmethod
     def count(cls, log_ratios: np.ndarray) -> Faults:
         """Count -inf (outside the support), NaN and +inf."""

@@ -25,8 +25,8 @@ from typing import Any
 import numpy as np
 from jaxtyping import Float
 
-from folt.diagnostics.chains import effective_size
 from folt.diagnostics.confidence import binomial_upper, mean_lower
+from folt.diagnostics.dependence import Dependence
 
 EPSILONS = (0.1, 0.05, 0.01)
 """The distances in total variation for which steps are reported."""
@@ -150,6 +150,7 @@ def mixing_certificate(
     delta: float = 0.05,
     exact: bool = False,
     effective: float | None = None,
+    dependence: Dependence | None = None,
     chain_length: int | None = None,
 ) -> Mixing:
     """Steps to total variation .1, .05 and .01 with confidence 1 - δ, and all that goes with them.
@@ -161,11 +162,10 @@ def mixing_certificate(
     (Clopper-Pearson among those that hit the support) as if t had been fixed. The budget δ is
     shared equally by three bounds at each threshold, so that every minimum over t is covered.
 
-    Draws of a Markov chain are not independent. Their number is then replaced by an effective size,
-    which is an approximation, made on the careful side: the size of h itself (never above the
-    count) and, at each threshold, that of the indicator 1{h > log t} if the lower; an indicator
-    with fewer than 30 draws on one side tells too little of itself and takes the lowest size found
-    at any other threshold. Constant h show no effective size: say it with `effective`.
+    Draws of a Markov chain are not independent. Their number is then replaced by an effective size
+    at each threshold, which is an approximation, made on the careful side: that of the draws as
+    they came (`Dependence.raw_sizes`), raised only for the share that refreshment is sure to have
+    moved. Constant h show no effective size: say it with `effective`.
 
     Args:
         fresh: h at independent draws of the proposal that ran. -inf (outside the support, or dead
@@ -174,6 +174,7 @@ def mixing_certificate(
         delta: δ, one minus the confidence.
         exact: whether the held-out draws are independent by construction.
         effective: independent draws that the held-out ones are worth, if known otherwise.
+        dependence: the held-out draws before they were refreshed; not refreshed if None.
         chain_length: N for which to store the bound on the effective size.
 
     Returns:
@@ -185,8 +186,13 @@ def mixing_certificate(
         return _refused(delta, chain_length, fault)
     ranks = threshold_ranks(held_out.size)
     log_thresholds = np.sort(held_out, axis=None)[::-1][ranks - 1]
-    sizes = _sizes(held_out, log_thresholds, exact, effective)
-    grid = _bounds(fresh, log_thresholds, (ranks - 1) / held_out.size, sizes, delta)
+    accepted = _accept_lower(fresh, log_thresholds, delta)
+    if exact or effective is not None:
+        known = held_out.size if effective is None else effective
+        sizes = np.full(ranks.size, float(min(known, held_out.size)))
+    else:
+        sizes = (dependence or Dependence(held_out)).sizes(log_thresholds, accepted[0])
+    grid = _bounds(fresh, log_thresholds, accepted, (ranks - 1) / held_out.size, sizes, delta)
     steps = {epsilon: steps_to(epsilon, grid) for epsilon in EPSILONS}
     numbers = _step_numbers(grid)
     bound = total_variation_bound(numbers, grid.accept_lower, grid.exceed_upper, grid.start_upper)
@@ -314,44 +320,34 @@ def steps_to(epsilon: float, grid: Thresholds) -> int | None:
     return int(guess) + 1
 
 
+def _accept_lower(
+    fresh: np.ndarray, log_thresholds: np.ndarray, delta: float
+) -> tuple[np.ndarray, np.ndarray]:
+    """Lower bound on a(t) at each threshold with its share of δ, and the mean it is for."""
+    accepted = np.exp(np.minimum(fresh - log_thresholds[:, None], 0.0))
+    return mean_lower(accepted, delta / (3 * log_thresholds.size)), accepted.mean(axis=1)
+
+
 def _bounds(
     fresh: np.ndarray,
     log_thresholds: np.ndarray,
+    accepted: tuple[np.ndarray, np.ndarray],
     beyond: np.ndarray,
     sizes: np.ndarray,
     delta: float,
 ) -> Thresholds:
     """The three bounds at each threshold, each with an equal share of δ."""
     share = delta / (3 * log_thresholds.size)
-    accepted = np.exp(np.minimum(fresh - log_thresholds[:, None], 0.0))
     alive = np.isfinite(fresh).sum()
     above = (fresh > log_thresholds[:, None]).sum(axis=1)
     rows = (
         log_thresholds,
-        mean_lower(accepted, share),
-        accepted.mean(axis=1),
+        *accepted,
         binomial_upper(beyond * sizes, sizes, share),
         binomial_upper(above, alive, share),
         sizes,
     )
     return Thresholds(*(tuple(row.tolist()) for row in rows))
-
-
-def _sizes(
-    held_out: np.ndarray, log_thresholds: np.ndarray, exact: bool, effective: float | None
-) -> np.ndarray:
-    """Independent draws that the held-out ones are worth at each threshold."""
-    count = float(held_out.size)
-    if effective is not None or exact:
-        return np.full(log_thresholds.size, min(count, count if effective is None else effective))
-    whole = min(count, np.nan_to_num(effective_size(held_out)))
-    own = np.full(log_thresholds.size, np.nan)
-    for i, threshold in enumerate(log_thresholds):
-        beyond = held_out > threshold
-        if min(beyond.sum(), count - beyond.sum()) >= 30:
-            own[i] = effective_size(beyond.astype(float), "mean")
-    lowest = np.nanmin(own, initial=whole)
-    return np.asarray(np.minimum(np.where(np.isnan(own), lowest, own), whole))
 
 
 def _step_numbers(grid: Thresholds) -> np.ndarray:

@@ -21,9 +21,6 @@ from folt.training import OrbitMixture, Setting, Wide
 
 Model = Literal["paper", "powers"]
 
-USABLE = ("good", "fair", "ambiguous labels")
-"""Verdicts under which a fit can be reported, and the next one started from it."""
-
 
 class Effort(NamedTuple):
     """What a fit may cost.
@@ -206,7 +203,7 @@ def fitted(
     )
     if start is not None and fits_shape(start, problem):
         warm = run(start=start, flow=effort.polish, reference=effort.brief)
-        if warm.certificate.status.name in USABLE:
+        if warm.certificate.status.outcome.usable:
             warm.provenance["started_from"] = "previous"
             return warm
     fresh = run(flow=effort.trainer, reference=effort.reference)
@@ -216,7 +213,7 @@ def fitted(
 
 def fits_shape(start: Fit, problem: Problem) -> bool:
     """Whether an earlier fit can be a start: same symmetry, usable, and its proposal at hand."""
-    usable = start.certificate.status.name in USABLE
+    usable = start.certificate.status.outcome.usable
     return usable and start.flow is not None and bool(start.group == problem.group)
 
 

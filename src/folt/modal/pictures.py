@@ -7,9 +7,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from folt.certificate.outcomes import Outcome
 from folt.fit import Fit, in_user_parameters
 from folt.modal.curves import Curves, curves
-from folt.modal.identification import USABLE, Identification
+from folt.modal.identification import Identification
 from folt.modal.spectrum import Measured
 from folt.modal.table import PERCENT, flat
 from folt.report import figures
@@ -210,7 +211,7 @@ def track_figure(rows: Sequence[dict[str, Any]]) -> Figure:
     long = float(np.ptp(hours)) > 1.5
     time = hours if long else 60 * hours
     mode = np.array([row["mode"] for row in rows])
-    good = np.array([row["verdict"] in USABLE for row in rows])
+    good = np.array([Outcome.named(row["verdict"]).usable for row in rows])
     with styled():
         figure = blank(7.8, 5.0)
         panels = figure.subplots(2, 1, sharex=True, height_ratios=[1.2, 1])

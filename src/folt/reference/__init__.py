@@ -4,6 +4,7 @@ A sampler object is called as `sampler(key, problem, progress)` and returns a `R
 draws by chain, with their health and their cost. Nobody supplies starting points.
 """
 
+from folt.reference.cautions import Caution, Concern
 from folt.reference.choose import Sampler, reference_for
 from folt.reference.hamiltonian import JitteredHmc, Nuts, Trajectory
 from folt.reference.host_chains import HostChains
@@ -14,6 +15,8 @@ from folt.reference.tempered_chains import TemperedChains
 
 __all__ = [
     "AdaptiveRandomWalk",
+    "Caution",
+    "Concern",
     "Exact",
     "Given",
     "HostChains",

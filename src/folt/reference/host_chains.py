@@ -27,7 +27,7 @@ from folt.reference.result import Reference, folded, health
 from folt.reference.start import (
     LARGEST_RADIUS,
     SMALLEST_RADIUS,
-    fault_warning,
+    fault_cautions,
     near_the_best,
     require_start,
     start_around,
@@ -116,7 +116,7 @@ class HostChains:
         covariance = np.asarray(metric(problem.group, walk.points))
         raw = self._chains(keys[3], keys[4], box, walk, covariance, progress)
         draws = folded(problem.group, raw)
-        rhat, ess, warnings = health(draws)
+        rhat, ess, cautions = health(draws)
         terms = 1 if problem.invariant else problem.group.order
         return Reference(
             draws=draws,
@@ -124,7 +124,7 @@ class HostChains:
             ess=ess,
             exact=False,
             evaluations={"value": box.points * terms, "gradient": 0},
-            warnings=warnings + fault_warning(box.faults, box.points),
+            cautions=cautions + fault_cautions(box.faults, box.points),
             raw=for_picture(raw),
             log_evidence=log_evidence,
         )

@@ -21,7 +21,7 @@ from folt.fold import Folded
 from folt.groups import Group
 from folt.problem import Problem
 from folt.reference.result import Reference, folded, health
-from folt.reference.start import fault_warning, search, starting_values, starts_from_prior
+from folt.reference.start import fault_cautions, search, starting_values, starts_from_prior
 from folt.reference.supplied import Progress, for_picture
 
 ACCEPTANCE = 0.234
@@ -138,7 +138,7 @@ class AdaptiveRandomWalk:
         walkers, root = _adapt(adapt_key, target, walkers, length * thin, progress)
         walkers, raw = _record(run_key, target, walkers, root, length, thin, progress)
         draws = folded(problem.group, raw)
-        rhat, ess, warnings = health(draws)
+        rhat, ess, cautions = health(draws)
         cost += 2 * length * thin * self.chains
         terms = 1 if problem.invariant else problem.group.order
         return Reference(
@@ -147,7 +147,7 @@ class AdaptiveRandomWalk:
             ess=ess,
             exact=False,
             evaluations={"value": cost * terms, "gradient": 0},
-            warnings=warnings + fault_warning(int(walkers.faults), cost),
+            cautions=cautions + fault_cautions(int(walkers.faults), cost),
             raw=for_picture(raw),
         )
 

@@ -12,6 +12,7 @@ from folt._types import Point
 from folt.batching import map_points
 from folt.diagnostics.chains import effective_size, split_rhat
 from folt.groups import Group
+from folt.reference.cautions import Caution, Concern
 
 RHAT_LIMIT = 1.01
 """Rank-normalised R-hat above which chains are said not to agree."""
@@ -32,7 +33,7 @@ class Reference:
         ess: smallest rank-normalised effective sample size over those coordinates.
         exact: whether the draws are independent draws of π_F by construction.
         evaluations: log densities and gradients computed, {"value": n, "gradient": n}.
-        warnings: one sentence of advice for everything that looks wrong.
+        cautions: what a user should know of the run.
         raw: a few chains before folding, thinned for a picture.
         log_evidence: the rough estimate of log Z that tempering leaves behind, where it ran.
     """
@@ -42,7 +43,7 @@ class Reference:
     ess: float
     exact: bool
     evaluations: dict[str, int]
-    warnings: tuple[str, ...] = ()
+    cautions: tuple[Caution, ...] = ()
     raw: Draws | None = None
     log_evidence: float | None = None
 
@@ -57,20 +58,20 @@ def _fold(group: Group, point: Point) -> Point:
     return group.fold(point)
 
 
-def health(draws: Draws) -> tuple[float, float, tuple[str, ...]]:
-    """R-hat, effective sample size and advice for folded draws.
+def health(draws: Draws) -> tuple[float, float, tuple[Caution, ...]]:
+    """R-hat, effective sample size and cautions for folded draws.
 
     Both are rank-normalised (ArviZ), the worst over coordinates. Frozen chains are looked for
     first, because a constant chain would be given its full length as effective size.
 
     Returns:
-        (R-hat, ESS, warnings); (inf, 0, ...) if no chain moves.
+        (R-hat, ESS, cautions); (inf, 0, ...) if no chain moves.
     """
     frozen = np.all(draws == draws[:, :1], axis=(1, 2))
     if np.all(frozen):
-        return math.inf, 0.0, ("No chain moved at all: check the scale of the log density.",)
+        return math.inf, 0.0, (Caution.of(Concern.NOTHING_MOVED),)
     rhat, ess = _rank_normalised(draws)
-    return rhat, ess, _advice(draws, int(frozen.sum()), rhat, ess)
+    return rhat, ess, _cautions(draws, int(frozen.sum()), rhat, ess)
 
 
 def _rank_normalised(draws: Draws) -> tuple[float, float]:
@@ -83,23 +84,14 @@ def _rank_normalised(draws: Draws) -> tuple[float, float]:
     return rhat, ess
 
 
-def _advice(draws: Draws, frozen: int, rhat: float, ess: float) -> tuple[str, ...]:
+def _cautions(draws: Draws, frozen: int, rhat: float, ess: float) -> tuple[Caution, ...]:
     chains, _, dim = draws.shape
     enough = ESS_PER_COORDINATE * math.sqrt(dim)
-    sentences = []
+    found = []
     if frozen:
-        sentences.append(
-            f"{frozen} of {chains} chains never moved: their weight in the reference is that of "
-            "their starting points, so run more particles or longer chains."
-        )
+        found.append(Caution.of(Concern.FROZEN_CHAINS, frozen=frozen, chains=chains))
     if rhat > RHAT_LIMIT:
-        sentences.append(
-            f"R-hat is {rhat:.3f}, above {RHAT_LIMIT}: the chains do not agree, which hints at "
-            "separate modes that are not images of each other, so run more particles and draws."
-        )
+        found.append(Caution.of(Concern.DISAGREEING_CHAINS, rhat=rhat, limit=RHAT_LIMIT))
     if ess < enough:
-        sentences.append(
-            f"The effective sample size is {ess:.0f}, below {enough:.0f} for dimension {dim}: "
-            "run longer chains before trusting what is learned from these draws."
-        )
-    return tuple(sentences)
+        found.append(Caution.of(Concern.FEW_EFFECTIVE, ess=ess, enough=enough, dim=dim))
+    return tuple(found)

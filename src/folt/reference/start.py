@@ -16,6 +16,7 @@ from folt.batching import map_keys, map_points
 from folt.flows import StudentT
 from folt.fold import Folded
 from folt.groups import Group
+from folt.reference.cautions import Caution, Concern
 
 SMALLEST_RADIUS = 1e-2
 LARGEST_RADIUS = 1e3
@@ -80,14 +81,11 @@ def _log_prob(density: Density, point: Point) -> Scalar:
     return density.log_prob(point)
 
 
-def fault_warning(faults: int, evaluations: int) -> tuple[str, ...]:
-    """The sentence about values that were NaN or +inf on the way, if there were any."""
+def fault_cautions(faults: int, evaluations: int) -> tuple[Caution, ...]:
+    """The caution about values that were NaN or +inf on the way, if there were any."""
     if not faults:
         return ()
-    return (
-        f"The log density was NaN or +inf at {faults} of {evaluations} points, which counted as "
-        "rejections: find out where, because a region may be missing.",
-    )
+    return (Caution.of(Concern.NOT_A_NUMBER, faults=faults, evaluations=evaluations),)
 
 
 def search(key: Key, target: Density, walkers: int = 256) -> Found:

@@ -88,7 +88,7 @@ class Given:
         raw = _by_chain(np.asarray(self.draws), problem.dim)
         _require_usable(raw)
         draws = folded(problem.group, raw)
-        rhat, ess, warnings = health(draws)
+        rhat, ess, cautions = health(draws)
         if progress is not None:
             progress(1.0, "draws supplied")
         return Reference(
@@ -97,7 +97,7 @@ class Given:
             ess=ess,
             exact=False,
             evaluations={"value": 0, "gradient": 0},
-            warnings=warnings,
+            cautions=cautions,
             raw=for_picture(raw),
         )
 

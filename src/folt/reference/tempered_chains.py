@@ -16,7 +16,7 @@ from folt.problem import Problem
 from folt.reference.hamiltonian import JitteredHmc, Trajectory, compile_ahead, run_chains
 from folt.reference.leap import Leap
 from folt.reference.result import Reference, folded, health
-from folt.reference.start import broad_start, fault_warning
+from folt.reference.start import broad_start, fault_cautions
 from folt.reference.supplied import Progress, for_picture
 from folt.reference.tempering import first_particles, temper
 
@@ -111,7 +111,7 @@ class TemperedChains:
             _part(progress, TEMPERING_SHARE, 1.0),
         )
         draws = folded(problem.group, run.draws)
-        rhat, ess, warnings = health(draws)
+        rhat, ess, cautions = health(draws)
         terms = 1 if problem.invariant else problem.group.order
         values += tempered.cost
         faults = int(tempered.particles.faults)
@@ -121,7 +121,7 @@ class TemperedChains:
             ess=ess,
             exact=False,
             evaluations={"value": values * terms, "gradient": run.gradients * terms},
-            warnings=warnings + fault_warning(faults, tempered.cost),
+            cautions=cautions + fault_cautions(faults, tempered.cost),
             raw=for_picture(run.draws),
             log_evidence=float(tempered.particles.log_evidence),
         )

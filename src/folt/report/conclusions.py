@@ -5,16 +5,11 @@ from __future__ import annotations
 import dataclasses
 from typing import TYPE_CHECKING
 
+from folt.certificate.outcomes import Outcome, Use
 from folt.report.text import number
 
 if TYPE_CHECKING:
     from folt.fit import Fit
-
-USABLE = ("good", "fair", "ambiguous labels")
-"""Verdicts under which the draws may be used."""
-
-DOUBTFUL = ("undecided", "reference in doubt", "poor", "heavy tail")
-"""Verdicts under which the draws are a first look, no more."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -31,11 +26,11 @@ class Conclusions:
 
 
 def conclusions(fit: Fit) -> Conclusions:
-    """What the verdict of a fit allows; a verdict that nobody has classified allows nothing."""
-    name = fit.certificate.status.name
-    if name in USABLE:
-        return Conclusions(_allowed(fit, name), _reserved(fit, name))
-    if name in DOUBTFUL:
+    """What the verdict of a fit allows."""
+    outcome = fit.certificate.status.outcome
+    if outcome.usable:
+        return Conclusions(_allowed(fit, outcome), _reserved(fit, outcome))
+    if outcome.use is Use.FIRST_LOOK:
         return Conclusions(
             (
                 "The numbers and pictures below are a first look: what has been found so far, "
@@ -52,48 +47,36 @@ def conclusions(fit: Fit) -> Conclusions:
     )
 
 
-def _allowed(fit: Fit, name: str) -> tuple[str, ...]:
+def _allowed(fit: Fit, outcome: Outcome) -> tuple[str, ...]:
     sentences = []
     steps = fit.certificate.mixing.steps.get(0.05)
     if steps is not None:
         after = "one step" if steps == 1 else f"{steps:,} steps"
         sentences.append(
             f"After {after} the probability of any event is off by at most 0.05, with "
-            f"{100 * fit.certificate.mixing.confidence:.0f} % confidence; the chains ran "
-            f"{fit.draws.shape[1]:,} each."
+            f"{100 * fit.certificate.mixing.confidence:.0f} % confidence; the first "
+            f"{fit.certificate.chains.burn_in:,} steps of every chain were thrown away."
         )
-    labels = "" if name == "ambiguous labels" else ", also of single components,"
+    labels = "" if outcome is Outcome.AMBIGUOUS_LABELS else ", also of single components,"
     sentences.append(
         f"Means and intervals{labels} may be reported: they rest on "
         f"{fit.ess().min():,.0f} effective draws or more."
     )
     evidence = fit.log_evidence
-    if _believable(fit):
-        sentences.append(
-            f"The log evidence {number(evidence.value, 2)} ± {number(evidence.standard_error, 3)} "
-            f"may be compared with other models: each of the {fit.group.order:,} labellings is "
-            "counted once."
-        )
+    sentences.append(
+        f"The log evidence {number(evidence.value, 2)} ± {number(evidence.standard_error, 3)} "
+        f"may be compared with other models: each of the {fit.group.order:,} labellings is "
+        "counted once."
+    )
     return tuple(sentences)
 
 
-def _reserved(fit: Fit, name: str) -> tuple[str, ...]:
+def _reserved(fit: Fit, outcome: Outcome) -> tuple[str, ...]:
     sentences = [_unseen()]
-    if name == "ambiguous labels":
+    if outcome is Outcome.AMBIGUOUS_LABELS:
         sentences.append("Which component a single draw belongs to: labels overlap.")
-    if not _believable(fit):
-        sentences.append(
-            "That the error of the log evidence is right: a few weights dominate (Pareto k̂ above "
-            "0.7)."
-        )
     sentences.append("That the model is right: folt judges the sampling, not the model.")
     return tuple(sentences)
-
-
-def _believable(fit: Fit) -> bool:
-    """Whether the error of the evidence is to be believed."""
-    shape = fit.log_evidence.pareto_k
-    return shape is not None and shape < 0.7
 
 
 def _unseen() -> str:

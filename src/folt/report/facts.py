@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
-from folt.report.text import number
+from folt.report.text import MISSING, number, shape_words
 
 if TYPE_CHECKING:
     from folt.fit import Fit
@@ -37,7 +37,7 @@ def mixing_facts(fit: Fit) -> Facts:
     rows = [
         Fact(
             f"Steps to distance {epsilon:g}",
-            "cannot be had" if n is None else f"{n:,}",
+            MISSING if n is None else f"{n:,}",
             ""
             if position
             else "total variation: the most by which the probability of any event can be off",
@@ -64,17 +64,33 @@ def mixing_facts(fit: Fit) -> Facts:
 
 def evidence_facts(fit: Fit) -> Facts:
     """The evidence by two routes."""
-    evidence, bridge = fit.certificate.evidence, fit.certificate.bridge
+    best, made = fit.log_evidence, fit.certificate.evidences
     return [
         Fact(
-            "log Z, importance",
-            f"{number(evidence.value)} ± {number(evidence.standard_error)}",
-            f"from {evidence.draws:,} fresh proposals, with one standard error",
+            "log Z",
+            f"{number(best.value)} ± {number(best.standard_error)}",
+            f"by {best.method}: {best.method.why}",
         ),
         Fact(
-            "log Z, bridge",
-            f"{number(bridge.value)} ± {number(bridge.standard_error)}",
-            "from fresh proposals and the chains; the two should agree",
+            "By importance sampling",
+            f"{number(made.importance.value)} ± {number(made.importance.standard_error)}",
+            f"the mean of {best.draws:,} plain weights, with one standard error",
+        ),
+        Fact(
+            "By smoothed weights",
+            f"{number(made.psis.value)} ± {number(made.psis.standard_error)}",
+            "the largest weights replaced by a Pareto tail",
+        ),
+        Fact(
+            "By a bridge",
+            f"{number(made.bridge.value)} ± {number(made.bridge.standard_error)}",
+            "from fresh proposals and the chains",
+        ),
+        Fact(
+            "They differ by",
+            f"{number(abs(made.difference.score), 1)} errors",
+            "importance or smoothed weights against the bridge, in standard errors of that "
+            "difference; doubt above 4",
         ),
         Fact(
             "Counted",
@@ -83,8 +99,8 @@ def evidence_facts(fit: Fit) -> Facts:
         ),
         Fact(
             "Pareto k̂",
-            number(evidence.pareto_k, 2),
-            "how heavy the tail of the weights is; below 0.7 the error is to be believed",
+            shape_words(best.pareto_k),
+            "how heavy the tail of the plain weights is; below 0.5 their error is to be believed",
         ),
     ]
 
@@ -132,8 +148,8 @@ def _proposal(fit: Fit) -> Facts:
         ),
         Fact(
             "Spectral gap, at most",
-            number(certificate.gap_upper, 3),
-            "one over the time the chain needs to forget; 1 is independent draws",
+            f"{number(certificate.gap_upper, 3)} ± {number(certificate.gap_upper_error, 3)}",
+            "one over the time the chain needs to forget; an estimate that can only be too large",
         ),
         Fact(
             "Tail safety",
@@ -161,6 +177,11 @@ def _chains(fit: Fit) -> Facts:
     return [
         Fact("Chains", f"{chains} × {draws:,} draws in {dim} dimensions"),
         Fact("Frozen", frozen, "chains that never moved"),
+        Fact(
+            "Burn-in",
+            f"{facts.burn_in:,} steps each",
+            "thrown away; at least those certified to bring the chain within 0.05",
+        ),
         Fact(
             "Smallest effective size",
             f"{facts.ess:,.0f} bulk, {facts.tail_ess:,.0f} tail",
@@ -192,13 +213,13 @@ def _symmetry(fit: Fit) -> Facts:
         Fact("Declared", "exact" if facts.invariant else "broken: the whole orbit is summed"),
         Fact(
             "Change under relabelling",
-            f"{facts.defect:.1e}, relative",
-            "of the log density; rounding is about 1e-16",
+            f"{facts.defect:.1e}",
+            "of the log density, in nats; rounding is about 1e-16 of its size",
         ),
         Fact(
             "Ambiguous labels",
             _percent(facts.boundary.ambiguity),
-            "draws that could as well carry another label",
+            "chance of another labelling than the likeliest, on average",
         ),
         Fact(
             "Near the fold boundary",
@@ -220,7 +241,8 @@ def _percent(share: float | None) -> str:
 
 
 def _reference(fit: Fit) -> Facts:
-    reference, certificate = fit.reference, fit.certificate
+    certificate = fit.certificate
+    reference = certificate.reference
     agreement = certificate.agreement
     return [
         Fact(
@@ -228,14 +250,24 @@ def _reference(fit: Fit) -> Facts:
             f"{reference.draws:,}" + (", exact" if reference.exact else ""),
             "what the proposal was trained and certified with, in parts kept apart",
         ),
-        Fact("Worst R-hat", number(reference.rhat, 3)),
-        Fact("Smallest effective size", number(reference.ess, 0)),
-        Fact("Held-out h are worth", f"{number(certificate.effective, 0)} independent draws"),
-        Fact("Moved by the chain's kernel", f"{certificate.refreshed} steps before they were used"),
+        Fact("Worst R-hat", number(reference.rhat, 3), "as they came"),
+        Fact("Smallest effective size", number(reference.ess, 0), "as they came"),
+        Fact(
+            "Held-out draws moved",
+            f"{reference.refreshed} steps",
+            "by the chain's own kernel, before they were used; R-hat "
+            f"{number(reference.refreshed_rhat, 3)} afterwards",
+        ),
+        Fact(
+            "Held-out h are worth",
+            f"{number(certificate.effective, 0)} independent draws",
+            "at their outer 5 %; those that did not move count as dependent as they came",
+        ),
         Fact(
             "Agrees with the chains",
             f"largest difference {abs(agreement.score):.1f} errors",
-            "between the means of reference and chains, in standard errors",
+            f"in the {agreement.compared} of a coordinate; means, second moments and tails were "
+            "compared",
         ),
     ]
 

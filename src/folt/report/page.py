@@ -25,7 +25,16 @@ from folt.report.facts import (
 from folt.report.figures.certificate import PROTOCOLS
 from folt.report.files import write_whole
 from folt.report.parameters import EXCHANGED, Parameters
-from folt.report.text import MISSING, estimate_rows, mark, number, seconds, tone, verdict_words
+from folt.report.text import (
+    MISSING,
+    cautions,
+    estimate_rows,
+    mark,
+    number,
+    seconds,
+    tone,
+    verdict_words,
+)
 
 if TYPE_CHECKING:
     from markupsafe import Markup
@@ -81,7 +90,7 @@ def content(fit: Fit, sections: Sequence[Section] = ()) -> dict[str, Any]:
         "mark": mark(status),
         "verdict": verdict_words(status),
         "advice": status.advice,
-        "warnings": fit.reference.warnings,
+        "warnings": cautions(fit),
         "conclusions": conclusions(fit),
         "assumption": fit.certificate.assumption,
         "key_figures": _key_figures(fit),

@@ -107,7 +107,7 @@ class Parameters:
             families=(*_exchanged(fit), *_families(fit.posterior)),
             folded=_side(flat, most),
             raw=_side({name: raw[name] for name in flat}, most) if set(raw) == set(flat) else None,
-            raw_kind="exact draws" if fit.reference.exact else "reference chains",
+            raw_kind="exact draws" if fit.certificate.reference.exact else "reference chains",
         )
 
     def by_parameter(self) -> dict[str, list[tuple[int, Family]]]:

@@ -7,7 +7,6 @@ reference's raw chains.
 
 from __future__ import annotations
 
-import dataclasses
 import json
 from pathlib import Path
 from typing import Any, Literal
@@ -87,7 +86,7 @@ def load(path: str | Path, problem: Problem | None = None) -> Fit:
         group=unpack(meta["group"], arrays),
         proposal=unpack(meta["proposal"], arrays),
         problem=problem,
-        reference=_reference(unpack(meta["reference"], []), own),
+        reference=_reference(own),
         wall=meta["wall"],
         evaluations=meta["evaluations"],
         labels=meta["labels"],
@@ -139,7 +138,6 @@ def _own(fit: Fit) -> xarray.Dataset:
         "group": group,
         "proposal": proposal,
         "certificate": pack(fit.certificate.tree(), []),
-        "reference": pack(_plain(fit.reference), []),
         "wall": fit.wall,
         "evaluations": fit.evaluations,
         "labels": fit.labels,
@@ -150,16 +148,11 @@ def _own(fit: Fit) -> xarray.Dataset:
     return xarray.Dataset(variables, attrs={"meta": json.dumps(meta, allow_nan=False)})
 
 
-def _plain(reference: ReferenceSummary) -> dict[str, Any]:
-    fields = {f.name: getattr(reference, f.name) for f in dataclasses.fields(reference)}
-    return {name: value for name, value in fields.items() if name not in ("raw", "raw_posterior")}
-
-
-def _reference(tree: dict[str, Any], own: xarray.Dataset) -> ReferenceSummary:
+def _reference(own: xarray.Dataset) -> ReferenceSummary:
     raw = own["raw"].values if "raw" in own else None
     kept = {
         str(name).removeprefix(RAW): own[name].values
         for name in own.data_vars
         if str(name).startswith(RAW)
     }
-    return ReferenceSummary(**tree, raw=raw, raw_posterior=kept or None)
+    return ReferenceSummary(raw=raw, raw_posterior=kept or None)

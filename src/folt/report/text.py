@@ -14,36 +14,22 @@ from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
+from folt.certificate.outcomes import Use
+
 if TYPE_CHECKING:
-    from folt.certificate.certificate import Status
+    from folt.certificate.verdict import Status
     from folt.fit import Fit
 
 WIDTH = 96
 
-MISSING = "cannot be had"
+MISSING = "not available"
 """What stands for a number that does not exist: infeasible, infinite, or never measured."""
 
-WORDS = {
-    "good": "The fit can be trusted",
-    "fair": "The fit can be used, with room to improve",
-    "poor": "The fit is poor",
-    "ambiguous labels": "The draws can be used, their labels with care",
-    "heavy tail": "The proposal is too narrow somewhere",
-    "broken symmetry": "The symmetry is not there",
-    "faulty": "The log density is at fault",
-    "undecided": "Too few reference draws for a verdict",
-    "reference in doubt": "The reference run is in doubt",
-    "uncovered": "The proposal misses part of the posterior",
-    "frozen": "The chains are frozen",
-}
-"""The verdict as a headline; a status without one is shown by its name."""
-
 TONES = {
-    "good": "good",
-    "fair": "caution",
-    "ambiguous labels": "caution",
-    "undecided": "caution",
-    "reference in doubt": "caution",
+    Use.EVERYTHING: "good",
+    Use.CARE: "caution",
+    Use.FIRST_LOOK: "caution",
+    Use.NOTHING: "bad",
 }
 MARKS = {"good": "✓", "caution": "!", "bad": "✗"}
 STYLES = {"good": "bold green", "caution": "bold yellow", "bad": "bold red"}
@@ -84,7 +70,7 @@ def summary(fit: Fit) -> str:
 def overview(fit: Fit) -> Group:
     """The same for a Rich console, which colours it if it is a terminal."""
     status = fit.certificate.status
-    warnings = [Text(f"Warning: {sentence}", style="yellow") for sentence in fit.reference.warnings]
+    warnings = [Text(f"Warning: {sentence}", style="yellow") for sentence in cautions(fit)]
     return Group(
         headline(status),
         Padding(Text(status.advice), (0, 0, 0, 2)),
@@ -101,15 +87,25 @@ def headline(status: Status) -> Text:
     return Text(f"{mark(status)} {verdict_words(status)}.", style=STYLES[tone(status)])
 
 
+def cautions(fit: Fit) -> list[str]:
+    """What a user should know besides the verdict, as sentences."""
+    sentences = [str(caution) for caution in fit.certificate.reference.cautions]
+    if not fit.is_certified_whole:
+        sentences.append(
+            f"The certificate was made from {fit.certificate.chains.draws:,} of the "
+            f"{fit.accepted.size:,} draws; the others were added later by the same kernel."
+        )
+    return sentences
+
+
 def verdict_words(status: Status) -> str:
     """The headline of a status, with its name."""
-    words = WORDS.get(status.name)
-    return f"{words} ({status.name})" if words else status.name.capitalize()
+    return f"{status.outcome.headline} ({status.name})"
 
 
 def tone(status: Status) -> str:
-    """One of good, caution and bad; an outcome that nobody has classified is not called good."""
-    return TONES.get(status.name, "bad")
+    """One of good, caution and bad, by what the draws may be used for."""
+    return TONES[status.outcome.use]
 
 
 def mark(status: Status) -> str:
@@ -177,7 +173,6 @@ def facts(fit: Fit) -> Table:
     """The numbers that stand behind the verdict, a line each."""
     chains, draws, _ = fit.draws.shape
     ess = float(fit.ess().min())
-    evidence = fit.log_evidence
     table = Table.grid(padding=(0, 2, 0, 0))
     table.add_column(style="bold", no_wrap=True)
     table.add_column()
@@ -185,11 +180,7 @@ def facts(fit: Fit) -> Table:
         ("Draws", f"{chains} chains of {draws}, {fit.group.order} labellings folded into one"),
         ("Acceptance", f"{100.0 * fit.accept_rate:.1f} %"),
         ("Effective", f"{ess:.0f} draws at least, {ess / fit.accepted.size:.2f} per draw"),
-        (
-            "Evidence",
-            f"log Z = {number(evidence.value)}, standard error "
-            f"{number(evidence.standard_error)}, every labelling counted once",
-        ),
+        ("Evidence", evidence_words(fit)),
         ("Mixing", mixing_words(fit)),
         ("Gamma", f"{gamma_words(fit)} (ρ = 0.05; the paper's diagnostic, not a bound)"),
         ("Time", time_words(fit)),
@@ -201,6 +192,21 @@ def facts(fit: Fit) -> Table:
     for name, text in rows:
         table.add_row(name, Text(text))
     return table
+
+
+def evidence_words(fit: Fit) -> str:
+    """Log Z with its error, how it was made and how far another estimate lies from it."""
+    evidence, difference = fit.log_evidence, fit.certificate.evidences.difference
+    return (
+        f"log Z = {number(evidence.value)}, standard error {number(evidence.standard_error)} "
+        f"({evidence.method}, Pareto k̂ {shape_words(evidence.pareto_k)}), "
+        f"{number(abs(difference.score), 1)} errors from the bridge; every labelling counted once"
+    )
+
+
+def shape_words(shape: float) -> str:
+    """Pareto k̂; below zero the weights are bounded, and by how much does not matter."""
+    return "below 0" if shape < 0.0 else number(shape, 2)
 
 
 def mixing_words(fit: Fit) -> str:

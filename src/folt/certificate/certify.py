@@ -1,0 +1,163 @@
+"""From log ratios to a certificate: the one place where they meet the diagnostics.
+
+First the held-out draws are judged, refreshed and compared with fresh proposals, which says how
+long the chains have to run in (`examine`); then, with the chains, everything else (`certify`).
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+
+import jax
+import numpy as np
+from jaxtyping import Float
+
+from folt._types import Key
+from folt.certificate.certificate import Certificate
+from folt.certificate.facts import ChainFacts, ReferenceFacts, SafetyFacts, SymmetryFacts
+from folt.certificate.held_out import HeldOut, Judged
+from folt.certificate.outcomes import MANY_STEPS, PRIMARY
+from folt.certificate.refresh import refreshed, steps_for
+from folt.chains import Chains
+from folt.diagnostics import (
+    RHOS,
+    Core,
+    Faults,
+    Mixing,
+    acceptance,
+    agreement,
+    coverage,
+    evidences,
+    gap_upper,
+    mean_lower,
+    mixing_certificate,
+    proposal_core,
+    target_core,
+)
+from folt.ratio import LogRatio
+
+DELTA = 0.05
+
+
+@dataclasses.dataclass(frozen=True)
+class Examined:
+    """Held-out draws and fresh proposals, and how fast a chain between them mixes.
+
+    Attributes:
+        judged: held-out draws with their h, refreshed unless they are exact.
+        fresh: h at fresh proposals.
+        mixing: the mixing certificate.
+    """
+
+    judged: Judged
+    fresh: Float[np.ndarray, " proposals"]
+    mixing: Mixing
+
+    @classmethod
+    def of(cls, judged: Judged, fresh: np.ndarray, chain_length: int | None = None) -> Examined:
+        """What judged draws and fresh proposals say of the kernel."""
+        mixing = mixing_certificate(
+            fresh,
+            judged.log_ratio,
+            delta=DELTA,
+            exact=judged.exact,
+            dependence=judged.dependence,
+            chain_length=chain_length,
+        )
+        return cls(judged, fresh, mixing)
+
+    def burn_in(self, least: int) -> int:
+        """Steps to throw away: as many as are certified to bring the chain within .05."""
+        return min(max(self.mixing.steps[PRIMARY] or 0, least), max(MANY_STEPS, least))
+
+    def effective(self, rho: float) -> float:
+        """Independent draws that the held-out h are worth for a core that leaves out ρ."""
+        values = self.judged.log_ratio
+        if self.judged.exact:
+            return float(values.size)
+        if not np.isfinite(values).all():
+            return 0.0
+        threshold = np.quantile(values, [1.0 - rho])
+        chance = np.exp(np.minimum(self.fresh - threshold, 0.0))
+        accept = mean_lower(chance, DELTA) if np.isfinite(chance).all() else 0.0
+        return float(self.judged.dependence.sizes(threshold, np.atleast_1d(accept))[0])
+
+
+def examine(
+    key: Key, ratio: LogRatio, held_out: HeldOut, proposals: int, chain_length: int
+) -> Examined:
+    """Break the seal, draw afresh, and move draws that are not exact by the chain's own kernel.
+
+    Args:
+        key: of the fresh proposals and of the refreshment.
+        ratio: the finished log ratio.
+        held_out: draws under seal.
+        proposals: fresh proposals to draw.
+        chain_length: steps of a chain, for the bound on its effective size.
+    """
+    judged = held_out.judge(ratio)
+    _, fresh = ratio.draw(jax.random.fold_in(key, 0), proposals)
+    if not judged.exact:
+        steps = steps_for(_accept_rate(fresh, judged.log_ratio), ratio.target.problem.group.order)
+        judged = refreshed(jax.random.fold_in(key, 1), judged, ratio, steps)
+    return Examined.of(judged, fresh, chain_length)
+
+
+def _accept_rate(fresh: np.ndarray, held_out: np.ndarray) -> float:
+    """E_π[a(w)]: the acceptance of a stationary chain, read off the two sets of h."""
+    alive, states = np.where(np.isfinite(fresh), fresh, -np.inf), held_out[np.isfinite(held_out)]
+    return float(acceptance(alive, states).mean()) if states.size else 0.0
+
+
+def certify(
+    examined: Examined,
+    chains: Chains,
+    symmetry: SymmetryFacts,
+    reference: ReferenceFacts,
+    *,
+    burn_in: int = 0,
+    safety_weight: float = 0.0,
+) -> Certificate:
+    """The certificate of chains whose kernel was examined.
+
+    Args:
+        examined: held-out draws, fresh proposals, mixing.
+        chains: the chains as they ran.
+        symmetry: what is known of the symmetry.
+        reference: what is known of the reference run.
+        burn_in: steps thrown away at the start of every chain.
+        safety_weight: λ.
+    """
+    judged, fresh = examined.judged, examined.fresh
+    held_out = judged.log_ratio
+    finite = np.isfinite(held_out).all()
+    facts = ChainFacts.of(chains, burn_in)
+    made = evidences(fresh, chains.log_ratio, frozen=bool(facts.frozen))
+    gap = gap_upper(np.concatenate([held_out.ravel(), fresh]), made.importance.value)
+    return Certificate(
+        mixing=examined.mixing,
+        qc=_cores(examined),
+        full_osc=float(np.ptp(held_out)) if finite else math.inf,
+        gap_upper=gap,
+        gap_upper_error=gap * made.importance.standard_error,
+        evidences=made,
+        coverage=coverage(held_out, fresh, exact=judged.exact),
+        agreement=agreement(chains.draws, judged.as_they_came, exact=judged.exact),
+        chains=facts,
+        symmetry=symmetry,
+        safety=SafetyFacts.of(safety_weight),
+        reference=reference,
+        effective=examined.effective(PRIMARY),
+        faults=Faults.count(fresh),
+    )
+
+
+def _cores(examined: Examined) -> dict[str, dict[float, Core]]:
+    held_out, fresh = examined.judged.log_ratio, examined.fresh
+    target = {rho: target_core(held_out, rho, DELTA, examined.effective(rho)) for rho in RHOS}
+    proposal = {rho: proposal_core(fresh, rho, DELTA) for rho in RHOS}
+    return {
+        "target": {rho: core.with_target_mass(held_out) for rho, core in target.items()},
+        "proposal": {rho: core.with_target_mass(held_out) for rho, core in proposal.items()},
+    }

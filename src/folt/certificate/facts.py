@@ -1,0 +1,160 @@
+"""Parts of a certificate: what is known of the chains, the symmetry, the guard, the reference."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+
+import numpy as np
+
+from folt.boundary import BoundaryMass
+from folt.chains import Chains
+from folt.diagnostics import ChainSummary, effective_size, split_rhat, summarise_chains
+from folt.reference import Caution, Reference, health
+
+
+@dataclasses.dataclass(frozen=True)
+class ChainFacts:
+    """What the chains show, the worst over the coordinates, and for h.
+
+    Attributes:
+        ess: rank-normalised effective sample size; zero where a chain is frozen.
+        tail_ess: the same for the 5 % and 95 % quantiles.
+        rhat: rank-normalised split R-hat; NaN where a chain is frozen.
+        batch_means_ess: the paper's estimator, for comparison.
+        ess_log_ratio: effective sample size of h.
+        rhat_log_ratio: R-hat of h.
+        frozen: chains that never moved, looked for first.
+        draws: number of draws, all chains together, at the time of the certificate.
+        accept_rate: share of steps that moved.
+        burn_in: steps thrown away at the start of every chain.
+    """
+
+    ess: float
+    tail_ess: float
+    rhat: float
+    batch_means_ess: float
+    ess_log_ratio: float
+    rhat_log_ratio: float
+    frozen: tuple[int, ...]
+    draws: int
+    accept_rate: float
+    burn_in: int
+
+    @classmethod
+    def of(cls, chains: Chains, burn_in: int) -> ChainFacts:
+        """The facts of chains as they ran."""
+        summary: ChainSummary = summarise_chains(chains.draws, chains.accepted)
+        moving = not summary.frozen
+        return cls(
+            ess=float(summary.ess.min()),
+            tail_ess=float(summary.tail_ess.min()),
+            rhat=float(summary.rhat.max()),
+            batch_means_ess=float(summary.batch_means_ess.min()),
+            ess_log_ratio=effective_size(chains.log_ratio) if moving else 0.0,
+            rhat_log_ratio=split_rhat(chains.log_ratio) if moving else math.nan,
+            frozen=summary.frozen,
+            draws=chains.accepted.size,
+            accept_rate=float(chains.accepted.mean()),
+            burn_in=burn_in,
+        )
+
+    @property
+    def frozen_words(self) -> str:
+        """How many chains are frozen."""
+        count = len(self.frozen)
+        return "One chain" if count == 1 else f"{count} chains"
+
+
+@dataclasses.dataclass(frozen=True)
+class SymmetryFacts:
+    """What is known of the symmetry.
+
+    Attributes:
+        order: number of images of a point, |G|.
+        invariant: whether the density was declared invariant.
+        defect: largest change of the log density under the group, in nats, at random points and
+            at held-out draws; rounding where the symmetry holds.
+        holds: whether that is rounding.
+        boundary: how much of the target lies where labels are a matter of chance.
+        switch_rate: share of steps at which a raw reference chain changes its labels; None where
+            no raw chain was kept.
+    """
+
+    order: int
+    invariant: bool
+    defect: float
+    holds: bool
+    boundary: BoundaryMass
+    switch_rate: float | None
+
+    @property
+    def ambiguity_percent(self) -> float:
+        """Percent of labels that are a matter of chance."""
+        return 100.0 * (self.boundary.ambiguity or 0.0)
+
+
+@dataclasses.dataclass(frozen=True)
+class SafetyFacts:
+    """The tail safety and its price.
+
+    Attributes:
+        weight: λ, the share of the proposal that is the guard.
+        acceptance_cost: the most it can cost in acceptance and in the gap, λ itself.
+        claim: what may be concluded from it.
+    """
+
+    weight: float
+    acceptance_cost: float
+    claim: str
+
+    @classmethod
+    def of(cls, weight: float) -> SafetyFacts:
+        """The facts of a guard of this weight."""
+        if weight == 0.0:
+            return cls(0.0, 0.0, "There is no tail safety.")
+        return cls(
+            weight,
+            weight,
+            "The guard bounds w by π_F/(λ r_F): the chain is uniformly ergodic if the density over "
+            "the guard's is bounded, which a heavy-tailed guard makes likely and nobody checked.",
+        )
+
+
+@dataclasses.dataclass(frozen=True)
+class ReferenceFacts:
+    """What the reference run was like as it came, and its held-out part after refreshment.
+
+    Refreshment may add a caution. It never takes one away: draws that the kernel renewed say
+    nothing about the run they came from.
+
+    Attributes:
+        rhat: worst rank-normalised R-hat over the coordinates of the folded draws as they came.
+        ess: their smallest effective size.
+        exact: whether they are independent draws of π_F by construction.
+        draws: how many there are.
+        refreshed: steps of the chain's kernel by which the held-out part was moved.
+        refreshed_rhat: R-hat of the held-out part after that; `rhat` if it was not moved.
+        refreshed_ess: its smallest effective size.
+        cautions: what a user should know of the run.
+    """
+
+    rhat: float
+    ess: float
+    exact: bool
+    draws: int
+    refreshed: int = 0
+    refreshed_rhat: float = math.nan
+    refreshed_ess: float = math.nan
+    cautions: tuple[Caution, ...] = ()
+
+    @classmethod
+    def of(cls, run: Reference, held_out: np.ndarray, refreshed: int) -> ReferenceFacts:
+        """The facts of a run whose held-out draws were moved by so many steps."""
+        count = run.draws.shape[0] * run.draws.shape[1]
+        if not refreshed:
+            return cls(run.rhat, run.ess, run.exact, count, 0, run.rhat, run.ess, run.cautions)
+        rhat, ess, after = health(held_out)
+        known = {caution.concern for caution in run.cautions}
+        added = tuple(caution for caution in after if caution.concern not in known)
+        return cls(run.rhat, run.ess, run.exact, count, refreshed, rhat, ess, run.cautions + added)

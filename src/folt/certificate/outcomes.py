@@ -1,0 +1,219 @@
+"""The outcomes: what a certificate may say, each with its meaning, advice and gravity.
+
+Everything that shows, lists or decides by an outcome reads it here; no name stands twice.
+"""
+
+from __future__ import annotations
+
+import enum
+
+RULES = 2
+"""Number of the rules: raised whenever a condition changes, so that a file can be told apart."""
+
+PRIMARY = 0.05
+"""The ρ of the core and the ε of the mixing certificate that the verdict reads first."""
+
+STRICT = 0.01
+"""The ε that a good fit needs as well: at 5 % a missed mode of 3 % would pass."""
+
+FEW_STEPS, FEW_STRICT_STEPS = 100, 200
+"""Certified steps to .05 and to .01 up to which a chain counts as mixing fast."""
+
+MANY_STEPS = 2_000
+"""Certified steps to .05 beyond which the fit is called poor; also the longest burn-in."""
+
+GOOD_ACCEPTANCE, POOR_ACCEPTANCE = 0.5, 0.1
+
+SMOOTH_TAIL, HEAVY_TAIL = 0.7, 1.0
+"""Pareto k̂ of the plain weights below which a fit is good, and from which its tail is heavy."""
+
+DISAGREEMENT = 1e-5
+"""p-value below which chain and reference are said to disagree."""
+
+EVIDENCE_ERRORS = 4.0
+"""Standard errors of their difference by which two estimates of log Z may lie apart."""
+
+RHAT_DOUBT, ESS_DOUBT = 1.1, 100.0
+"""R-hat above which, and effective size below which, reference draws as they came are doubted."""
+
+REFRESHED_RHAT = 1.01
+"""R-hat of refreshed reference draws above which separate modes are suspected."""
+
+AMBIGUOUS = 0.2
+"""Mean share of the labels that are a matter of chance above which summaries by label mislead."""
+
+
+class Use(enum.Enum):
+    """What the draws may be used for."""
+
+    EVERYTHING = "everything"
+    CARE = "with care"
+    FIRST_LOOK = "a first look"
+    NOTHING = "nothing"
+
+
+class Outcome(enum.Enum):
+    """A named outcome; the members stand in the order of their gravity, the gravest last.
+
+    Attributes:
+        label: its name for people and files.
+        headline: the verdict in a few words.
+        condition: when it applies, in words.
+        meaning: what it says of the fit.
+        advice: meaning and next step, a template for a certificate `c`.
+        use: what the draws may be used for.
+    """
+
+    GOOD = (
+        "good",
+        "The fit can be trusted",
+        f"none of the others: total variation {PRIMARY} certified within {FEW_STEPS} steps and "
+        f"{STRICT} within {FEW_STRICT_STEPS}, acceptance at least {GOOD_ACCEPTANCE}, Pareto k̂ "
+        f"below {SMOOTH_TAIL}",
+        "The proposal follows the folded target closely and the chain forgets its start at once.",
+        "The proposal follows the folded target closely, and after its burn-in the chain is within "
+        "{c.distance:.2g} of it in total variation: the draws can be used.",
+        Use.EVERYTHING,
+    )
+    FAIR = (
+        "fair",
+        "The fit can be used, with room to improve",
+        "one of these numbers falls short of what `good` asks, none by as much as `poor` needs",
+        "The chain works, but more slowly than it could, or part of it is not certified closely.",
+        "The chain works but the fit has room: the draws can be used; more of them "
+        "(`fit.extend(20_000)`) or a richer proposal would make it better.",
+        Use.CARE,
+    )
+    AMBIGUOUS_LABELS = (
+        "ambiguous labels",
+        "The draws can be used, their labels with care",
+        f"1 minus the largest probability of a labelling is above {AMBIGUOUS} on average",
+        "The components overlap, so that which draw belongs to which label is a matter of chance.",
+        "The draws can be used, but the label of a component is a matter of chance in "
+        "{c.symmetry.ambiguity_percent:.0f} % of the cases: summaries by label mislead, so use "
+        "quantities that no relabelling changes, or fewer components.",
+        Use.CARE,
+    )
+    POOR = (
+        "poor",
+        "The fit is poor",
+        f"acceptance below {POOR_ACCEPTANCE}, or more than {MANY_STEPS} certified steps to "
+        f"{PRIMARY}, or a burn-in shorter than those",
+        "The proposal fits badly and the chain mixes slowly.",
+        "The proposal fits badly and the chain mixes slowly (acceptance "
+        "{c.chains.accept_rate:.2f}): a richer proposal is needed, or better reference draws.",
+        Use.FIRST_LOOK,
+    )
+    HEAVY_TAIL = (
+        "heavy tail",
+        "The proposal is too narrow somewhere",
+        f"no number of steps to {PRIMARY} can be certified, or Pareto k̂ is {HEAVY_TAIL:g} or more",
+        "The target outweighs the proposal in part of its mass: there the chain stays too long.",
+        "The target outweighs the proposal too much in part of its mass (Pareto k̂ "
+        "{c.evidence.pareto_k:.2f}): a richer proposal is needed, trained on more reference draws.",
+        Use.FIRST_LOOK,
+    )
+    UNDECIDED = (
+        "undecided",
+        "Too few reference draws for a verdict",
+        "the held-out draws are worth too few independent ones for a statement at 5 %",
+        "Nothing speaks against the fit, and too little for it.",
+        "The reference is worth {c.effective:.0f} independent draws, too few for a statement at "
+        "5 %: ask for more, e.g. reference=folt.reference.TemperedChains(draws=1000).",
+        Use.FIRST_LOOK,
+    )
+    EVIDENCE_IN_DOUBT = (
+        "evidence in doubt",
+        "Two estimates of the evidence contradict each other",
+        "importance sampling and bridge differ by more than "
+        f"{EVIDENCE_ERRORS:g} standard errors of their difference",
+        "Proposals and chain do not see the same target: one of them misses something.",
+        "Two estimates of log Z from proposals and from the chain differ by "
+        "{c.evidences.difference.score:.1f} errors of their difference: they do not see the same "
+        "target, so more reference draws and a richer proposal are needed.",
+        Use.FIRST_LOOK,
+    )
+    REFERENCE_IN_DOUBT = (
+        "reference in doubt",
+        "The reference run is in doubt",
+        f"R-hat of the reference above {RHAT_DOUBT:g} (above {REFRESHED_RHAT:g} after "
+        f"refreshment), fewer than {ESS_DOUBT:g} effective draws, or means, second moments or "
+        f"tails that differ from the chain's (p < {DISAGREEMENT:g})",
+        "The draws that the proposal learnt from do not agree with each other or with the chain.",
+        "The reference chains disagree with each other (R-hat {c.reference.rhat:.3f}) or with the "
+        "sampler ({c.agreement.size:.1f} errors in a {c.agreement.compared}): separate modes are "
+        "suspected, so run a longer reference before trusting their weights, e.g. "
+        "reference=folt.reference.TemperedChains(particles=4000, draws=1000).",
+        Use.FIRST_LOOK,
+    )
+    UNCOVERED = (
+        "uncovered",
+        "The proposal misses part of the posterior",
+        "coverage off by more than .01 and by more than 4 of its standard errors",
+        "The reference has mass that the proposal does not reach.",
+        "The proposal misses or misjudges mass that the reference has (coverage "
+        "{c.coverage.value:.3f} instead of 1): do not use these draws or this evidence before a "
+        "richer proposal covers it.",
+        Use.NOTHING,
+    )
+    BROKEN_SYMMETRY = (
+        "broken symmetry",
+        "The symmetry is not there",
+        "a density declared invariant changes under relabelling at posterior draws",
+        "The density was folded as if it were symmetric, and it is not.",
+        "The log density was declared invariant but changes under relabelling at posterior draws "
+        "(by {c.symmetry.defect:.2g}): declare invariant=False, which is exact, or give the group "
+        "that the density really has.",
+        Use.NOTHING,
+    )
+    FAULTY = (
+        "faulty",
+        "The log density is at fault",
+        "a log ratio of a fresh proposal is NaN or +inf",
+        "The log density cannot be evaluated where the proposal goes.",
+        "The log density was not a number or infinite at {c.faults.real} proposals: repair it "
+        "there (return -inf outside the support) before using the draws.",
+        Use.NOTHING,
+    )
+    FROZEN = (
+        "frozen",
+        "The chains are frozen",
+        "a chain never moved",
+        "The proposal does not reach the target.",
+        "{c.chains.frozen_words} never moved: the proposal does not reach the target, so use "
+        "better reference draws or a richer proposal, not these draws.",
+        Use.NOTHING,
+    )
+
+    def __init__(
+        self, label: str, headline: str, condition: str, meaning: str, advice: str, use: Use
+    ):
+        self.label = label
+        self.headline = headline
+        self.condition = condition
+        self.meaning = meaning
+        self.advice = advice
+        self.use = use
+
+    @property
+    def gravity(self) -> int:
+        """Zero for good; the larger the graver."""
+        return list(Outcome).index(self)
+
+    @property
+    def usable(self) -> bool:
+        """Whether the draws may be reported, with or without care."""
+        return self.use in (Use.EVERYTHING, Use.CARE)
+
+    @classmethod
+    def named(cls, label: str) -> Outcome:
+        """The outcome of this label.
+
+        Raises:
+            ValueError: naming those that exist.
+        """
+        for outcome in cls:
+            if outcome.label == label:
+                return outcome
+        known = ", ".join(outcome.label for outcome in cls)
+        raise ValueError(f"expected one of the outcomes {known}, got {label!r}")

@@ -1,0 +1,76 @@
+"""What a user should know of a reference run: a kind and its numbers; the sentence is made last."""
+
+from __future__ import annotations
+
+import dataclasses
+import enum
+from collections.abc import Mapping
+from typing import Any
+
+
+class Concern(enum.StrEnum):
+    """A kind of trouble; `sentence` is a template for its numbers."""
+
+    NOTHING_MOVED = (
+        "nothing moved",
+        "No chain of the reference moved at all: check the scale of the log density.",
+    )
+    FROZEN_CHAINS = (
+        "frozen chains",
+        "{frozen:.0f} of {chains:.0f} reference chains never moved: their weight is that of their "
+        "starting points, so run more particles or longer chains.",
+    )
+    DISAGREEING_CHAINS = (
+        "disagreeing chains",
+        "R-hat of the reference is {rhat:.3f}, above {limit:g}: its chains do not quite agree, "
+        "because they are slow or because there are separate modes that are not images of each "
+        "other.",
+    )
+    FEW_EFFECTIVE = (
+        "few effective draws",
+        "The reference is worth {ess:.0f} effective draws, below {enough:.0f} for dimension "
+        "{dim:.0f}: run longer chains before trusting what is learned from them.",
+    )
+    NOT_A_NUMBER = (
+        "not a number",
+        "The log density was NaN or +inf at {faults:.0f} of {evaluations:.0f} points, which "
+        "counted as rejections: find out where, because a region may be missing.",
+    )
+
+    sentence: str
+
+    def __new__(cls, value: str, sentence: str = "") -> Concern:
+        """A string that carries its template."""
+        member = str.__new__(cls, value)
+        member._value_ = value
+        member.sentence = sentence
+        return member
+
+
+@dataclasses.dataclass(frozen=True)
+class Caution:
+    """One concern with its numbers.
+
+    Attributes:
+        concern: what kind.
+        numbers: what its sentence mentions.
+    """
+
+    concern: Concern
+    numbers: Mapping[str, float]
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "concern", Concern(self.concern))
+
+    def __str__(self) -> str:
+        return self.concern.sentence.format(**self.numbers)
+
+    @classmethod
+    def of(cls, concern: Concern, **numbers: float) -> Caution:
+        """A caution from its numbers."""
+        return cls(concern, {name: float(value) for name, value in numbers.items()})
+
+    @classmethod
+    def from_dict(cls, tree: Mapping[str, Any]) -> Caution:
+        """Rebuild from `dataclasses.asdict`."""
+        return cls(Concern(tree["concern"]), dict(tree["numbers"]))
