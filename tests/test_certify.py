@@ -15,8 +15,9 @@ from folt.certificate.held_out import Judged
 from folt.certificate.outcomes import Outcome, Use
 from folt.certificate.verdict import CONDITIONS
 from folt.chains import Chains
-from folt.diagnostics import RHOS, Agreement, Core, Coverage, Difference, Faults
+from folt.diagnostics import RHOS, Agreement, Coverage, Faults
 from folt.reference import Caution, Concern
+from worse import WORSE, altered, steps, with_shape, worse
 
 
 def log_ratios(scale=0.1, n=20_000, log_z=1.5):
@@ -52,68 +53,21 @@ def certified(
 GOOD = certified(*log_ratios())
 
 
-def altered(certificate, **parts):
-    """The certificate with parts of its parts replaced: `chains={"accept_rate": 0.3}`."""
-    changed = {
-        name: dataclasses.replace(getattr(certificate, name), **change)
-        if isinstance(change, dict) and name != "qc"
-        else change
-        for name, change in parts.items()
-    }
-    return dataclasses.replace(certificate, **changed)
-
-
-def with_shape(shape):
-    """Evidences whose plain weights have this Pareto k̂."""
-    parts = {
-        name: dataclasses.replace(getattr(GOOD.evidences, name), pareto_k=shape)
-        for name in ("importance", "psis", "bridge")
-    }
-    return dataclasses.replace(GOOD.evidences, **parts)
-
-
-def steps(to_tenth, to_twentieth, to_hundredth):
-    return {"steps": {0.1: to_tenth, 0.05: to_twentieth, 0.01: to_hundredth}}
-
-
-INFEASIBLE = {
-    **GOOD.qc,
-    "target": {**GOOD.qc["target"], 0.05: Core(None, None, None, False, 700.0)},
-}
-APART = dataclasses.replace(GOOD.evidences, difference=Difference(0.1, 0.01))
-AMBIGUOUS = {"boundary": BoundaryMass(0.0, 0.0, 0.4, 0.1, 1.0)}
-
-WORSE = {
-    "fair": {"chains": {"accept_rate": 0.3}},
-    "ambiguous labels": {"symmetry": AMBIGUOUS},
-    "poor": {"chains": {"accept_rate": 0.02}},
-    "heavy tail": {"mixing": steps(9, None, None)},
-    "undecided": {"qc": INFEASIBLE},
-    "evidence in doubt": {"evidences": APART},
-    "reference in doubt": {"reference": {"rhat": 1.2, "exact": False}},
-    "uncovered": {"coverage": Coverage(0.8, 0.01, 0.8)},
-    "broken symmetry": {"symmetry": {**AMBIGUOUS, "defect": 0.1, "holds": False}},
-    "faulty": {"faults": Faults(0, 1, 0)},
-    "frozen": {"chains": {"accept_rate": 0.02, "frozen": (0, 2)}},
-}
-"""What alone brings about each outcome, from the mildest to the gravest."""
-
-
 def test_without_a_finding_the_verdict_is_good():
     assert GOOD.status.name == "good"
 
 
 def test_every_outcome_has_a_condition_and_a_case():
     """In the order of gravity, good apart; the table of the cases is complete."""
-    assert {outcome.label for outcome in CONDITIONS} == set(WORSE)
-    assert [outcome.label for outcome in Outcome] == ["good", *WORSE]
+    assert {"good", *(outcome.label for outcome in CONDITIONS)} == set(WORSE)
+    assert [outcome.label for outcome in Outcome] == list(WORSE)
     assert [outcome.gravity for outcome in Outcome] == list(range(len(Outcome)))
     assert [outcome for outcome in Outcome if outcome.use is Use.EVERYTHING] == [Outcome.GOOD]
 
 
 @pytest.mark.parametrize("name", WORSE)
 def test_every_outcome_is_reached_by_its_own_finding(name):
-    status = altered(GOOD, **WORSE[name]).status
+    status = worse(GOOD, name).status
     assert status.name == name
     assert Outcome.named(name) is status.outcome
     assert status.advice.rstrip(")").endswith((".", ")"))
@@ -123,8 +77,8 @@ def test_every_outcome_is_reached_by_its_own_finding(name):
 def test_the_gravest_finding_wins():
     """Findings are added from the mildest to the gravest; the newest always decides."""
     certificate = GOOD
-    for name, change in WORSE.items():
-        certificate = altered(certificate, **change)
+    for name in WORSE:
+        certificate = worse(certificate, name)
         assert certificate.status.name == name
 
 
@@ -185,7 +139,7 @@ def test_a_long_burn_in_makes_slow_mixing_fair():
 )
 def test_the_tail_of_the_plain_weights_decides(shape, name):
     """Whatever method is the headline: its own bounded terms would hide a missed mode."""
-    assert altered(GOOD, evidences=with_shape(shape)).status.name == name
+    assert altered(GOOD, evidences=with_shape(GOOD.evidences, shape)).status.name == name
 
 
 def test_cautions_are_kept_and_do_not_decide():

@@ -10,7 +10,6 @@ import numpy as np
 import pytest
 from jax._src import monitoring
 
-from folt.certificate.verdict import Status
 from folt.cli import app, run
 from folt.commands.modal import seconds
 from folt.diagnostics import Evidence
@@ -32,6 +31,7 @@ from folt.modal.table import evidence_rows
 from folt.modal.tracking import Windows
 from folt.reference import TemperedChains
 from folt.training import OrbitMixture, Setting
+from worse import worse
 
 RATE = 8.0
 TOWER = Structure(frequency=(0.8, 0.9), damping=(0.012, 0.02), power=(1.0, 0.6), channels=4)
@@ -127,7 +127,7 @@ def test_a_start_that_no_longer_fits_is_dropped(monkeypatch, found, measured):
     def sample(problem, *, start=None, **options):
         calls.append(start is not None)
         name = "good" if start is None else "poor"
-        certificate = dataclasses.replace(found.fit.certificate, status=Status(name, ""))
+        certificate = worse(found.fit.certificate, name)
         return dataclasses.replace(found.fit, certificate=certificate, provenance={})
 
     monkeypatch.setattr(identification, "sample", sample)

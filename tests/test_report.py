@@ -14,9 +14,9 @@ from markupsafe import escape
 
 import folt
 from folt import demo
-from folt.certificate.certificate import Status
+from folt.certificate.outcomes import Outcome
 from folt.chains import Chains
-from folt.diagnostics import Core, Coverage, mixing_certificate
+from folt.diagnostics import Core, Coverage, evidences, mixing_certificate
 from folt.flows import Gaussian
 from folt.models import bayesian_mixture, gaussian_pair
 from folt.report import figures, text
@@ -24,6 +24,7 @@ from folt.report.conclusions import conclusions
 from folt.report.page import page
 from folt.report.parameters import Parameters, coordinate_orbits
 from folt.report.section import Section
+from worse import WORSE, worse
 
 STEPS = 400
 
@@ -153,15 +154,11 @@ def test_page_says_what_may_be_concluded_and_how_to_cite(fit: folt.Fit, html: st
     assert "not a bound" in html
 
 
-@pytest.mark.parametrize("name", [*text.WORDS, "surprising"])
+@pytest.mark.parametrize("name", WORSE)
 def test_only_usable_verdicts_allow_means_to_be_reported(fit: folt.Fit, name: str) -> None:
-    judged = with_status(fit, Status(name, ""))
+    judged = dataclasses.replace(fit, certificate=worse(fit.certificate, name))
     allowed = any("may be reported" in sentence for sentence in conclusions(judged).may)
     assert allowed == (name in ("good", "fair", "ambiguous labels"))
-
-
-def with_status(fit: folt.Fit, status: Status) -> folt.Fit:
-    return dataclasses.replace(fit, certificate=dataclasses.replace(fit.certificate, status=status))
 
 
 def test_page_of_a_loaded_fit_is_the_same(fit: folt.Fit, html: str, tmp_path: Path) -> None:
@@ -177,13 +174,10 @@ def test_page_escapes_names(fit: folt.Fit) -> None:
         fit,
         names=(nasty, "y"),
         posterior={nasty: values},
-        certificate=dataclasses.replace(fit.certificate, status=Status("<b>odd</b>", nasty)),
-        reference=dataclasses.replace(fit.reference, warnings=(nasty,)),
     )
     found = page(renamed)
     assert found.count("<script") == 4
     assert found.count("</script") == 4
-    assert "<b>odd" not in found
     assert "&lt;script&gt;" in found
     assert resources(found).open == []
 
@@ -198,10 +192,8 @@ def frozen(fit: folt.Fit) -> folt.Fit:
         gap_upper=math.nan,
         coverage=Coverage(math.nan, math.inf, math.nan),
         mixing=mixing_certificate(np.full(5, np.nan), np.zeros((1, 5))),
-        evidence=dataclasses.replace(
-            fit.log_evidence, value=-math.inf, standard_error=math.inf, pareto_k=math.inf
-        ),
-        status=Status("frozen", "Do not use these draws."),
+        evidences=evidences(np.full(50, np.nan), np.zeros((4, 50)), frozen=True),
+        chains=dataclasses.replace(fit.certificate.chains, frozen=(0, 1, 2, 3), ess=0.0),
     )
     still = np.broadcast_to(fit.draws[:, :1], fit.draws.shape)
     return dataclasses.replace(
@@ -227,9 +219,16 @@ def test_a_frozen_fit_can_be_reported_saved_and_loaded(fit: folt.Fit, tmp_path: 
         assert not re.search(r"\b(nan|inf|None)\b", summary)
 
 
-def test_an_unknown_status_is_never_called_good() -> None:
-    assert text.tone(Status("surprising", "")) == "bad"
-    assert text.tone(Status("good", "")) == "good"
+@pytest.mark.parametrize("name", WORSE)
+def test_only_good_is_shown_as_good(fit: folt.Fit, name: str) -> None:
+    status = worse(fit.certificate, name).status
+    assert (text.tone(status) == "good") == (name == "good")
+    assert text.verdict_words(status) == f"{Outcome.named(name).headline} ({name})"
+
+
+def test_draws_added_later_are_said_to_be_uncertified(fit: folt.Fit) -> None:
+    assert "made from" not in fit.summary()
+    assert "made from 2,000 of the 2,400 draws" in " ".join(fit.extend(100).summary().split())
 
 
 def test_report_replaces_whole_files_only(
