@@ -60,6 +60,33 @@ def test_proposal_core_of_a_uniform_law(rho):
     assert core.low + core.high == pytest.approx(1.0, abs=3 / N)
 
 
+def test_the_radius_is_what_intervals_chosen_after_looking_need():
+    """An interval's empirical mass exceeds its true one by more than 2ε in at most δ of samples.
+
+    The worst interval of 400 uniform samples each (Kuiper's statistic); half the radius fails in
+    well over δ of them, so that a radius halved by mistake would be noticed.
+    """
+    ordered = np.sort(np.random.default_rng(1).uniform(size=(400, 1_000)), axis=1)
+    ranks = np.arange(1_000)
+    above = ((ranks + 1) / 1_000 - ordered).max(axis=1)
+    below = (ordered - ranks / 1_000).max(axis=1)
+    excess, radius = above + below, dkw_radius(1_000, 0.05)
+    assert (excess > 2 * radius).mean() <= 0.05
+    assert (excess > radius).mean() > 0.15
+
+
+def test_half_the_radius_of_a_proposal_core_would_be_noticed():
+    """[Q(¼), Q(¾)] lies inside the reported interval in 95 % of samples; at half the radius not."""
+    held, halved, radius = 0, 0, dkw_radius(1_000, 0.05)
+    for h in np.random.default_rng(2).uniform(size=(400, 1_000)):
+        core = proposal_core(h, 0.25)
+        held += core.low <= 0.25 and core.high >= 0.75
+        low, high = np.quantile(h, [0.25 - radius / 2, 0.75 + radius / 2])
+        halved += low <= 0.25 and high >= 0.75
+    assert held >= 380
+    assert halved < 370
+
+
 @pytest.mark.parametrize("protocol", CASES)
 def test_numbers_follow_from_the_oscillation(protocol):
     core = CASES[protocol](3.0 * uniform_grid(), 0.05)

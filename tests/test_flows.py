@@ -509,3 +509,20 @@ def test_wrong_input_is_named(wrong: Callable[[], object], message: str) -> None
 def test_paper_architecture_is_the_printed_table() -> None:
     table = {2: (8, 64, 2000), 6: (10, 128, 2000), 8: (12, 128, 3500), 20: (16, 256, 3500)}
     assert {dim: paper_architecture(dim) for dim in table} == table
+
+
+@pytest.mark.parametrize("width", [1e-2, 1e-5, 1e-7])
+def test_a_settled_mixture_is_accurate_for_narrow_components(width):
+    """Log terms against long double at relative widths down to 1e-7; monomials alone lose .02."""
+    means = np.array([[0.0, 1.0], [1.0, 0.0], [0.3, 0.4]])
+    factors = np.eye(2) / width * np.array([1.0, 1.3, 0.7])[:, None, None]
+    mixture = Mixture(jnp.zeros(3), jnp.asarray(means), jnp.asarray(factors))
+    settled = mixture.settled()
+    assert settled.direct == (width < 1e-4)
+    x = means[0] + width * np.array([0.7, -1.1])
+    u = np.einsum("kij,kj->ki", factors.astype(np.longdouble), x - means.astype(np.longdouble))
+    exact = -0.5 * np.sum(u**2, axis=1) + 2 * np.log(np.diagonal(factors, axis1=1, axis2=2)[:, 0])
+    exact = exact - np.log(3.0) - np.log(2 * np.pi)
+    assert float(settled.log_terms(jnp.asarray(x))[0]) == pytest.approx(float(exact[0]), abs=1e-6)
+    lossy = abs(float(mixture.log_terms(jnp.asarray(x))[0]) - float(exact[0]))
+    assert width > 1e-7 or lossy > 1e-4

@@ -12,10 +12,12 @@ import folt
 from folt import presets
 from folt.flows import Gaussian, Mixture, Pushed, SpectralCoupling
 from folt.fold import Folded
-from folt.groups import Permutation
+from folt.groups import Permutation, Trivial
 from folt.models import broken_banana, label_switching
 from folt.problem import Problem
+from folt.ratio import LogRatio, Target
 from folt.reference import Exact, TemperedChains
+from folt.sampling import settled
 from folt.training import OrbitMixture, PaperFlow, Setting
 
 LEVEL = 1e-4  # about twenty goodness-of-fit checks: a false alarm about once in 500 runs
@@ -307,3 +309,18 @@ def test_a_support_that_no_proposal_hits():
     with pytest.raises(ValueError, match="no proposal hit the support"):
         # Without the tail safety, whose guard sits on the reference draws and would hit it.
         sampled(far, reference=draws, flow=nowhere, preset="paper", draws=5, chains=1)
+
+
+def test_a_flow_in_single_precision_is_judged_in_double():
+    """Parameters in float32: h of a density near -1e6 would vary by .05, and does not."""
+
+    def large(x):
+        return -1e6 - 0.5 * jnp.sum(x**2)
+
+    single = Gaussian(jnp.zeros(2, jnp.float32), jnp.eye(2, dtype=jnp.float32))
+    problem = Problem(large, Trivial(2), sampler=lambda key: jax.random.normal(key, (2,)))
+    double = settled(single)
+    assert double.mean.dtype == jnp.float64
+    ratio = LogRatio(Target(problem), double, problem.group)
+    _, h = ratio.draw(jax.random.key(0), 500)
+    assert np.std(h) < 1e-8

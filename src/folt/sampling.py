@@ -22,7 +22,7 @@ from folt.certificate.held_out import Judged
 from folt.certificate.split import split_by_chain
 from folt.chains import run_chains
 from folt.fit import Fit, ReferenceSummary
-from folt.flows import Safety, StudentT
+from folt.flows import Mixture, Safety, StudentT
 from folt.flows.elliptical import log_radial, precision_root
 from folt.presets import Preset, preset_named
 from folt.problem import Problem
@@ -158,18 +158,24 @@ def _proposal(
             selection=_sample_of(learn[1], target),
         )
         fitted = trainer(key, arena, None if start is None else start.flow, tell)
-    fitted = in_double_precision(fitted)
+    fitted = settled(fitted)
     return fitted if guard is None else Safety(fitted, guard, preset.safety_weight)
 
 
-def in_double_precision(flow: Distribution) -> Distribution:
-    """The same flow with its parameters in float64: h is a difference of large numbers."""
+def settled(flow: Distribution) -> Distribution:
+    """The same flow, made accurate: h is a difference of large numbers.
+
+    Parameters become float64, and mixtures of narrow components give up their fast formula.
+    """
 
     def doubled(leaf: Any) -> Any:
-        floating = eqx.is_array_like(leaf) and jnp.issubdtype(jnp.result_type(leaf), jnp.floating)
-        return jnp.asarray(leaf, jnp.float64) if floating and hasattr(leaf, "dtype") else leaf
+        return leaf.astype(jnp.float64) if eqx.is_inexact_array(leaf) else leaf
 
-    return jax.tree.map(doubled, flow)
+    def accurate(part: Any) -> Any:
+        return part.settled() if isinstance(part, Mixture) else part
+
+    doubled_flow = jax.tree.map(doubled, flow)
+    return jax.tree.map(accurate, doubled_flow, is_leaf=lambda part: isinstance(part, Mixture))
 
 
 def guard_of(training: Sample, weight: float) -> StudentT:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import math
 
 import equinox as eqx
@@ -14,6 +15,9 @@ from jaxtyping import Array, Float
 
 from folt._types import Distribution, Key, Point, Scalar
 from folt.flows.elliptical import log_abs_det, log_radial, require_degrees, standard_draw
+
+HARMLESS = 1e-9
+"""Rounding of a log density that no certificate can notice."""
 
 
 class Mixture(Distribution):
@@ -28,12 +32,15 @@ class Mixture(Distribution):
         factors: (K, dim, dim), lower triangular roots of the precisions: factor @ (x - mean) is
             standard under its component.
         degrees: degrees of freedom ν of every component; infinite is Gaussian.
+        direct: standardise every point instead of using monomials: slower, and accurate for
+            components that are narrow beside their separation (`settled` decides).
     """
 
     log_weights: Float[Array, " components"]
     means: Float[Array, "components dim"]
     factors: Float[Array, "components dim dim"]
     degrees: float = eqx.field(static=True, default=math.inf)
+    direct: bool = eqx.field(static=True, default=False)
 
     def __check_init__(self) -> None:
         components, dim = self.means.shape
@@ -70,14 +77,23 @@ class Mixture(Distribution):
 
         |factor_k (x - μ_k)|² is a quadratic in x, so over many points it is one product of the
         monomials of x with K columns of coefficients: no (points, K, dim) array is ever made. The
-        origin is moved to the mixture's mean, which keeps the cancellation harmless. In high
-        dimension a few components standardise faster than there are monomials.
+        origin is moved to the mixture's mean; the cancellation costs (separation/width)² roundings,
+        which is why narrow components standardise (`direct`). In high dimension a few components
+        standardise faster than there are monomials.
         """
-        if (self.dim + 1) * (self.dim + 2) // 2 > self.components * self.dim:
+        if self.direct or (self.dim + 1) * (self.dim + 2) // 2 > self.components * self.dim:
             return self.log_standard_terms(self.standardise(x))
         centre = jax.nn.softmax(self.log_weights) @ self.means
         squared = self._coefficients(centre) @ _monomials(x - centre)
         return self._log_from_squared(squared)
+
+    def settled(self) -> Mixture:
+        """The same mixture, `direct` if monomials would cost more than `HARMLESS` in a log term."""
+        weights = np.asarray(jax.nn.softmax(self.log_weights))
+        centre = weights @ np.asarray(self.means)
+        pulled = np.einsum("kij,kj->ki", np.tril(self.factors), np.asarray(self.means) - centre)
+        loss = np.finfo(float).eps * float(np.max(np.sum(pulled**2, axis=-1)))
+        return dataclasses.replace(self, direct=not loss <= HARMLESS)
 
     def log_standard_terms(self, u: Float[Array, "components dim"]) -> Float[Array, " components"]:
         """`log_terms` of a point that is standardised already; the slow, direct way."""
