@@ -12,6 +12,7 @@ ROOT = Path(__file__).parents[1]
 sys.path.insert(0, str(ROOT / "docs"))
 
 import check_links  # noqa: E402
+import outcomes  # noqa: E402
 
 PAGES = sorted([ROOT / "README.md", ROOT / "CONTRIBUTING.md", *(ROOT / "docs").rglob("*.md")])
 BLOCK = re.compile(r"^```python[^\n]*\n(.*?)^```", re.DOTALL | re.MULTILINE)
@@ -97,3 +98,9 @@ def test_pages_of_the_site_are_in_its_menu():
     menu = (ROOT / "mkdocs.yml").read_text(encoding="utf-8")
     for page in (ROOT / "docs").rglob("*.md"):
         assert page.relative_to(ROOT / "docs").as_posix() in menu
+
+
+def test_the_table_of_outcomes_is_that_of_the_code():
+    text = outcomes.PAGE.read_text(encoding="utf-8")
+    assert outcomes.filled(text) == text, "run python docs/outcomes.py"
+    assert outcomes.filled(text.replace("| `frozen`", "| `melted`")) == text

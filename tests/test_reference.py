@@ -16,6 +16,7 @@ from folt.groups import Permutation, Reflection, Trivial
 from folt.problem import Problem
 from folt.reference import (
     AdaptiveRandomWalk,
+    Concern,
     Exact,
     Given,
     JitteredHmc,
@@ -330,19 +331,24 @@ def test_reference_for():
 
 def test_health_sees_frozen_and_disagreeing_chains():
     draws = np.random.default_rng(2).normal(size=(8, 500, 2))
-    rhat, ess, warnings = health(draws)
+    rhat, ess, cautions = health(draws)
     assert rhat < 1.01
     assert ess > 2_000
-    assert warnings == ()
+    assert cautions == ()
     assert health(np.zeros((4, 100, 2)))[:2] == (math.inf, 0.0)
     apart = draws + 3.0 * np.arange(8)[:, None, None]
-    rhat, _, warnings = health(apart)
+    rhat, _, cautions = health(apart)
     assert rhat > 1.5
-    assert any("R-hat" in sentence for sentence in warnings)
+    assert Concern.DISAGREEING_CHAINS in concerns(cautions)
+    assert any(f"{rhat:.3f}" in str(caution) for caution in cautions)
     frozen = draws.copy()
     frozen[0] = frozen[0, 0]
-    assert any("1 of 8 chains never moved" in s for s in health(frozen)[2])
-    assert any("effective sample size" in s for s in health(draws[:, :20])[2])
+    assert any("1 of 8 reference chains" in str(caution) for caution in health(frozen)[2])
+    assert Concern.FEW_EFFECTIVE in concerns(health(draws[:, :20])[2])
+
+
+def concerns(cautions):
+    return {caution.concern for caution in cautions}
 
 
 class Flat:

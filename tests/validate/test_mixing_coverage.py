@@ -69,8 +69,8 @@ def test_effective_sizes_hold_for_chains():
     assert failures[-1][1] > allowed
 
 
-CORRELATIONS = (0.0, 0.9, 0.955, 0.975, 0.993, 0.998)
-"""Of chains 80 × 250; R-hat of their h is about 1.00, 1.07, 1.16, 1.28, 1.78 and more."""
+CORRELATIONS = (0.0, 0.9, 0.95, 0.97, 0.99, 0.998)
+"""Of chains 80 × 250; R-hat of their h is about 1.00, 1.07, 1.16, 1.28, 1.75 and 3.5."""
 
 
 @pytest.mark.validate

@@ -149,10 +149,12 @@ class Outcome(enum.Enum):
     UNCOVERED = (
         "uncovered",
         "The proposal misses part of the posterior",
-        "coverage off by more than .01 and by more than 4 of its standard errors",
+        "coverage off by more than .01 and by more than 4 of its standard errors, or a chain that "
+        f"differs from exact reference draws (p < {DISAGREEMENT:g})",
         "The reference has mass that the proposal does not reach.",
         "The proposal misses or misjudges mass that the reference has (coverage "
-        "{c.coverage.value:.3f} instead of 1): do not use these draws or this evidence before a "
+        "{c.coverage.value:.3f} instead of 1, largest difference {c.agreement.size:.1f} errors in "
+        "a {c.agreement.compared}): do not use these draws or this evidence before a "
         "richer proposal covers it.",
         Use.NOTHING,
     )

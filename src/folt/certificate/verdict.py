@@ -71,19 +71,22 @@ def _broken_symmetry(c: Certificate) -> bool:
 
 
 def _uncovered(c: Certificate) -> bool:
-    return c.coverage.departs()
+    """Exact draws cannot be in doubt: a chain that differs from them misses something."""
+    return c.coverage.departs() or (c.reference.exact and _disagree(c))
 
 
 def _reference_in_doubt(c: Certificate) -> bool:
     reference = c.reference
-    if reference.exact:
-        return not c.agreement.p_value >= DISAGREEMENT
-    return (
+    return not reference.exact and (
         not reference.rhat <= RHAT_DOUBT
         or not reference.ess >= ESS_DOUBT
         or (reference.refreshed > 0 and not reference.refreshed_rhat <= REFRESHED_RHAT)
-        or not c.agreement.p_value >= DISAGREEMENT
+        or _disagree(c)
     )
+
+
+def _disagree(c: Certificate) -> bool:
+    return not c.agreement.p_value >= DISAGREEMENT
 
 
 def _evidence_in_doubt(c: Certificate) -> bool:

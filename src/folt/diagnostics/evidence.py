@@ -163,7 +163,9 @@ def psis_evidence(log_ratios: np.ndarray) -> Evidence:
     """Log Z with the largest weights replaced by the mean of a Pareto law fitted to them.
 
     Z = mean(w; w ≤ u) + (m/n)·(u + σ/(1-k)) for the m weights above u. Unlike the plain mean this
-    is asymptotically normal for k between ½ and 1; its error contains that of the fitted (k, σ).
+    is asymptotically normal for k between ½ and 1; its error contains that of the fitted (k, σ). A
+    few weights far beyond the others, as of a mode that the proposal all but misses, are no Pareto
+    tail and would be smoothed away: so the distance from the plain mean is part of the error too.
     """
     values = np.asarray(log_ratios, float).ravel()
     usable = values[np.isfinite(values)]
@@ -180,9 +182,8 @@ def psis_evidence(log_ratios: np.ndarray) -> Evidence:
     mean = float(smooth.mean())
     share = float((weights > tail.threshold).mean())
     variance = smooth.var() / n + share**2 * tail.mean_variance
-    return Evidence(
-        top + math.log(mean), math.sqrt(variance) / mean, tail.shape, n, method=Method.PSIS
-    )
+    error = math.hypot(math.sqrt(variance) / mean, math.log(mean / weights.mean()))
+    return Evidence(top + math.log(mean), error, tail.shape, n, method=Method.PSIS)
 
 
 def bridge_evidence(

@@ -55,15 +55,12 @@ class ParetoTail:
 
 
 def pareto_tail(weights: Float[np.ndarray, " n"]) -> ParetoTail:
-    """Fit the largest min(n/5, 6√n) weights by maximum likelihood.
-
-    Twice as many as is usual for k̂ alone: the mean of the tail is wanted too, and its error falls
-    with their number.
+    """Fit the largest min(n/5, 3√n) weights by maximum likelihood.
 
     Args:
         weights: on any scale; a largest weight of about one keeps the arithmetic harmless.
     """
-    count = int(min(weights.size // 5, 6 * math.sqrt(weights.size)))
+    count = int(min(weights.size // 5, 3 * math.sqrt(weights.size)))
     if count < FEWEST:
         return ParetoTail(math.inf, math.nan, math.nan, count)
     ordered = np.sort(weights)
