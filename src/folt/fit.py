@@ -312,20 +312,7 @@ def fitting_dims(problem: Problem, posterior: dict[str, np.ndarray]) -> dict[str
 @in_float64
 def in_user_parameters(problem: Problem, draws: np.ndarray) -> dict[str, np.ndarray]:
     """`{name: (chain, draw, ...)}` in the user's parameters."""
-    points = draws.reshape(-1, problem.dim)
-    if problem.black_box is None or problem.constrain is None:
-        flat = map_points(Problem.parameters, problem, points)
-    else:  # beside a black box, this function too may be plain NumPy
-        flat = _on_host(problem.constrain, points)
-    return {
-        name: np.asarray(value).reshape(*draws.shape[:2], *value.shape[1:])
-        for name, value in flat.items()
-    }
-
-
-def _on_host(constrain: Any, points: np.ndarray) -> dict[str, np.ndarray]:
-    rows = [constrain(point) for point in points]
-    return {name: np.stack([np.asarray(row[name]) for row in rows]) for name in rows[0]}
+    return problem.parameters(draws)
 
 
 def _random_image(group: Group, pair: tuple[Any, Any]) -> Any:

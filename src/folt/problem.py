@@ -5,6 +5,7 @@ Every front-end produces a `Problem`; everything else consumes one.
 
 from __future__ import annotations
 
+import inspect
 import math
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
@@ -13,23 +14,24 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Float
+from jaxtyping import Array, ArrayLike, Float
 from scipy.special import logsumexp
 
-from folt._types import Density, Distribution, Key, Point, Scalar
+from folt._types import Density, Distribution, Key, Point, Scalar, in_float64
 from folt.batching import map_points
 from folt.black_box import BlackBox
 from folt.fold import Folded
 from folt.groups import Group
+from folt.named_values import by_draw, require_inside
 
 Points = Float[np.ndarray, "n dim"]
 Values = Float[np.ndarray, " n"]
 
 
 class WithData(eqx.Module):
-    """A function of a point and of the problem's data, where others take the point alone."""
+    """A function that takes the problem's data as its second argument, where others do not."""
 
-    function: Callable[..., dict[str, Array]]
+    function: Callable[..., Any]
 
 
 class Problem(Density):
@@ -49,6 +51,9 @@ class Problem(Density):
         names: one name per coordinate.
         constrain: from a point to `{name: value}` in the user's parameters; wrapped as
             `WithData(function)` where it needs the data too.
+        unconstrain: its inverse, from `{name: value}` to a point, so that draws made elsewhere can
+            be used; wrapped likewise. A function with an argument `key` draws with it the
+            coordinates that the parameters say nothing about.
         pointwise: from a point (and data) to `{name: log-likelihood terms}` of the observations.
         predictive: from a key and a point (and data) to `{name: replicated observations}`.
         dims: names of the axes of parameters and observations, `{name: (axis, ...)}`.
@@ -62,6 +67,7 @@ class Problem(Density):
     sampler: Callable[[Key], Point] | None = None
     names: tuple[str, ...] = eqx.field(static=True, default=())
     constrain: Callable[[Point], dict[str, Array]] | WithData | None = None
+    inverse: Callable[..., Point] | WithData | None = None
     pointwise: Callable[..., dict[str, Array]] | None = None
     predictive: Callable[..., dict[str, Array]] | None = None
     dims: tuple[tuple[str, tuple[str, ...]], ...] = eqx.field(static=True, default=())
@@ -77,6 +83,7 @@ class Problem(Density):
         sampler: Callable[[Key], Point] | None = None,
         names: Sequence[str] | None = None,
         constrain: Callable[[Point], dict[str, Array]] | WithData | None = None,
+        unconstrain: Callable[..., Point] | WithData | None = None,
         pointwise: Callable[..., dict[str, Array]] | None = None,
         predictive: Callable[..., dict[str, Array]] | None = None,
         dims: Mapping[str, Sequence[str]] | None = None,
@@ -100,6 +107,7 @@ class Problem(Density):
         self.sampler = sampler
         self.names = tuple(names) if names is not None else _numbered(symmetry.dim)
         self.constrain = constrain
+        self.inverse = unconstrain
         self.pointwise = pointwise
         self.predictive = predictive
         self.dims = tuple((name, tuple(axes)) for name, axes in (dims or {}).items())
@@ -147,13 +155,70 @@ class Problem(Density):
         images = map_points(Group.orbit, self.group, points, terms=order)
         return self.log_probs(images.reshape(-1, self.dim)).reshape(-1, order)
 
-    def parameters(self, x: Point) -> dict[str, Array]:
-        """The user's parameters at x; the coordinates by name where nothing else was given."""
+    def parameters(self, points: ArrayLike) -> dict[str, Any]:
+        """The user's parameters at one point (dim,), or at many (..., dim).
+
+        The coordinates by name where nothing else was given. At many points the values are NumPy
+        arrays with the same leading axes.
+        """
+        if np.ndim(points) == 1:
+            return self._parameters(points)  # type: ignore[arg-type]
+        many = np.asarray(points, np.float64)
+        flat = _parameters_at(self, many.reshape(-1, self.dim))
+        return {
+            name: np.asarray(value).reshape(*many.shape[:-1], *np.shape(value)[1:])
+            for name, value in flat.items()
+        }
+
+    def _parameters(self, x: Point) -> dict[str, Array]:
         if self.constrain is None:
-            return dict(zip(self.names, jnp.unstack(x), strict=True))
+            return dict(zip(self.names, jnp.unstack(jnp.asarray(x)), strict=True))
         if isinstance(self.constrain, WithData):
             return self.constrain.function(x, self.data)
         return self.constrain(x)
+
+    @in_float64
+    def unconstrain(
+        self, values: Mapping[str, ArrayLike], key: Key | None = None
+    ) -> Float[np.ndarray, "*lead dim"]:
+        """The points whose parameters are these values: the inverse of `parameters`.
+
+        Args:
+            values: `{name: (..., own shape)}` with the same leading axes throughout. What follows
+                from other parameters may be left out, other names are ignored, and an array may
+                stand for its entries: `mu` for `mu[0]`, `mu[1]`.
+            key: of the coordinates that the parameters do not determine, where there are any.
+
+        Raises:
+            ValueError: the problem has no inverse, a parameter is missing or has another shape,
+                or a value does not lie inside the support.
+        """
+        if self.constrain is not None and self.inverse is None:
+            raise ValueError(
+                "this problem does not say how its parameters become points: give it unconstrain=, "
+                "the inverse of constrain="
+            )
+        lead, flat = by_draw(_own_shapes(self), values)
+        try:
+            points = _points_at(self, flat, key)
+        except KeyError as error:
+            known = _own_shapes(self)
+            if error.args[0] not in known or error.args[0] in flat:
+                raise
+            raise ValueError(
+                f"no parameter {error.args[0]!r} among the values, which have "
+                f"{', '.join(values) or 'none'}: the problem's parameters are {', '.join(known)}"
+            ) from error
+        require_inside(points, self.names)
+        return points.reshape(*lead, self.dim)
+
+    def _point(self, values: dict[str, Array], key: Key | None) -> Point:
+        if self.inverse is None:
+            return jnp.stack([values[name] for name in self.names])
+        wrapped = isinstance(self.inverse, WithData)
+        function = self.inverse.function if isinstance(self.inverse, WithData) else self.inverse
+        keyed = {"key": key} if _takes_key(function) else {}
+        return function(values, self.data, **keyed) if wrapped else function(values, **keyed)
 
     def log_likelihoods(self, x: Point) -> dict[str, Array]:
         """The log-likelihood terms at x, one array per group of observations."""
@@ -173,6 +238,46 @@ class Problem(Density):
         if old != new:
             raise ValueError(f"the new data must have the structure {old}, got {new}")
         return eqx.tree_at(lambda p: p.data, self, data)
+
+
+def _parameters_at(problem: Problem, points: Points) -> dict[str, np.ndarray]:
+    """The parameters at many points; beside a black box the function may be plain NumPy."""
+    if problem.black_box is None or problem.constrain is None:
+        with jax.enable_x64(True):
+            return map_points(Problem._parameters, problem, points)
+    rows = [problem._parameters(point) for point in points]
+    return {name: np.stack([np.asarray(row[name]) for row in rows]) for name in rows[0]}
+
+
+def _points_at(problem: Problem, flat: dict[str, np.ndarray], key: Key | None) -> Points:
+    """The points of many values, compiled or on the host as `_parameters_at`."""
+    count = next(iter(flat.values())).shape[0] if flat else 0
+    keys = jax.random.split(jax.random.key(0) if key is None else key, count)
+    if problem.black_box is None:
+        return map_points(_point_of, problem, (keys, flat))
+    rows = [
+        problem._point({name: value[n] for name, value in flat.items()}, keys[n])
+        for n in range(count)
+    ]
+    return np.asarray(rows, np.float64).reshape(count, problem.dim)
+
+
+def _point_of(problem: Problem, drawn: tuple[Key, dict[str, Array]]) -> Point:
+    return problem._point(drawn[1], drawn[0])
+
+
+def _takes_key(function: Callable[..., Any]) -> bool:
+    return "key" in inspect.signature(function).parameters
+
+
+def _own_shapes(problem: Problem) -> dict[str, tuple[int, ...]]:
+    """The shape of every parameter at one point."""
+    origin = np.zeros(problem.dim)
+    if problem.black_box is not None:
+        found: Any = problem._parameters(origin)  # type: ignore[arg-type]
+    else:
+        found = eqx.filter_eval_shape(Problem._parameters, problem, origin)
+    return {name: tuple(np.shape(value)) for name, value in found.items()}
 
 
 def _numbered(dim: int) -> tuple[str, ...]:

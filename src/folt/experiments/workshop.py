@@ -51,6 +51,7 @@ def unfolded(problem: Problem) -> Problem:
         sampler=problem.sampler,
         names=problem.names,
         constrain=problem.constrain,
+        unconstrain=problem.inverse,
     )
 
 

@@ -25,6 +25,7 @@ def from_callable(
     prior: Distribution | None = None,
     names: Sequence[str] | None = None,
     constrain: Callable[[Any], dict[str, Any]] | None = None,
+    unconstrain: Callable[..., Any] | None = None,
 ) -> Problem:
     """A problem whose log density is evaluated on the host, in batches, without gradients.
 
@@ -42,6 +43,7 @@ def from_callable(
         prior: a `Distribution` on R^dim to begin from.
         names: one name per coordinate.
         constrain: from one point to `{name: value}` in the parameters of interest, in NumPy.
+        unconstrain: its inverse, so that draws made elsewhere can be used.
 
     Raises:
         ValueError: the group does not act on `dim` coordinates, or an argument is of the wrong
@@ -65,4 +67,5 @@ def from_callable(
         prior=prior,
         names=names,
         constrain=constrain,
+        unconstrain=unconstrain,
     )

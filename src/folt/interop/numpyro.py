@@ -96,6 +96,7 @@ def from_numpyro(
         prior=ModelPrior(density, tuple(latent), data) if proper else None,
         names=found.sites.names(),
         constrain=WithData(Constrained(density)),
+        unconstrain=density.sites.pull,
         pointwise=Pointwise(density, observed) if observed else None,
         predictive=Predictive(density, replicated) if replicated else None,
         dims=found.dims,

@@ -103,6 +103,7 @@ def _from_pymc(
         prior=GraphPrior(density, data) if known else None,
         names=found.sites.names(),
         constrain=WithData(GraphValues(density)),
+        unconstrain=WithData(GraphPoint(density)),
         pointwise=GraphTerms(density) if graph.observed else None,
         dims={**found.dims, **{name: dims for name, dims in axes.items() if None not in dims}},
     )
@@ -135,6 +136,29 @@ class Graph:
         shown = [*model.free_RVs, *model.deterministics]
         self.shown = tuple(variable.name for variable in shown)
         self.values = compiled(model.replace_rvs_by_values(shown))
+        self._kept = tuple(v.name for v in model.free_RVs if model.rvs_to_transforms[v] is not None)
+        self._forward = self._transforms(model, stand_ins, jaxify) if self._kept else None
+
+    def _transforms(
+        self, model: pymc.Model, stand_ins: dict[Any, Any], jaxify: Callable[..., Any]
+    ) -> Callable[..., Any]:
+        """PyMC's transforms of the variables that keep them, as functions of all variables."""
+        given = {variable: variable.type() for variable in model.free_RVs}
+        kept = [variable for variable in model.free_RVs if variable.name in self._kept]
+        outputs = [
+            model.rvs_to_transforms[variable].forward(variable, *variable.owner.inputs)
+            for variable in kept
+        ]
+        return jaxify(
+            [*given.values(), *stand_ins.values()], clone_replace(outputs, {**given, **stand_ins})
+        )
+
+    def transformed(self, values: dict[str, Array], data: dict[str, Array] | None) -> Any:
+        """Values by name, those that keep PyMC's transform in its coordinates."""
+        if self._forward is None:
+            return values
+        moved = self._forward(*self.arguments(values, data))
+        return {**values, **dict(zip(self._kept, moved, strict=True))}
 
     @classmethod
     def of(cls, model: pymc.Model, jaxify: Callable[..., Any]) -> Graph:
@@ -199,6 +223,17 @@ class GraphValues(eqx.Module):
         graph = self.density.graph
         values = graph.values(*self.density.arguments(x, data))
         return dict(zip(graph.shown, map(jnp.asarray, values), strict=True))
+
+
+class GraphPoint(eqx.Module):
+    """The point at values of the free variables."""
+
+    density: GraphDensity
+
+    def __call__(self, values: dict[str, Array], data: Any = None) -> Point:
+        """Values in PyMC's own transform where folt has no coordinate for them."""
+        graph = self.density.graph
+        return self.density.sites.pull(graph.transformed(values, data))
 
 
 class GraphTerms(eqx.Module):

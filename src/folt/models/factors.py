@@ -91,6 +91,12 @@ class FactorPosterior(eqx.Module):
         loading, log_noise = self.components(x)
         return {"loading": loading, "noise": jnp.exp(log_noise)}
 
+    def unconstrain(self, values: dict[str, Array]) -> Point:
+        """The point with these loadings and noise variances."""
+        rows = self.loading.to_normal(values["loading"] / self.deviation)
+        log_noise = jnp.log(values["noise"]) - 2 * jnp.log(self.deviation)
+        return jnp.concatenate([rows.reshape(-1), self.log_noise.to_normal(log_noise)])
+
 
 def _inner_factor(
     loading: Float[Array, "m p"], weighted: Float[Array, "m p"]
@@ -159,6 +165,7 @@ def factor_analysis(
             *(f"log_noise[{j}]" for j in range(p)),
         ],
         constrain=posterior.constrain,
+        unconstrain=posterior.unconstrain,
         pointwise=Pointwise(posterior.constrain, pointwise),
         predictive=Predictive(posterior.constrain, predict),
         dims={"loading": ("factor", "variable"), "noise": ("variable",)},

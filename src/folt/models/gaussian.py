@@ -59,6 +59,12 @@ class GaussianMixturePosterior(eqx.Module):
         log_weight, mu, log_sigma = self.components(x)
         return {"weight": jnp.exp(log_weight), "mu": mu, "sigma": jnp.exp(log_sigma)}
 
+    def unconstrain(self, values: dict[str, Array]) -> Point:
+        """The point with these weights, means and standard deviations."""
+        mu, log_sigma = values["mu"], jnp.log(values["sigma"])
+        rows = jnp.stack([self.mu.to_normal(mu), self.log_sigma.to_normal(log_sigma)], axis=1)
+        return jnp.concatenate([rows.reshape(-1), self.weight.pull(values["weight"])])
+
 
 def gaussian_terms(
     mu: Float[Array, " m"], log_sigma: Float[Array, " m"], observations: Float[Array, " n"]
@@ -115,6 +121,7 @@ def gaussian_mixture(
             *(f"log_ratio[{k}]" for k in range(m - 1)),
         ],
         constrain=posterior.constrain,
+        unconstrain=posterior.unconstrain,
         pointwise=Pointwise(posterior.constrain, pointwise),
         predictive=Predictive(posterior.constrain, predict),
         dims={"weight": ("component",), "mu": ("component",), "sigma": ("component",)},

@@ -63,6 +63,10 @@ class LogGammas(eqx.Module):
         """Log g = log a + x/√a."""
         return jnp.log(self.shape) + x / jnp.sqrt(self.shape)
 
+    def pull_log(self, log_g: Float[Array, " length"]) -> Float[Array, " length"]:
+        """The coordinates √a·(log g - log a)."""
+        return jnp.sqrt(self.shape) * (log_g - jnp.log(self.shape))
+
     def log_prior(self, x: Float[Array, " length"]) -> Scalar:
         """Sum of a·log g - g - log Γ(a) - ½ log a."""
         return jnp.sum(log_prob_of_log(self.shape, self.push_log(x)) - 0.5 * jnp.log(self.shape))
@@ -71,7 +75,7 @@ class LogGammas(eqx.Module):
         """Through the Gamma quantile of a standard normal vector."""
         shape = jnp.asarray(self.shape)
         drawn = Gamma(shape).log_from_normal(jax.random.normal(key, shape.shape, shape.dtype))
-        return (drawn - jnp.log(shape)) * jnp.sqrt(shape)
+        return self.pull_log(drawn)
 
 
 class Independent(Distribution):

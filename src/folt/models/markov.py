@@ -49,6 +49,10 @@ class Emission(eqx.Module):
         """The user's parameters of every state."""
 
     @abstractmethod
+    def unconstrain(self, values: dict[str, Array]) -> Float[Array, "m size"]:
+        """The coordinates of these parameters."""
+
+    @abstractmethod
     def terms(self, rows: Float[Array, "m size"], data: Float[Array, " t"]) -> Float[Array, "m t"]:
         """Log density of every observation in every state."""
 
@@ -69,6 +73,11 @@ class GaussianEmission(Emission):
         sigma = jnp.exp(self.log_sigma.from_normal(rows[:, 1]))
         return {"mu": self.mu.from_normal(rows[:, 0]), "sigma": sigma}
 
+    def unconstrain(self, values: dict[str, Array]) -> Float[Array, "m size"]:
+        """Of means and standard deviations."""
+        log_sigma = self.log_sigma.to_normal(jnp.log(values["sigma"]))
+        return jnp.stack([self.mu.to_normal(values["mu"]), log_sigma], axis=1)
+
     def terms(self, rows: Float[Array, "m size"], data: Float[Array, " t"]) -> Float[Array, "m t"]:
         """Log N(y_t; μ_k, σ_k²)."""
         mu, log_sigma = self.mu.from_normal(rows[:, 0]), self.log_sigma.from_normal(rows[:, 1])
@@ -88,6 +97,10 @@ class PoissonEmission(Emission):
     def constrain(self, rows: Float[Array, "m size"]) -> dict[str, Array]:
         """Rates."""
         return {"rate": jnp.exp(self.log_rate.from_normal(rows[:, 0]))}
+
+    def unconstrain(self, values: dict[str, Array]) -> Float[Array, "m size"]:
+        """Of rates."""
+        return self.log_rate.to_normal(jnp.log(values["rate"]))[:, None]
 
     def terms(self, rows: Float[Array, "m size"], data: Float[Array, " t"]) -> Float[Array, "m t"]:
         """Log Poisson(y_t; λ_k)."""
@@ -119,6 +132,11 @@ class HiddenMarkovPosterior(eqx.Module):
             "transition": transition,
             "initial": jnp.exp(initial_log(transition, self.initial)),
         }
+
+    def unconstrain(self, values: dict[str, Array]) -> Point:
+        """The point with these emissions and transitions, from which the initial ones follow."""
+        rows = self.emission.unconstrain(values)
+        return jnp.concatenate([rows.reshape(-1), self.transition.pull(values["transition"])])
 
 
 def forward(
@@ -220,6 +238,7 @@ def hidden_markov(
             *(f"log_ratio[{i},{j}]" for i in range(m) for j in range(m - 1)),
         ],
         constrain=posterior.constrain,
+        unconstrain=posterior.unconstrain,
         pointwise=Pointwise(posterior.constrain, pointwise),
         predictive=Predictive(posterior.constrain, predict),
         dims={

@@ -103,6 +103,12 @@ class MixturePosterior(eqx.Module):
         mu, log_sigma = self.components(x)
         return {"mu": mu, "sigma": jnp.exp(log_sigma)}
 
+    def unconstrain(self, values: dict[str, Array]) -> Point:
+        """The point with these means and standard deviations."""
+        mu, log_sigma = values["mu"], jnp.log(values["sigma"])
+        rows = [self.mu.to_normal(mu), self.log_sigma.to_normal(log_sigma)]
+        return jnp.stack(rows, axis=1).reshape(-1)
+
 
 @in_float64
 def bayesian_mixture(
@@ -135,6 +141,7 @@ def bayesian_mixture(
         prior=standard_normal(group.dim),
         names=[f"{name}[{k}]" for k in range(components) for name in ("mu", "log_sigma")],
         constrain=posterior.constrain,
+        unconstrain=posterior.unconstrain,
         pointwise=Pointwise(posterior.constrain, pointwise),
         predictive=Predictive(posterior.constrain, predict),
         dims={"mu": ("component",), "sigma": ("component",)},

@@ -64,6 +64,11 @@ class ModalPosterior(eqx.Module):
         frequency, damping = self.modes(x)
         return {"frequency": frequency, "damping": damping}
 
+    def unconstrain(self, values: dict[str, Array]) -> Point:
+        """The point with these frequencies and damping ratios."""
+        rows = [self.frequency.pull(values["frequency"]), self.damping.pull(values["damping"])]
+        return jnp.stack(rows, axis=1).reshape(-1)
+
 
 def response(
     at: Float[ArrayLike, " n"],
@@ -117,6 +122,7 @@ def modal_spectrum(
         prior=standard_normal(group.dim),
         names=[f"{name}[{j}]" for j in range(modes) for name in ("frequency", "damping")],
         constrain=posterior.constrain,
+        unconstrain=posterior.unconstrain,
         dims={"frequency": ("mode",), "damping": ("mode",)},
     )
 

@@ -130,6 +130,17 @@ class ModalPowersPosterior(eqx.Module):
         }
         return found if self.averages is None else {**found, "averages": self.factor(x)}
 
+    def unconstrain(self, values: dict[str, Array], spectrum: AveragedSpectrum) -> Point:
+        """The point with these parameters."""
+        columns = [
+            self.frequency.pull(values["frequency"]),
+            self.damping.pull(values["damping"]),
+            self.power.pull(values["power"] / spectrum.scale),
+        ]
+        last = [self.floor.pull(values["floor"] / spectrum.scale)]
+        last += [] if self.averages is None else [self.averages.pull(values["averages"])]
+        return jnp.concatenate([jnp.stack(columns, axis=1).reshape(-1), jnp.stack(last)])
+
 
 def resonance(
     at: Float[ArrayLike, " n"],
@@ -223,6 +234,7 @@ def modal_powers(
         prior=standard_normal(group.dim),
         names=[*blocks, "floor"] if known else [*blocks, "floor", "averages"],
         constrain=WithData(posterior.constrain),
+        unconstrain=WithData(posterior.unconstrain),
         pointwise=posterior.pointwise,
         dims=dict.fromkeys(("frequency", "damping", "power"), ("mode",)),
     )

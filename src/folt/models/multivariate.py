@@ -85,6 +85,25 @@ class MultivariateMixturePosterior(eqx.Module):
         covariance = jnp.einsum("kij,kil->kjl", inverse, inverse)
         return {"weight": jnp.exp(log_weight), "mu": mu, "covariance": covariance}
 
+    def unconstrain(self, values: dict[str, Array]) -> Point:
+        """The point with these weights, means and covariance matrices.
+
+        D⁻¹ΣD⁻¹ = T⁻ᵀT⁻¹, so T⁻ᵀ is the upper triangular Cholesky factor, which is the usual one
+        with rows and columns in reverse.
+        """
+        scaled = values["covariance"] / (self.root[:, None] * self.root)
+        upper = jnp.linalg.cholesky(scaled[:, ::-1, ::-1])[:, ::-1, ::-1]
+        triangle = jax.vmap(_inverse_of_triangle)(jnp.swapaxes(upper, 1, 2))
+        log_diagonal = jnp.log(jnp.diagonal(triangle, axis1=1, axis2=2)).reshape(-1)
+        rows, columns = np.tril_indices(self.root.shape[0], -1)
+        pieces = [
+            self.mu.to_normal(values["mu"]).reshape(-1),
+            triangle[:, rows, columns].reshape(-1),
+            self.diagonal.pull_log(2 * log_diagonal - jnp.log(2.0)),
+            self.weight.pull(values["weight"]),
+        ]
+        return jnp.concatenate(pieces)
+
 
 def _inverse_of_triangle(triangle: Float[Array, "p p"]) -> Float[Array, "p p"]:
     return solve_triangular(triangle, jnp.eye(triangle.shape[0], dtype=triangle.dtype), lower=True)
@@ -142,6 +161,7 @@ def multivariate_gaussian_mixture(
         prior=prior,
         names=_names(m, p),
         constrain=posterior.constrain,
+        unconstrain=posterior.unconstrain,
         pointwise=Pointwise(posterior.constrain, pointwise),
         predictive=Predictive(posterior.constrain, predict),
         dims={

@@ -49,6 +49,11 @@ class PoissonMixturePosterior(eqx.Module):
         log_weight, log_rate = self.components(x)
         return {"weight": jnp.exp(log_weight), "rate": jnp.exp(log_rate)}
 
+    def unconstrain(self, values: dict[str, Array]) -> Point:
+        """The point with these weights and rates."""
+        rates = self.log_rate.to_normal(jnp.log(values["rate"]))
+        return jnp.concatenate([rates, self.weight.pull(values["weight"])])
+
 
 def poisson_terms(log_rate: Float[Array, " m"], observed: Float[Array, " n"]) -> Array:
     """Log Poisson(y_n; λ_k) = y·log λ - λ - log y! of every component and observation."""
@@ -95,6 +100,7 @@ def poisson_mixture(
             *(f"log_ratio[{k}]" for k in range(m - 1)),
         ],
         constrain=posterior.constrain,
+        unconstrain=posterior.unconstrain,
         pointwise=Pointwise(posterior.constrain, pointwise),
         predictive=Predictive(posterior.constrain, predict),
         dims={"weight": ("component",), "rate": ("component",)},

@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-import numpy as np
-
 from folt.problem import Problem
 from folt.reference.host_chains import HostChains
 from folt.reference.result import Reference
@@ -22,9 +20,9 @@ def reference_for(problem: Problem, given: Any = None) -> Sampler:
 
     Args:
         problem: the problem.
-        given: draws as an array, a sampler object, or None to choose: the problem's exact
-            sampler where it has one, random-walk chains on the host for a black box, tempering
-            and gradient chains otherwise.
+        given: draws in any form that `Given` takes, a sampler object, or None to choose: the
+            problem's exact sampler where it has one, random-walk chains on the host for a black
+            box, tempering and gradient chains otherwise.
     """
     if given is None:
         if problem.sampler is not None:
@@ -32,10 +30,4 @@ def reference_for(problem: Problem, given: Any = None) -> Sampler:
         return TemperedChains() if problem.black_box is None else HostChains()
     if callable(given):
         return given
-    try:
-        return Given(np.asarray(given))
-    except (TypeError, ValueError) as error:
-        raise ValueError(
-            "expected reference draws of shape (draw, dim) or (chain, draw, dim), or a sampler "
-            f"object, got {type(given).__name__}"
-        ) from error
+    return Given(given)

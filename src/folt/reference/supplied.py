@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Callable
+from typing import Any
 
+import jax
 import numpy as np
-from jaxtyping import ArrayLike, Float
 
 from folt._types import Key, Point, in_float64
 from folt.batching import map_keys
+from folt.draws import GROUPED, draws_by_name, split
 from folt.problem import Problem
 from folt.reference.result import Draws, Reference, folded, health
 
@@ -18,6 +20,12 @@ Progress = Callable[[float, str], None]
 
 PSEUDO_CHAINS = 20
 """Pieces into which draws without a chain axis are cut."""
+
+FEWEST_CHAINS = 3
+"""Chains that training, selection and certificate need, one each."""
+
+ARRAYS = (np.ndarray, jax.Array, list, tuple, int, float)
+"""Forms of points, which have no names."""
 
 DRAWS_PER_DIMENSION = 50
 """Fewest draws per dimension from which a covariance is learned."""
@@ -71,21 +79,32 @@ def _draw(problem: Problem, key: Key) -> Point:
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Given:
-    """Draws that the user brings, checked and folded.
+    """Draws that the user brings, checked and folded; chains under different labels are welcome.
 
     Args:
-        draws: (draw, dim) or (chain, draw, dim). Without a chain axis they are cut, in order,
-            into twenty pieces that stand for chains.
+        draws: points (draw, dim) or (chain, draw, dim); or draws in the user's parameters, matched
+            by name: InferenceData, a DataTree, the path of a netCDF file, a NumPyro MCMC that has
+            run, or `{name: (chain, draw, ...)}`. Points without a chain axis are cut, in order,
+            into twenty pieces that stand for chains; so are fewer than three chains.
+        chains: how many chains stand one after the other in draws without a chain axis.
     """
 
-    draws: Float[ArrayLike, "*chain draw dim"]
+    draws: Any
+    chains: int | None = None
+
+    def __post_init__(self) -> None:
+        if isinstance(self.draws, ARRAYS):
+            object.__setattr__(self, "draws", _array(self.draws))
 
     @in_float64
     def __call__(
         self, key: Key | None, problem: Problem, progress: Progress | None = None
     ) -> Reference:
-        """Check the draws, fold them and judge their chains; the key is not used."""
-        raw = _by_chain(np.asarray(self.draws), problem.dim)
+        """Check the draws, fold them and judge their chains.
+
+        The key draws coordinates that the user's parameters do not determine.
+        """
+        raw = in_pieces(_enough(self.points(problem, key)))
         _require_usable(raw)
         draws = folded(problem.group, raw)
         rhat, ess, cautions = health(draws)
@@ -101,27 +120,74 @@ class Given:
             raw=for_picture(raw),
         )
 
+    def points(self, problem: Problem, key: Key | None = None) -> np.ndarray:
+        """The draws as points, (chain, draw, dim), or (draw, dim) where chains were not told."""
+        if isinstance(self.draws, np.ndarray):
+            points = _as_points(self.draws, problem.dim)
+        else:
+            points = problem.unconstrain(draws_by_name(self.draws), key)
+            if points.ndim == 2 and self.chains is None:
+                raise ValueError(
+                    "the reference draws have no chain axis: "
+                    f"{GROUPED}folt.reference.Given(draws, chains=4)"
+                )
+        if points.ndim not in (2, 3):
+            raise ValueError(
+                "expected reference draws with the axes chain and draw in front, got "
+                f"{points.ndim - 1} axes"
+            )
+        if self.chains is None:
+            return points
+        if points.ndim == 3:
+            raise ValueError(
+                f"the reference draws have {len(points)} chains of their own: leave out "
+                f"chains={self.chains}"
+            )
+        return split(points, self.chains)
 
-def _by_chain(values: np.ndarray, dim: int) -> Draws:
-    """As (chain, draw, dim) float64, or a ValueError naming the shape."""
+
+def _array(values: Any) -> np.ndarray:
+    try:
+        return np.asarray(values)
+    except (TypeError, ValueError) as error:
+        raise ValueError(
+            "expected reference draws of shape (draw, dim) or (chain, draw, dim), by name, or a "
+            f"sampler object, got a ragged {type(values).__name__}"
+        ) from error
+
+
+def _as_points(values: np.ndarray, dim: int) -> np.ndarray:
+    """As float64, or a ValueError naming the shape."""
     if values.ndim not in (2, 3) or values.shape[-1] != dim:
         raise ValueError(
-            f"expected reference draws of shape (draw, {dim}) or (chain, draw, {dim}), "
+            f"expected reference draws of shape (draw, {dim}) or (chain, draw, {dim}), or by name, "
             f"got {values.shape}"
         )
     if not (np.issubdtype(values.dtype, np.floating) or np.issubdtype(values.dtype, np.integer)):
         raise ValueError(f"expected real reference draws, got dtype {values.dtype}")
-    count = int(np.prod(values.shape[:-1]))
+    return values.astype(np.float64)
+
+
+def _enough(points: np.ndarray) -> np.ndarray:
+    """The points, or a ValueError where they are too few to learn a covariance from."""
+    dim, count = points.shape[-1], int(np.prod(points.shape[:-1]))
     if count < DRAWS_PER_DIMENSION * dim:
         raise ValueError(
             f"expected at least {DRAWS_PER_DIMENSION * dim} reference draws "
             f"({DRAWS_PER_DIMENSION} per dimension), got {count}"
         )
-    values = values.astype(np.float64)
-    if values.ndim == 3:
-        return values
-    length = count // PSEUDO_CHAINS
-    return values[: length * PSEUDO_CHAINS].reshape(PSEUDO_CHAINS, length, dim)
+    return points
+
+
+def in_pieces(points: np.ndarray) -> Draws:
+    """Three chains and more as they are; fewer, or none told, as pieces of equal length."""
+    if points.ndim == 3 and len(points) >= FEWEST_CHAINS:
+        return points
+    chains = points if points.ndim == 3 else points[None]
+    pieces = PSEUDO_CHAINS // len(chains)
+    length = chains.shape[1] // pieces
+    cut = chains[:, : length * pieces].reshape(len(chains) * pieces, length, -1)
+    return np.ascontiguousarray(cut)
 
 
 def _require_usable(draws: Draws) -> None:

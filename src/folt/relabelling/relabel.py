@@ -5,11 +5,13 @@ from __future__ import annotations
 import dataclasses
 import math
 from collections.abc import Mapping, Sequence
+from typing import Any
 
 import numpy as np
 from jaxtyping import Int
 
 from folt.diagnostics import effective_size, split_rhat
+from folt.draws import GROUPED, draws_by_name
 from folt.relabelling.assignment import permuted, permuted_square
 from folt.relabelling.methods import (
     Ecr,
@@ -62,9 +64,10 @@ class Relabelled:
 
 
 def relabel(
-    draws: Mapping[str, np.ndarray],
+    draws: Any,
     variables: Sequence[str] | None = None,
     *,
+    chains: int | None = None,
     method: Relabeller | None = None,
     sort_by: str | None = None,
     square: Sequence[str] = (),
@@ -74,9 +77,11 @@ def relabel(
     """Give the components of existing draws consistent labels.
 
     Args:
-        draws: `{name: (chain, draw, component, ...)}`.
+        draws: InferenceData, a DataTree, the path of a netCDF file, a NumPyro MCMC that has run, or
+            `{name: (chain, draw, component, ...)}`.
         variables: names whose component axis is permuted together; all of them if None. Other
             names are left out of the result.
+        chains: how many chains stand one after the other in a dict without a chain axis.
         method: `Pivot()` if None, or `Stephens()` where there are allocation probabilities.
         sort_by: the variable of `Sort`, and of the starting point of the others; the first one
             if None. Its first entry counts if components are vectors. Labels are numbered in
@@ -88,22 +93,21 @@ def relabel(
     Raises:
         ValueError: names, shapes or numbers that cannot be used, in one sentence.
     """
-    chosen = _chosen(draws, variables, square)
-    chains, length, m = _common_shape(chosen)
-    flat = {
-        name: values.reshape(chains * length, *values.shape[2:]) for name, values in chosen.items()
-    }
+    chosen = _chosen(draws_by_name(draws, chains), variables, square)
+    lead, m = _common_shape(chosen)
+    count = math.prod(lead)
+    flat = {name: values.reshape(count, *values.shape[2:]) for name, values in chosen.items()}
     names = [name for name in chosen if name not in square]
     key = names[0] if sort_by is None else sort_by
     if key not in names:
         raise ValueError(f"expected sort_by to be one of {', '.join(names)}, got {key!r}")
     material = Material(
         features=np.concatenate(
-            [flat[name].reshape(chains * length, m, -1) for name in names], axis=2
+            [flat[name].reshape(count, m, -1) for name in names], axis=2
         ).astype(float),
-        keys=flat[key].reshape(chains * length, m, -1)[:, :, 0].astype(float),
-        probabilities=_by_draw(probabilities, (chains, length), m, "probabilities"),
-        allocations=_by_draw(allocations, (chains, length), None, "allocations"),
+        keys=flat[key].reshape(count, m, -1)[:, :, 0].astype(float),
+        probabilities=_by_draw(probabilities, lead, m, "probabilities"),
+        allocations=_by_draw(allocations, lead, None, "allocations"),
     )
     use = method if method is not None else _default(material)
     labelling = use(material)
@@ -116,7 +120,7 @@ def relabel(
     }
     return Relabelled(
         draws=after,
-        permutations=permutations.reshape(chains, length, m),
+        permutations=permutations.reshape(*lead, m),
         method=use.name,
         rounds=labelling.rounds,
         settled=labelling.settled,
@@ -149,14 +153,15 @@ def _chosen(
     for name, values in chosen.items():
         if values.ndim < 3:
             raise ValueError(
-                f"{name} has shape {values.shape}: expected (chain, draw, component, ...)"
+                f"{name} has shape {values.shape}: expected (chain, draw, component, ...); without "
+                f"a chain axis, {GROUPED}chains=4"
             )
         if not np.isfinite(values).all():
             raise ValueError(f"{name} has draws that are not finite")
     return chosen
 
 
-def _common_shape(chosen: Mapping[str, np.ndarray]) -> tuple[int, int, int]:
+def _common_shape(chosen: Mapping[str, np.ndarray]) -> tuple[tuple[int, int], int]:
     shapes = {name: values.shape[:3] for name, values in chosen.items()}
     if len(set(shapes.values())) > 1:
         words = ", ".join(f"{name} {shape}" for name, shape in shapes.items())
@@ -164,7 +169,7 @@ def _common_shape(chosen: Mapping[str, np.ndarray]) -> tuple[int, int, int]:
     chains, length, m = next(iter(shapes.values()))
     if chains * length < 2 or m < 2:
         raise ValueError(f"expected two draws and two components at least, got {chains, length, m}")
-    return chains, length, m
+    return (chains, length), m
 
 
 def _by_draw(
