@@ -194,7 +194,7 @@ def test_every_form_gives_the_same_draws(tmp_path):
 def test_every_form_serves_as_reference_and_is_relabelled(tmp_path):
     problem = bayesian_mixture()
     expected = reference_for(problem, DRAWS)(None, problem).draws
-    assert expected.shape == (4, 90, 6)
+    assert expected.shape == (8, 45, 6)
     labels = folt.relabel(DRAWS).permutations
     for form, given in forms(tmp_path).items():
         found = reference_for(problem, given)(None, problem).draws
@@ -223,7 +223,11 @@ def test_flat_draws_need_the_number_of_chains():
 def test_one_or_two_chains_are_cut_into_pieces():
     problem = bayesian_mixture()
     two = {name: value.reshape(2, 180, 3)[:2] for name, value in DRAWS.items()}
-    assert Given(two, None)(None, problem).draws.shape[:2] == (20, 18)
+    assert Given(two)(None, problem).draws.shape[:2] == (20, 18)
+    few = Given(DRAWS)(None, problem)
+    assert few.draws.shape[:2] == (8, 45)
+    whole = folt.reference.health(few.draws.reshape(4, 90, 6))
+    assert (few.rhat, few.ess) == whole[:2]  # judged as the chains they are
 
 
 def test_chains_stuck_in_different_labellings_agree_once_folded():

@@ -83,7 +83,7 @@ def test_numpyro_draws_serve_as_they_are():
     )  # fmt: skip
     sampler.run(jax.random.key(0), Y)
     expected = Given(sampler)(None, problem)
-    assert expected.draws.shape == (3, 90, 5)
+    assert expected.draws.shape == (6, 45, 5)
     grouped = Given(sampler.get_samples(group_by_chain=True))(None, problem)
     flat = Given(sampler.get_samples(), chains=3)(None, problem)
     data = Given(az.from_numpyro(sampler))(None, problem)

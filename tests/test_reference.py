@@ -293,7 +293,8 @@ def test_given_draws_are_folded_and_cut_into_chains():
     assert reference.draws.shape == (20, 50, 2)
     np.testing.assert_array_equal(reference.draws.reshape(-1, 2), np.sort(draws[:1_000], axis=1))
     assert not reference.exact
-    assert given(draws[:1_000].reshape(4, 250, 2)).draws.shape == (4, 250, 2)
+    assert given(draws[:1_000].reshape(10, 100, 2)).draws.shape == (10, 100, 2)
+    assert given(draws[:1_000].reshape(4, 250, 2)).draws.shape == (8, 125, 2)
 
 
 NORMAL = np.random.default_rng(1).normal(size=(400, 2))

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from folt import coordinates, flows, groups, models, reference, training
+    from folt.certification import certify
     from folt.detection import detect
     from folt.fit import Fit
     from folt.interop.callable import from_callable
@@ -23,6 +24,7 @@ _NAMES = {
     "Fit": "folt.fit",
     "Problem": "folt.problem",
     "SymmetryError": "folt.symmetry",
+    "certify": "folt.certification",
     "check": "folt.symmetry",
     "detect": "folt.detection",
     "from_callable": "folt.interop.callable",
@@ -38,6 +40,7 @@ __all__ = [
     "Fit",
     "Problem",
     "SymmetryError",
+    "certify",
     "check",
     "coordinates",
     "detect",

@@ -16,7 +16,7 @@ from typing import Annotated, Any
 
 import typer
 
-from folt.commands import demo, mixture, modal, relabel, report, reproduce, sample
+from folt.commands import certify, demo, mixture, modal, relabel, report, reproduce, sample
 from folt.commands.help import Command, Group
 from folt.commands.interruption import INTERRUPTED, WORDS, leave_at_once, prompt_interruption
 
@@ -100,6 +100,7 @@ for function, module, panel, line in (
     (modal.modal, modal, FIT, "Frequencies and damping of a structure; how many modes."),
     (sample.sample, sample, FIT, "A model of your own: a folt.Problem in a Python file."),
     (report.report, report, RESULTS, "The page of a saved fit, to open or to send."),
+    (certify.certify, certify, RESULTS, "A certificate and the evidence for draws you have."),
     (relabel.relabel, relabel, RESULTS, "Consistent labels for draws of PyMC, NumPyro or Stan."),
     (reproduce.reproduce, reproduce, RESULTS, "The paper's tables, ours beside the published."),
 ):

@@ -24,6 +24,9 @@ PSEUDO_CHAINS = 20
 FEWEST_CHAINS = 3
 """Chains that training, selection and certificate need, one each."""
 
+FEW_CHAINS = 6
+"""Chains so few that one whole chain each for training and selection would be too much."""
+
 ARRAYS = (np.ndarray, jax.Array, list, tuple, int, float)
 """Forms of points, which have no names."""
 
@@ -85,7 +88,7 @@ class Given:
         draws: points (draw, dim) or (chain, draw, dim); or draws in the user's parameters, matched
             by name: InferenceData, a DataTree, the path of a netCDF file, a NumPyro MCMC that has
             run, or `{name: (chain, draw, ...)}`. Points without a chain axis are cut, in order,
-            into twenty pieces that stand for chains; so are fewer than three chains.
+            into twenty pieces that stand for chains.
         chains: how many chains stand one after the other in draws without a chain axis.
     """
 
@@ -104,14 +107,14 @@ class Given:
 
         The key draws coordinates that the user's parameters do not determine.
         """
-        raw = in_pieces(_enough(self.points(problem, key)))
+        raw = chains_told(_enough(self.points(problem, key)))
         _require_usable(raw)
         draws = folded(problem.group, raw)
         rhat, ess, cautions = health(draws)
         if progress is not None:
             progress(1.0, "draws supplied")
         return Reference(
-            draws=draws,
+            draws=in_pieces(draws),
             rhat=rhat,
             ess=ess,
             exact=False,
@@ -179,15 +182,27 @@ def _enough(points: np.ndarray) -> np.ndarray:
     return points
 
 
-def in_pieces(points: np.ndarray) -> Draws:
-    """Three chains and more as they are; fewer, or none told, as pieces of equal length."""
-    if points.ndim == 3 and len(points) >= FEWEST_CHAINS:
-        return points
-    chains = points if points.ndim == 3 else points[None]
-    pieces = PSEUDO_CHAINS // len(chains)
-    length = chains.shape[1] // pieces
-    cut = chains[:, : length * pieces].reshape(len(chains) * pieces, length, -1)
-    return np.ascontiguousarray(cut)
+def chains_told(points: np.ndarray) -> Draws:
+    """(chain, draw, dim); points without a chain axis as twenty pieces that stand for chains."""
+    return points if points.ndim == 3 else _cut(points[None], PSEUDO_CHAINS)
+
+
+def in_pieces(draws: Draws) -> Draws:
+    """Enough pieces to divide among training, selection and certificate.
+
+    One or two chains are cut into twenty pieces. Up to six are halved: the two halves of the first
+    are enough to learn from, so that the certificate gets all the others.
+    """
+    chains = len(draws)
+    if chains < FEWEST_CHAINS:
+        return _cut(draws, PSEUDO_CHAINS // chains)
+    return _cut(draws, 2) if chains <= FEW_CHAINS else draws
+
+
+def _cut(draws: Draws, pieces: int) -> Draws:
+    """Every chain cut, in order, into pieces of equal length."""
+    chains, length, dim = draws.shape[0], draws.shape[1] // pieces, draws.shape[2]
+    return draws[:, : length * pieces].reshape(chains * pieces, length, dim)
 
 
 def _require_usable(draws: Draws) -> None:
