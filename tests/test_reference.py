@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 import scipy.stats
 
+import folt
 from folt._types import Density, Distribution
 from folt.certificate.split import split_by_chain
 from folt.flows import Gaussian, Mixture, standard_normal
@@ -26,9 +27,12 @@ from folt.reference import (
     reference_for,
 )
 from folt.reference.hamiltonian import run_chains
+from folt.reference.host_chains import Box
 from folt.reference.leap import Leap
 from folt.reference.random_walk import Walkers, equivariant_covariance, walk
 from folt.reference.result import folded, health
+from folt.reference.soundness import require_numbers_around
+from folt.reference.start import usable_start
 from folt.reference.tempering import next_temperature, systematic_resample
 
 SMALL = TemperedChains(particles=600, moves=15, chains=60, draws=50, warmup=50)
@@ -398,14 +402,44 @@ class Undefined(Density):
         return jnp.where(bad, self.value, -0.5 * jnp.sum(x**2))
 
 
-@pytest.mark.parametrize(
-    ("value", "message"),
-    [(math.nan, "got nan at the starting point"), (-math.inf, "got -inf at all")],
-)
-def test_faults_at_the_start_are_named(value, message):
-    problem = Problem(Undefined(value).log_prob, Trivial(2), prior=standard_normal(2))
-    with pytest.raises(ValueError, match=message):
+def test_a_start_without_any_finite_value_is_refused():
+    problem = Problem(Undefined(-math.inf).log_prob, Trivial(2), prior=standard_normal(2))
+    with pytest.raises(ValueError, match="got -inf at all"):
         SMALL(jax.random.key(0), problem)
+    with pytest.raises(ValueError, match=r"got -inf at all 2, or nan as at the point \[1. 2.\]"):
+        usable_start(np.array([-np.inf, np.nan]), np.array([[0.0, 0.0], [1.0, 2.0]]))
+    values = usable_start(np.array([0.5, np.nan, np.inf]), np.zeros((3, 2)))
+    np.testing.assert_array_equal(values, [0.5, -np.inf, -np.inf])
+
+
+def test_faults_within_the_mass_are_found_around_the_draws():
+    """Half the plane is missing; draws of the other half give it away, and only then."""
+    problem = Problem(Undefined(math.nan).log_prob, Trivial(2))
+    draws = np.random.default_rng(0).normal(size=(4, 200, 2))
+    draws[..., 0] = -np.abs(draws[..., 0])
+    with pytest.raises(ValueError, match=r"is nan at the point .* within the mass") as caught:
+        require_numbers_around(jax.random.key(0), problem, draws)
+    assert "prior=" in str(caught.value)
+    assert require_numbers_around(jax.random.key(0), problem, draws - [9.0, 0.0]) == 256
+
+
+def test_a_density_may_be_no_number_far_away():
+    """log σ coordinates: σ = 0 far out, where the search begins; nothing is refused for that."""
+    observed = np.array([-1.2, -0.9, 1.1, 0.8, 1.0])
+
+    def log_density(x):
+        mu, sigma = x[:2], np.exp(x[2:])
+        terms = np.exp(-0.5 * ((observed[:, None] - mu) / sigma) ** 2) / sigma
+        return np.log(terms.sum(axis=1)).sum() - 0.5 * np.sum((x / 3) ** 2)
+
+    problem = folt.from_callable(log_density, 4, Permutation(2, 2))
+    box = Box(problem)
+    with np.errstate(all="ignore"):
+        far = 900.0 * np.random.default_rng(1).normal(size=(64, 4))
+        values = box.first(np.concatenate([far, np.zeros((1, 4))]))
+    assert box.faults > 0
+    assert np.isneginf(values[:64]).any()
+    assert np.isfinite(values[64])
 
 
 def test_temperatures_keep_the_share_of_living_particles():

@@ -29,6 +29,7 @@ from folt.problem import Problem
 from folt.progress import Stages
 from folt.ratio import IDENTITY_ONLY, LogRatio, Target
 from folt.reference import Reference, reference_for
+from folt.reference.soundness import require_numbers_around
 from folt.symmetry import SymmetryAccount, check, require_symmetry
 from folt.training import Arena, Sample
 
@@ -92,6 +93,8 @@ def sample(
         with stages.stage("reference") as tell:
             run = reference_for(problem, reference)(keys["reference"], problem, tell)
             target.add(run.evaluations)
+            probed = require_numbers_around(keys["probes"], problem, run.draws)
+            target.add({"value": probed * (1 if problem.invariant else problem.group.order)})
             train, select, held_out = split_by_chain(
                 run, chosen.training_draws, chosen.certification_draws
             )
@@ -228,7 +231,7 @@ def _symmetry_facts(
 
 
 def _named_keys(seed: int) -> dict[str, Key]:
-    names = ("reference", "training", "chains", "certificate")
+    names = ("reference", "training", "chains", "certificate", "probes")
     root = jax.random.key(seed)
     return {name: jax.random.fold_in(root, number) for number, name in enumerate(names)}
 

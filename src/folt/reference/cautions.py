@@ -34,7 +34,8 @@ class Concern(enum.StrEnum):
     NOT_A_NUMBER = (
         "not a number",
         "The log density was NaN or +inf at {faults:.0f} of {evaluations:.0f} points, which "
-        "counted as rejections: find out where, because a region may be missing.",
+        "were taken as outside the support: harmless far away, and the draws' own neighbourhood was "
+        "tried.",
     )
 
     sentence: str

@@ -29,9 +29,9 @@ from folt.reference.start import (
     SMALLEST_RADIUS,
     fault_cautions,
     near_the_best,
-    require_start,
     start_around,
     starts_from_prior,
+    usable_start,
 )
 from folt.reference.supplied import Progress, for_picture
 from folt.reference.tempering import LONGEST_LADDER, metric, next_temperature, systematic_resample
@@ -58,11 +58,11 @@ class Box:
         return np.where(fault, -np.inf, values)
 
     def first(self, points: Points) -> Values:
-        """Values where a run begins; a fault there is an error."""
+        """Values where a run begins; one of them at least is finite."""
         self.points += points.shape[0]
         values = self.problem.log_folds(points)
-        require_start(values, points)
-        return values
+        self.faults += int(np.sum(np.isnan(values) | (values == np.inf)))
+        return usable_start(values, points)
 
 
 class Walk(NamedTuple):

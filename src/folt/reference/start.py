@@ -47,34 +47,35 @@ def _sample(distribution: Distribution, key: Key) -> Point:
 
 
 def starting_values(target: Density, points: Points | np.ndarray) -> Scalars:
-    """Log density at the starting points, or an error naming what is wrong.
+    """Log density at the starting points, -inf where it is not a number.
 
     Raises:
-        ValueError: NaN or +inf somewhere, or -inf everywhere.
+        ValueError: no starting point has a finite log density.
     """
-    values = map_points(_log_prob, target, points)
-    require_start(values, points)
-    return values
+    return jnp.asarray(usable_start(map_points(_log_prob, target, points), points))
 
 
-def require_start(values: Scalars | np.ndarray, points: Points | np.ndarray) -> None:
-    """Refuse starting values that are NaN or +inf somewhere, or -inf everywhere.
+def usable_start(values: Scalars | np.ndarray, points: Points | np.ndarray) -> np.ndarray:
+    """Starting values, NaN and +inf as -inf: far from the mass a density may be anything.
+
+    A standard deviation of exp(-1000) is zero, and what comes of it is no fault of the model's.
+    Whether the density is a number where it matters is asked later, around the draws
+    (`require_numbers_around`).
 
     Raises:
-        ValueError: with the value and the point.
+        ValueError: no starting point has a finite log density; with the first fault, if any.
     """
     host = np.asarray(values)
-    bad = np.flatnonzero(np.isnan(host) | (host == np.inf))
-    if bad.size:
-        raise ValueError(
-            f"expected a finite log density or -inf, got {host[bad[0]]} at the starting point "
-            f"{np.asarray(points[bad[0]])} ({bad.size} of {host.size} starting points)"
-        )
-    if not np.any(np.isfinite(host)):
-        raise ValueError(
-            "expected a finite log density at some starting point, got -inf at all "
-            f"{host.size}: give a prior that reaches the support of the density"
-        )
+    fault = np.isnan(host) | (host == np.inf)
+    usable = np.where(fault, -np.inf, host)
+    if np.any(np.isfinite(usable)):
+        return usable
+    bad = np.flatnonzero(fault)
+    first = f", or {host[bad[0]]} as at the point {np.asarray(points[bad[0]])}" if bad.size else ""
+    raise ValueError(
+        f"expected a finite log density at some starting point, got -inf at all {host.size}"
+        f"{first}: give a prior= that reaches the support of the density"
+    )
 
 
 def _log_prob(density: Density, point: Point) -> Scalar:

@@ -80,7 +80,7 @@ def first_particles(key: Key, start: Distribution, target: Folded, count: int) -
     """Particles of the start, λ = 0.
 
     Raises:
-        ValueError: the log density is NaN or +inf at one of them, or -inf at all of them.
+        ValueError: the log density is finite at none of them.
     """
     points = starts_from_prior(key, start, count)
     log_target = starting_values(target, points)
