@@ -243,7 +243,7 @@ def test_chains_stuck_in_different_labellings_agree_once_folded():
             values[chain] = values[chain][:, order]
     reference = reference_for(problem, az.from_dict(posterior=stuck))(None, problem)
     assert reference.rhat < 1.05
-    assert not reference.warnings
+    assert not reference.cautions
     straight = Given({"mu": mu, "sigma": sigma})(None, problem)
     np.testing.assert_allclose(reference.draws, straight.draws, atol=1e-12)
     raw = problem.parameters(reference.raw)["mu"]

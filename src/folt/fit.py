@@ -15,6 +15,7 @@ from folt.batching import map_keys, map_points
 from folt.certificate.certificate import Certificate
 from folt.chains import Chains, continue_chains
 from folt.diagnostics import ChainSummary, Evidence, summarise_chains
+from folt.faces import Face, Shown
 from folt.flows import Safety
 from folt.fold import Folded
 from folt.groups import Group
@@ -47,8 +48,8 @@ class ReferenceSummary:
     raw_posterior: dict[str, np.ndarray] | None = None
 
 
-@dataclasses.dataclass(frozen=True)
-class Fit:
+@dataclasses.dataclass(frozen=True, repr=False)
+class Fit(Shown):
     """Draws on the fundamental domain with their certificate; NumPy arrays throughout.
 
     Attributes:
@@ -126,6 +127,11 @@ class Fit:
             provenance=provenance,
             dims=fitting_dims(problem, posterior),
         )
+
+    def _face(self) -> Face:
+        from folt.report.fit_face import fit_face
+
+        return fit_face(self)
 
     @property
     def accept_rate(self) -> float:

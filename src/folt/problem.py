@@ -20,6 +20,7 @@ from scipy.special import logsumexp
 from folt._types import Density, Distribution, Key, Point, Scalar, in_float64
 from folt.batching import map_points
 from folt.black_box import BlackBox
+from folt.faces import Face, folding, shapes
 from folt.fold import Folded
 from folt.groups import Group
 from folt.named_values import by_draw, require_inside
@@ -111,6 +112,27 @@ class Problem(Density):
         self.pointwise = pointwise
         self.predictive = predictive
         self.dims = tuple((name, tuple(axes)) for name, axes in (dims or {}).items())
+
+    def __repr__(self) -> str:
+        return self._face().text()
+
+    def _repr_html_(self) -> str:
+        return self._face().html()
+
+    def _face(self) -> Face:
+        leaves = [
+            (jax.tree_util.keystr(path, simple=True, separator="."), leaf)
+            for path, leaf in jax.tree_util.tree_leaves_with_path(self.data)
+        ]
+        rows = [
+            ("Symmetry", " ".join(repr(self.group).split())),
+            ("Parameters", _parameter_words(self)),
+            ("Data", shapes((name or "array", leaf) for name, leaf in leaves) or "none"),
+            ("Prior", "given" if self.prior is not None else "none of its own"),
+        ]
+        held = "" if self.invariant else ", symmetry broken"
+        headline = f"Problem in {self.dim} dimensions, {folding(self.group)}{held}"
+        return Face(headline, tuple(rows))
 
     @property
     def dim(self) -> int:
@@ -278,6 +300,15 @@ def _own_shapes(problem: Problem) -> dict[str, tuple[int, ...]]:
     else:
         found = eqx.filter_eval_shape(Problem._parameters, problem, origin)
     return {name: tuple(np.shape(value)) for name, value in found.items()}
+
+
+def _parameter_words(problem: Problem) -> str:
+    """Parameters with their shapes; the coordinates where a model cannot be traced now."""
+    try:
+        with jax.enable_x64(True):
+            return shapes(_own_shapes(problem).items())
+    except Exception:  # a face must never fail
+        return ", ".join(problem.names)
 
 
 def _numbered(dim: int) -> tuple[str, ...]:

@@ -1,11 +1,14 @@
-"""A live progress bar for long work; silent when nobody looks at a terminal."""
+"""Progress of long work: a live bar on a terminal, a plain line now and then anywhere else."""
 
 from __future__ import annotations
 
+import sys
+import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from types import TracebackType
+from typing import TextIO
 
 from rich.console import Console
 from rich.progress import BarColumn, Progress, ProgressColumn, Task, TextColumn
@@ -16,6 +19,13 @@ Tell = Callable[[float, str], None]
 
 WIDTH = 96
 """Columns used of a wide terminal; all of them on a narrow one."""
+
+
+FIRST_LINE, LAST_PAUSE = 5.0, 60.0
+"""Seconds before the first plain line, and the longest pause between two."""
+
+GUESSABLE = 0.05
+"""Share of a stage after which the time that is left can be guessed."""
 
 
 class Clock(ProgressColumn):
@@ -39,8 +49,65 @@ def clock(seconds: float) -> str:
     return f"{hours}:{minutes:02d}:{rest:02d}" if hours else f"{minutes}:{rest:02d}"
 
 
+class Lines:
+    """A line on a stream every few seconds, more rarely as time goes on; nothing for short work.
+
+    A thread of its own writes them, because compiled code may run for a minute without a word.
+    """
+
+    def __init__(self, stream: TextIO, first: float = FIRST_LINE) -> None:
+        self._stream, self._first = stream, first
+        self._begun = time.perf_counter()
+        self._stage: tuple[str, float] | None = None
+        self._told = (0.0, "")
+        self._stop = threading.Event()
+        self._thread = threading.Thread(target=self._run, daemon=True, name="folt progress")
+
+    def start(self) -> None:
+        """Begin to write."""
+        self._thread.start()
+
+    def stop(self) -> None:
+        """Write no more."""
+        self._stop.set()
+        self._thread.join(timeout=1.0)
+
+    def stage(self, name: str) -> None:
+        """A new stage has begun."""
+        self._stage, self._told = (name, time.perf_counter()), (0.0, "")
+
+    def tell(self, fraction: float, message: str) -> None:
+        """How far the stage is."""
+        self._told = (fraction, message)
+
+    def line(self, now: float) -> str | None:
+        """What is going on: `folt: training 0:25, 40 %, about 0:38 left, round 3`."""
+        if self._stage is None:
+            return None
+        (name, begun), (fraction, message) = self._stage, self._told
+        spent = now - begun
+        words = [f"folt: {name} {clock(spent)}"]
+        if fraction > 0.0:
+            words.append(f"{100 * fraction:.0f} %")
+        if GUESSABLE <= fraction < 1.0:
+            words.append(f"about {clock(spent * (1.0 - fraction) / fraction)} left")
+        return ", ".join(words + [message] * bool(message))
+
+    def _run(self) -> None:
+        pause = self._first
+        while not self._stop.wait(pause):
+            now = time.perf_counter()
+            line = self.line(now)
+            if line is not None:
+                try:
+                    print(line, file=self._stream, flush=True)
+                except (OSError, ValueError):  # whoever listened has gone
+                    return
+            pause = min(LAST_PAUSE, max(self._first, 0.05 * (now - self._begun)))
+
+
 class Stages:
-    """Named stages of a run: a bar for each while it runs, and its wall time afterwards.
+    """Named stages of a run: a bar or lines while they run, and their wall time afterwards.
 
     Attributes:
         wall: seconds per finished stage.
@@ -61,9 +128,12 @@ class Stages:
             transient=True,
             disable=not (show and console.is_terminal),
         )
+        self._lines = Lines(sys.stderr) if show and not console.is_terminal else None
 
     def __enter__(self) -> Stages:
         self._bar.start()
+        if self._lines is not None:
+            self._lines.start()
         return self
 
     def __exit__(
@@ -73,6 +143,8 @@ class Stages:
         trace: TracebackType | None,
     ) -> None:
         self._bar.stop()
+        if self._lines is not None:
+            self._lines.stop()
 
     @contextmanager
     def stage(self, name: str) -> Iterator[Tell]:
@@ -80,9 +152,13 @@ class Stages:
         # Without a total the bar pulses: until it is told more, all that is known is that it runs.
         task = self._bar.add_task(name, total=None, message="")
         started = time.perf_counter()
+        if self._lines is not None:
+            self._lines.stage(name)
 
         def tell(fraction: float, message: str) -> None:
             done = min(max(fraction, 0.0), 1.0)
+            if self._lines is not None:
+                self._lines.tell(done, message)
             self._bar.update(task, total=1.0, completed=done, message=message)
 
         try:

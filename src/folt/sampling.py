@@ -74,7 +74,8 @@ def sample(
             likeliest.
         start: an earlier fit whose proposal is polished instead of fitting one from scratch.
         whole_orbit: False truncates the orbit to N = {e}, the sampler behind the published tables.
-        progress: show a live progress bar if standard error is a terminal.
+        progress: say how far it is: a live bar if standard error is a terminal, otherwise a plain
+            line every few seconds.
 
     Returns:
         The fit: draws, certificate, evidence, timings.

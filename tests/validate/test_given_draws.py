@@ -47,7 +47,7 @@ def test_draws_of_nuts_are_certified():
         fit = folt.certify(problem, data, seed=seed, progress=False)
         evidence = fit.log_evidence
         rows.append(
-            (raw, fit.reference.rhat, fit.certificate.status.name, evidence.value,
+            (raw, fit.certificate.reference.rhat, fit.certificate.status.name, evidence.value,
              evidence.standard_error)
         )  # fmt: skip
     raw, folded, names, values, errors = (np.array(column) for column in zip(*rows, strict=True))

@@ -7,6 +7,7 @@ import math
 from typing import Any
 
 from folt.boundary import BoundaryMass
+from folt.certificate.face import certificate_face
 from folt.certificate.facts import ChainFacts, ReferenceFacts, SafetyFacts, SymmetryFacts
 from folt.certificate.outcomes import RULES
 from folt.certificate.verdict import Status, verdict
@@ -20,6 +21,7 @@ from folt.diagnostics import (
     Faults,
     Mixing,
 )
+from folt.faces import Face, Shown
 from folt.reference import Caution
 from folt.strict_json import plain
 
@@ -29,8 +31,8 @@ ASSUMPTION = (
 )
 
 
-@dataclasses.dataclass(frozen=True)
-class Certificate:
+@dataclasses.dataclass(frozen=True, repr=False)
+class Certificate(Shown):
     """How far the chain can be trusted.
 
     Attributes:
@@ -66,6 +68,9 @@ class Certificate:
     effective: float
     faults: Faults
     assumption: str = ASSUMPTION
+
+    def _face(self) -> Face:
+        return certificate_face(self)
 
     @property
     def status(self) -> Status:

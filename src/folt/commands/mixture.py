@@ -233,7 +233,7 @@ def _candidates(fits: dict[int, Fit]) -> list[dict[str, Any]]:
 def _table(ranking: Sequence[Candidate], fits: dict[int, Fit]) -> Table:
     from rich.table import Table
 
-    from folt.report.text import verdict_words
+    from folt.certificate.face import verdict_words
 
     table = Table(box=None, pad_edge=False, padding=(0, 3, 0, 0))
     table.add_column("components")

@@ -34,8 +34,8 @@ class Concern(enum.StrEnum):
     NOT_A_NUMBER = (
         "not a number",
         "The log density was NaN or +inf at {faults:.0f} of {evaluations:.0f} points, which "
-        "were taken as outside the support: harmless far away, and the draws' own neighbourhood was "
-        "tried.",
+        "were taken as outside the support: harmless far away, and the neighbourhood of the draws "
+        "was tried.",
     )
 
     sentence: str

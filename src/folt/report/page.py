@@ -12,6 +12,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from folt.certificate.face import mark, tone, verdict_words
 from folt.report import figures
 from folt.report.citation import bibtex
 from folt.report.conclusions import conclusions
@@ -25,16 +26,7 @@ from folt.report.facts import (
 from folt.report.figures.certificate import PROTOCOLS
 from folt.report.files import write_whole
 from folt.report.parameters import EXCHANGED, Parameters
-from folt.report.text import (
-    MISSING,
-    cautions,
-    estimate_rows,
-    mark,
-    number,
-    seconds,
-    tone,
-    verdict_words,
-)
+from folt.report.text import MISSING, cautions, estimate_rows, number, seconds
 
 if TYPE_CHECKING:
     from markupsafe import Markup

@@ -14,7 +14,9 @@ from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
-from folt.certificate.outcomes import Use
+from folt.certificate.face import headline as headline_words
+from folt.certificate.face import tone
+from folt.faces import folding
 
 if TYPE_CHECKING:
     from folt.certificate.verdict import Status
@@ -25,13 +27,6 @@ WIDTH = 96
 MISSING = "not available"
 """What stands for a number that does not exist: infeasible, infinite, or never measured."""
 
-TONES = {
-    Use.EVERYTHING: "good",
-    Use.CARE: "caution",
-    Use.FIRST_LOOK: "caution",
-    Use.NOTHING: "bad",
-}
-MARKS = {"good": "✓", "caution": "!", "bad": "✗"}
 STYLES = {"good": "bold green", "caution": "bold yellow", "bad": "bold red"}
 
 
@@ -84,7 +79,7 @@ def overview(fit: Fit) -> Group:
 
 def headline(status: Status) -> Text:
     """The verdict in a few words, with a mark that does not need colour."""
-    return Text(f"{mark(status)} {verdict_words(status)}.", style=STYLES[tone(status)])
+    return Text(headline_words(status), style=STYLES[tone(status)])
 
 
 def cautions(fit: Fit) -> list[str]:
@@ -96,21 +91,6 @@ def cautions(fit: Fit) -> list[str]:
             f"{fit.accepted.size:,} draws; the others were added later by the same kernel."
         )
     return sentences
-
-
-def verdict_words(status: Status) -> str:
-    """The headline of a status, with its name."""
-    return f"{status.outcome.headline} ({status.name})"
-
-
-def tone(status: Status) -> str:
-    """One of good, caution and bad, by what the draws may be used for."""
-    return TONES[status.outcome.use]
-
-
-def mark(status: Status) -> str:
-    """A sign for the tone."""
-    return MARKS[tone(status)]
 
 
 def estimates(fit: Fit) -> Table:
@@ -177,7 +157,7 @@ def facts(fit: Fit) -> Table:
     table.add_column(style="bold", no_wrap=True)
     table.add_column()
     rows = [
-        ("Draws", f"{chains} chains of {draws}, {fit.group.order} labellings folded into one"),
+        ("Draws", f"{chains} chains of {draws}, {folding(fit.group)}"),
         ("Acceptance", f"{100.0 * fit.accept_rate:.1f} %"),
         ("Effective", f"{ess:.0f} draws at least, {ess / fit.accepted.size:.2f} per draw"),
         ("Evidence", evidence_words(fit)),

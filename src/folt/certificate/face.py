@@ -1,0 +1,64 @@
+"""A certificate in a few lines, verdict first."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING
+
+from folt.certificate.outcomes import Use
+from folt.faces import Face
+
+if TYPE_CHECKING:
+    from folt.certificate.certificate import Certificate
+    from folt.certificate.verdict import Status
+
+TONES = {
+    Use.EVERYTHING: "good",
+    Use.CARE: "caution",
+    Use.FIRST_LOOK: "caution",
+    Use.NOTHING: "bad",
+}
+MARKS = {"good": "✓", "caution": "!", "bad": "✗"}
+
+
+def tone(status: Status) -> str:
+    """One of good, caution and bad, by what the draws may be used for."""
+    return TONES[status.outcome.use]
+
+
+def mark(status: Status) -> str:
+    """A sign for the tone."""
+    return MARKS[tone(status)]
+
+
+def verdict_words(status: Status) -> str:
+    """The headline of a status, with its name."""
+    return f"{status.outcome.headline} ({status.name})"
+
+
+def headline(status: Status) -> str:
+    """Mark and verdict."""
+    return f"{mark(status)} {verdict_words(status)}."
+
+
+def certificate_face(certificate: Certificate) -> Face:
+    """The verdict and the numbers that it rests on."""
+    status = certificate.status
+    rows = [("Advice", status.advice), *chain_rows(certificate)]
+    return Face(headline(status), tuple(rows), tone(status))
+
+
+def chain_rows(certificate: Certificate) -> list[tuple[str, str]]:
+    """Evidence, mixing, chains and reference, a row each."""
+    evidence, chains, reference = certificate.evidence, certificate.chains, certificate.reference
+    steps = [f"{n:,} to {e:g}" for e, n in certificate.mixing.steps.items() if n is not None]
+    return [
+        ("Evidence", f"log Z = {evidence.value:.4f}, standard error {evidence.standard_error:.4f}"),
+        ("Mixing", f"steps to total variation: {', '.join(steps)}" if steps else "not certified"),
+        ("Chains", f"acceptance {100 * chains.accept_rate:.1f} %"),
+        ("Reference", f"R-hat {_plain(reference.rhat)}, {reference.ess:,.0f} effective draws"),
+    ]
+
+
+def _plain(value: float) -> str:
+    return f"{value:.3f}" if math.isfinite(value) else "not available"
