@@ -14,6 +14,7 @@ from markupsafe import escape
 
 import folt
 from folt import demo
+from folt.certificate import face
 from folt.certificate.outcomes import Outcome
 from folt.chains import Chains
 from folt.diagnostics import Core, Coverage, evidences, mixing_certificate
@@ -105,7 +106,7 @@ def test_page_opens_with_the_verdict(fit: folt.Fit, html: str) -> None:
     body = html[html.index("<body") :]
     status = fit.certificate.status
     assert status.name == "good"
-    assert body.index(text.verdict_words(status)) < body.index('id="estimates"')
+    assert body.index(face.verdict_words(status)) < body.index('id="estimates"')
     assert status.advice in body
     assert fit.certificate.assumption in body
 
@@ -222,8 +223,8 @@ def test_a_frozen_fit_can_be_reported_saved_and_loaded(fit: folt.Fit, tmp_path: 
 @pytest.mark.parametrize("name", WORSE)
 def test_only_good_is_shown_as_good(fit: folt.Fit, name: str) -> None:
     status = worse(fit.certificate, name).status
-    assert (text.tone(status) == "good") == (name == "good")
-    assert text.verdict_words(status) == f"{Outcome.named(name).headline} ({name})"
+    assert (face.tone(status) == "good") == (name == "good")
+    assert face.verdict_words(status) == f"{Outcome.named(name).headline} ({name})"
 
 
 def test_draws_added_later_are_said_to_be_uncertified(fit: folt.Fit) -> None:

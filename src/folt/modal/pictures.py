@@ -14,6 +14,7 @@ from folt.modal.identification import Identification
 from folt.modal.spectrum import Measured
 from folt.modal.table import PERCENT, flat
 from folt.report import figures
+from folt.report.captions import Labelling, left_remark, right_remark
 from folt.report.figures import INK, LINE, PALETTE, QUIET, blank, styled
 
 if TYPE_CHECKING:
@@ -194,8 +195,8 @@ def chains_figure(fit: Fit) -> Figure:
         folded[:, : max(raw.size // raw.shape[-1], 1000)].reshape(-1, count),
         [f"label {j + 1}" for j in range(count)],
         (
-            ("Not folded: a reference chain", "a label wanders from mode to mode"),
-            ("Folded: the draws of this fit", "a label keeps its mode"),
+            ("Not folded: a reference chain", left_remark(Labelling.of(fit))),
+            ("Folded: the draws of this fit", right_remark(fit)),
         ),
         "natural frequency, Hz",
     )

@@ -34,7 +34,7 @@ SECTIONS = {
     ),
     "chains": (
         "Frequencies along the chains",
-        "Before folding a label wanders from mode to mode; folded, it keeps its mode.",
+        "Natural frequencies of every label along a chain as it came, and along the folded one.",
     ),
 }
 """Heading and words of every figure that goes into the report."""

@@ -7,13 +7,19 @@ place of some.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from folt.certificate.face import mark, tone, verdict_words
 from folt.report import figures
+from folt.report.captions import (
+    Labelling,
+    chains_caption,
+    left_remark,
+    pairs_caption,
+    right_remark,
+)
 from folt.report.citation import bibtex
 from folt.report.conclusions import conclusions
 from folt.report.facts import (
@@ -36,6 +42,9 @@ if TYPE_CHECKING:
     from folt.report.section import Section
 
 TEMPLATE = "page.html.j2"
+
+MOST_MARGINALS = 60
+"""Pictures of marginals in a page; each takes a few thousand bytes."""
 
 
 def write_page(fit: Fit, path: Path, sections: Sequence[Section] = ()) -> Path:
@@ -72,7 +81,8 @@ def content(fit: Fit, sections: Sequence[Section] = ()) -> dict[str, Any]:
     from folt.report.live import live
 
     status = fit.certificate.status
-    parameters = Parameters.of(fit)
+    parameters, labelling = Parameters.of(fit), Labelling.of(fit)
+    shown, more = _marginals(parameters)
     rows = estimate_rows(fit)
     total = sum(fit.wall.values())
     return {
@@ -92,14 +102,15 @@ def content(fit: Fit, sections: Sequence[Section] = ()) -> dict[str, Any]:
             (section.title, _still(section.figure, f"section-{k}"), section.text)
             for k, section in enumerate(sections)
         ],
-        "still": _stills(fit, parameters),
-        "marginals": _marginals(fit),
+        "still": _stills(fit, parameters, labelling),
+        "marginals": shown,
+        "more_marginals": more,
         "guard_words": _guard_words(fit),
-        "words": _words(parameters),
+        "words": _words(fit, parameters, labelling),
         "parameters": parameters,
-        "first_family": parameters.families.index(parameters.most_telling()),
+        "first_family": parameters.families.index(parameters.opening()),
         "pair": parameters.showcase()[:2],
-        "left_out": _left_out(fit),
+        "left_out": _left_out(parameters),
         "palette": figures.PALETTE,
         "protocols": [PROTOCOLS.get(name, name) for name in fit.certificate.qc],
         "confidence": f"{100 * fit.certificate.mixing.confidence:.0f} %",
@@ -146,10 +157,10 @@ def _steps(fit: Fit) -> str:
     return MISSING if steps is None else f"{steps:,}"
 
 
-def _stills(fit: Fit, parameters: Parameters) -> dict[str, Markup]:
+def _stills(fit: Fit, parameters: Parameters, labelling: Labelling | None) -> dict[str, Markup]:
     """The pictures that need no script, by name."""
     drawn = {
-        "traces": _traces(parameters),
+        "traces": _traces(fit, parameters, labelling),
         "pairs": _pairs(parameters),
         "mixing": figures.mixing_figure(fit.certificate.mixing),
         "log-ratio": figures.log_ratio_figure(fit.log_ratio, fit.certificate),
@@ -164,20 +175,26 @@ def _still(figure: Figure, name: str) -> Markup:
     return Markup(figures.svg(figure, name))
 
 
-def _marginals(fit: Fit) -> list[Markup]:
-    """One small picture per parameter, so that they flow to the width of the page."""
-    shown = list(fit.posterior.items())[: figures.PANELS]
-    return [
-        _still(figures.marginals_figure({name: values}, key=False), f"marginal-{k}")
-        for k, (name, values) in enumerate(shown)
-    ]
+def _marginals(parameters: Parameters) -> tuple[list[Markup], dict[str, list[Markup]]]:
+    """A small picture per parameter and column, the first few, and the others by parameter."""
+    shown: list[Markup] = []
+    more: dict[str, list[Markup]] = {}
+    for k, family in enumerate(parameters.panels()[:MOST_MARGINALS]):
+        values = parameters.folded.whole[:, list(family.members)]
+        title = family.label.split(":")[0] if not family.single else family.label
+        drawn = _still(figures.marginals_figure({title: values[None]}, key=False), f"marginal-{k}")
+        if k < figures.PANELS:
+            shown.append(drawn)
+        else:
+            more.setdefault(family.parameter, []).append(drawn)
+    return shown, more
 
 
-def _traces(parameters: Parameters) -> Figure:
-    family = parameters.most_telling()
+def _traces(fit: Fit, parameters: Parameters, labelling: Labelling | None) -> Figure:
+    family = parameters.opening()
     members = list(family.members)
-    folded = ("Folded: the draws of this fit", "every colour keeps its meaning")
-    raw = (f"Not folded: {parameters.raw_kind}", "as they came, under all labels")
+    folded = ("Folded: the draws of this fit", right_remark(fit))
+    raw = (f"Not folded: {parameters.raw_kind}", left_remark(labelling))
     both = [(parameters.raw, raw), (parameters.folded, folded)]
     sides = [(side, title) for side, title in both if side is not None]
     return figures.traces_figure(
@@ -196,23 +213,31 @@ def _pairs(parameters: Parameters) -> Figure:
     return figures.pairs_figure(parameters.folded.flat[:, chosen], raw, names)
 
 
-def _words(parameters: Parameters) -> dict[str, str]:
-    """What each side is, and what its pictures leave out."""
+def _words(fit: Fit, parameters: Parameters, labelling: Labelling | None) -> dict[str, str]:
+    """What each side is, what to see in it, and what its pictures leave out."""
     folded, raw = parameters.folded, parameters.raw
     shown = [f"{folded.flat.shape[0]:,} of the {folded.whole.shape[0]:,} draws of this fit"]
     if raw is not None:
         shown.append(f"{raw.flat.shape[0]:,} draws of the {parameters.raw_kind}")
-    return {"raw": parameters.raw_kind, "thinned": f"Pictured are {' and '.join(shown)}."}
+    return {
+        "raw": parameters.raw_kind,
+        "left": left_remark(labelling).capitalize(),
+        "right": right_remark(fit).capitalize(),
+        "chains": chains_caption(fit, labelling),
+        "pairs": pairs_caption(fit, labelling),
+        "thinned": f"Pictured are {' and '.join(shown)}.",
+    }
 
 
-def _left_out(fit: Fit) -> str:
-    shown = dict(list(fit.posterior.items())[: figures.PANELS])
-    widest = max(math.prod(values.shape[2:]) for values in shown.values())
-    if len(shown) == len(fit.posterior) and widest <= len(figures.PALETTE):
+def _left_out(parameters: Parameters) -> str:
+    count = len(parameters.panels())
+    if count <= figures.PANELS:
         return ""
+    if count <= MOST_MARGINALS:
+        return f"The first {figures.PANELS} are shown; the others open below."
     return (
-        f"Shown are the first {figures.PANELS} parameters and the first {len(figures.PALETTE)} "
-        "entries of each; the table and the chooser have all."
+        f"The first {figures.PANELS} are shown, others up to {MOST_MARGINALS} open below; the "
+        "table and the chooser of the chains have all."
     )
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import dataclasses
 import math
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -87,6 +88,7 @@ class Parameters:
         folded: the draws of the fit.
         raw: a chain before folding; None where none was kept.
         raw_kind: what the raw chain is, in words.
+        sorted: whether labels are those of the sorted chamber.
     """
 
     names: tuple[str, ...]
@@ -94,6 +96,7 @@ class Parameters:
     folded: Side
     raw: Side | None
     raw_kind: str
+    sorted: bool = False
 
     @classmethod
     def of(cls, fit: Fit) -> Parameters:
@@ -104,10 +107,11 @@ class Parameters:
         raw = entries(kept) if kept is not None and fit.reference.raw is not None else {}
         return cls(
             names=tuple(flat),
-            families=(*_exchanged(fit), *_families(fit.posterior)),
+            families=(*_exchanged(fit), *_families(fit.posterior, fit.dims)),
             folded=_side(flat, most),
             raw=_side({name: raw[name] for name in flat}, most) if set(raw) == set(flat) else None,
             raw_kind="exact draws" if fit.certificate.reference.exact else "reference chains",
+            sorted=fit.labels == "sorted" and fit.group.order > 1,
         )
 
     def by_parameter(self) -> dict[str, list[tuple[int, Family]]]:
@@ -116,6 +120,29 @@ class Parameters:
         for position, family in enumerate(self.families):
             grouped.setdefault(family.parameter, []).append((position, family))
         return grouped
+
+    def opening(self) -> Family:
+        """What a picture opens with: what labels are sorted by, otherwise the most telling."""
+        several = [family for family in self.families if not family.single]
+        for family in several if self.sorted else ():
+            if np.all(np.diff(self.folded.whole[:, list(family.members)], axis=1) >= 0.0):
+                return family
+        return self.most_telling()
+
+    def panels(self) -> list[Family]:
+        """What has a marginal of its own: components together, and scalars that stand alone."""
+        together = {
+            member
+            for family in self.families
+            for member in family.members
+            if not family.single and family.parameter != EXCHANGED
+        }
+        return [
+            family
+            for family in self.families
+            if family.parameter != EXCHANGED
+            and (not family.single or family.members[0] not in together)
+        ]
 
     def most_telling(self) -> Family:
         """The family whose members folding narrows most; the first where nothing is known."""
@@ -132,8 +159,8 @@ class Parameters:
         return float(np.median(ratio))
 
     def showcase(self, count: int = 3) -> list[int]:
-        """A few scalars for a static picture of pairs: the most telling family, then others."""
-        chosen = list(self.most_telling().members[: max(count - 1, 1)])
+        """A few scalars for a static picture of pairs: the opening family, then others."""
+        chosen = list(self.opening().members[: max(count - 1, 1)])
         others = [family.members[0] for family in self.families if family.single]
         new = [j for j in _one_per_parameter(self.names, others, chosen) if j not in chosen]
         return (chosen + new)[:count]
@@ -180,26 +207,47 @@ def coordinate_orbits(group: Group) -> list[tuple[int, ...]]:
     return [tuple(int(j) for j in np.flatnonzero(orbit == k)) for k in np.unique(orbit)]
 
 
-def _families(posterior: dict[str, np.ndarray]) -> list[Family]:
-    """For every parameter its families along the first axis, then its scalars one by one."""
+def _families(
+    posterior: Mapping[str, np.ndarray], dims: Mapping[str, tuple[str, ...]]
+) -> list[Family]:
+    """For every parameter its families along the component axis, then its scalars one by one."""
     families, start = [], 0
     for name, values in posterior.items():
         shape = values.shape[2:]
         size = math.prod(shape)
-        if shape and shape[0] > 1:
-            positions = start + np.arange(size).reshape(shape)
-            for index in np.ndindex(shape[1:]):
-                members = tuple(int(j) for j in positions[(slice(None), *index)][:LARGEST])
-                where = f"[·{''.join(f',{i}' for i in index)}]" if index else ""
-                families.append(Family(name, f"{name}{where}: {_together(shape[0])}", members))
+        axis = component_axis(dims.get(name, ()))
+        if shape and shape[axis] > 1:
+            positions = np.moveaxis(start + np.arange(size).reshape(shape), axis, 0)
+            for index in np.ndindex(positions.shape[1:]):
+                members = [int(j) for j in positions[(slice(None), *index)]]
+                where = [*map(str, index[:axis]), "·", *map(str, index[axis:])]
+                label = f"{name}[{','.join(where)}]" if index else name
+                families += _by_eights(name, label, members)
         labels = list(entries({name: values}))
         families += [Family(name, label, (start + j,)) for j, label in enumerate(labels)]
         start += size
     return families
 
 
-def _together(count: int) -> str:
-    return f"all {count} together" if count <= LARGEST else f"the first {LARGEST} of {count}"
+def component_axis(axes: Sequence[str]) -> int:
+    """The axis along which labels run: the one that a problem calls so, or the first."""
+    words = ("component", "state", "factor", "mode")
+    return next((n for n, axis in enumerate(axes) if axis in words), 0)
+
+
+def _by_eights(parameter: str, label: str, members: list[int]) -> list[Family]:
+    """All components in one family, or as many of them as there are colours in each."""
+    count = len(members)
+    if count <= LARGEST:
+        return [Family(parameter, f"{label}: all {count} together", tuple(members))]
+    return [
+        Family(
+            parameter,
+            f"{label}: {first} to {min(first + LARGEST, count) - 1} of {count}",
+            tuple(members[first : first + LARGEST]),
+        )
+        for first in range(0, count, LARGEST)
+    ]
 
 
 def _side(flat: dict[str, np.ndarray], most: int) -> Side:

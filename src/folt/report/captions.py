@@ -1,0 +1,160 @@
+"""Sentences under figures, chosen by the numbers that the figures show."""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import TYPE_CHECKING, Any
+
+import jax
+import numpy as np
+
+from folt._types import in_float64
+from folt.batching import map_points
+from folt.certificate.outcomes import AMBIGUOUS
+
+if TYPE_CHECKING:
+    from folt.fit import Fit
+
+RHAT_LIMIT = 1.01
+"""R-hat above which chains are said not to agree."""
+
+
+@dataclasses.dataclass(frozen=True)
+class Labelling:
+    """Under which labellings unfolded chains stand.
+
+    Attributes:
+        order: how many labellings there are.
+        visited: how many of them the chains that are pictured visit, all together.
+        homes: labellings in which a chain spends most of its time, counted over the chains.
+        switches: share of steps at which a chain changes its labelling.
+        exact: whether the draws are independent, so that there are no steps.
+    """
+
+    order: int
+    visited: int
+    homes: int
+    switches: float
+    exact: bool
+
+    @classmethod
+    def of(cls, fit: Fit) -> Labelling | None:
+        """What the raw chains of a fit show; None where none were kept."""
+        raw = fit.reference.raw
+        if raw is None:
+            return None
+        numbers = labelling_numbers(fit, raw)
+        homes = {np.bincount(chain).argmax() for chain in numbers}
+        switches = np.mean(numbers[:, 1:] != numbers[:, :-1]) if numbers.shape[1] > 1 else 0.0
+        return cls(
+            order=fit.group.order,
+            visited=len(np.unique(numbers)),
+            homes=len(homes),
+            switches=float(switches),
+            exact=fit.certificate.reference.exact,
+        )
+
+
+@in_float64
+def labelling_numbers(fit: Fit, raw: np.ndarray) -> np.ndarray:
+    """(chain, draw): a number for the element that folds each draw."""
+    elements = map_points(_folding_element, fit.group, raw.reshape(-1, raw.shape[-1]))
+    leaves = [np.asarray(leaf) for leaf in jax.tree.leaves(elements)]
+    columns = np.concatenate([leaf.reshape(len(leaf), -1) for leaf in leaves], axis=1)
+    return np.unique(columns, axis=0, return_inverse=True)[1].reshape(raw.shape[:2])
+
+
+def _folding_element(group: Any, x: Any) -> Any:
+    return group.folding_element(x)
+
+
+def left_remark(shown: Labelling | None) -> str:
+    """What to see in the unfolded chains, in a few words."""
+    if shown is None or shown.order == 1:
+        return "as they came"
+    if shown.visited == 1:
+        return "as they came, all under one labelling"
+    if shown.switches == 0.0:
+        return f"as they came, each chain under one of {shown.visited} labellings"
+    return f"as they came, under {shown.visited} labellings"
+
+
+def right_remark(fit: Fit) -> str:
+    """What to see in the folded chains, in a few words."""
+    if fit.group.order == 1:
+        return "nothing was folded"
+    if _ambiguous(fit):
+        return "one copy of the posterior; components overlap"
+    return "one copy of the posterior: a colour keeps its meaning"
+
+
+def chains_caption(fit: Fit, shown: Labelling | None) -> str:
+    """The sentences under the traces."""
+    return " ".join(["One colour per label.", *_left(shown), *_right(fit, shown)])
+
+
+def _left(shown: Labelling | None) -> list[str]:
+    if shown is None:
+        return ["No unfolded chain was kept, so the draws of this fit alone."]
+    if shown.order == 1:
+        return ["The posterior has no relabelling that was folded, so both sides show it as it is."]
+    if shown.visited == 1:
+        return [
+            f"On the left all chains stayed under one of the {shown.order:,} labellings, so that "
+            "both sides look alike."
+        ]
+    if shown.exact:
+        return [
+            "On the left are independent draws, each under a labelling by chance "
+            f"({shown.visited:,} of {shown.order:,} are seen)."
+        ]
+    if shown.switches == 0.0:
+        return [
+            "On the left no chain changes its labels, but the chains stand under "
+            f"{shown.visited:,} different labellings: a colour means one component in one chain "
+            "and another in the next."
+        ]
+    return [
+        f"On the left chains change their labels at {_percent(shown.switches)} of the steps shown "
+        "and a colour wanders from one component to another, which is label switching "
+        f"({shown.visited:,} of {shown.order:,} labellings are seen)."
+    ]
+
+
+def _right(fit: Fit, shown: Labelling | None) -> list[str]:
+    if fit.group.order == 1:
+        return []
+    sentences = []
+    if _ambiguous(fit):
+        sentences.append(
+            "Folded, the draws are one copy of the posterior, but its components overlap so much "
+            "that colours still mix."
+        )
+    elif shown is not None and shown.visited > 1:
+        sentences.append("On the right, on one copy of the posterior, it stays.")
+    rhat = fit.certificate.chains.rhat
+    if rhat > RHAT_LIMIT:
+        sentences.append(f"R-hat of the folded chains is {rhat:.3f}: they do not agree yet.")
+    return sentences
+
+
+def pairs_caption(fit: Fit, shown: Labelling | None) -> str:
+    """The sentences under the pairs."""
+    words = "How two parameters vary together."
+    if shown is None or shown.order == 1:
+        return words
+    if shown.visited == 1:
+        return f"{words} The unfolded chains stayed under one labelling: the cloud stands once."
+    return (
+        f"{words} Unfolded, what relabelling moves stands under {shown.visited:,} of the "
+        f"{shown.order:,} labellings; folding keeps one copy."
+    )
+
+
+def _ambiguous(fit: Fit) -> bool:
+    ambiguity = fit.certificate.symmetry.boundary.ambiguity
+    return ambiguity is not None and ambiguity > AMBIGUOUS
+
+
+def _percent(share: float) -> str:
+    return f"{100 * share:.0f} %" if share >= 0.1 else f"{100 * share:.2g} %"
