@@ -21,6 +21,7 @@ from folt.diagnostics import Core, Coverage, evidences, mixing_certificate
 from folt.flows import Gaussian
 from folt.models import bayesian_mixture, gaussian_pair
 from folt.report import figures, text
+from folt.report.captions import Labelling, chains_caption, pairs_caption
 from folt.report.conclusions import conclusions
 from folt.report.page import page
 from folt.report.parameters import Parameters, coordinate_orbits
@@ -302,6 +303,72 @@ def with_draws(fit: folt.Fit, folded: dict, raw: dict | None) -> folt.Fit:
     return dataclasses.replace(fit, posterior=folded, reference=reference)
 
 
+def test_pictures_open_on_the_sort_key(fit: folt.Fit) -> None:
+    """Sorted draws of "b" open, although folding narrows "c" more; without sorting "c" does."""
+    generator = np.random.default_rng(0)
+    folded = {name: generator.normal(size=(2, 100, 3)) for name in ("a", "b", "c")}
+    folded["b"] = np.sort(folded["b"], axis=-1)
+    raw = {"a": folded["a"], "b": folded["b"], "c": 7.0 * folded["c"]}
+    parameters = Parameters.of(with_draws(fit, folded, raw))
+    assert parameters.opening().parameter == "b"
+    unsorted = dataclasses.replace(with_draws(fit, folded, raw), labels="proposal")
+    assert Parameters.of(unsorted).opening().parameter == "c"
+
+
+def test_components_are_found_by_the_name_of_their_axis(fit: folt.Fit) -> None:
+    values = np.random.default_rng(0).normal(size=(2, 50, 2, 3))
+    named = dataclasses.replace(
+        with_draws(fit, {"mu": values}, None), dims={"mu": ("variable", "component")}
+    )
+    several = [family for family in Parameters.of(named).families if not family.single]
+    assert [family.label for family in several] == [
+        "mu[0,·]: all 3 together",
+        "mu[1,·]: all 3 together",
+    ]
+    assert several[1].members == (3, 4, 5)
+    assert Parameters.of(named).panels() == several
+
+
+def labelled(fit: folt.Fit, raw: np.ndarray) -> folt.Fit:
+    """The reflected pair with these raw chains, as if they came from a sampler with steps."""
+    facts = dataclasses.replace(fit.certificate.reference, exact=False)
+    return dataclasses.replace(
+        fit,
+        reference=dataclasses.replace(fit.reference, raw=raw),
+        certificate=dataclasses.replace(fit.certificate, reference=facts),
+    )
+
+
+STAYS = np.full((2, 50, 2), 3.0)
+APART = STAYS * np.array([1.0, -1.0])[:, None, None]
+SWITCHES = STAYS * np.where(np.arange(50) < 25, 1.0, -1.0)[None, :, None]
+
+
+@pytest.mark.parametrize(
+    ("raw", "chains", "pairs"),
+    [
+        (STAYS, "stayed under one of the 2 labellings", "the cloud stands once"),
+        (APART, "no chain changes its labels, but", "under 2 of the 2 labellings"),
+        (SWITCHES, "change their labels at 2 % of the steps", "under 2 of the 2 labellings"),
+        (None, "No unfolded chain was kept", "How two parameters vary together."),
+    ],
+)
+def test_captions_follow_the_numbers_shown(fit: folt.Fit, raw, chains: str, pairs: str) -> None:
+    shown = labelled(fit, raw)
+    labelling = Labelling.of(shown)
+    assert chains in chains_caption(shown, labelling)
+    assert pairs in pairs_caption(shown, labelling)
+    wanders = "wanders" in chains_caption(shown, labelling)
+    assert wanders == (raw is SWITCHES)
+
+
+def test_a_caption_says_where_folded_chains_do_not_agree(fit: folt.Fit) -> None:
+    chains = dataclasses.replace(fit.certificate.chains, rhat=1.3)
+    bad = dataclasses.replace(fit, certificate=dataclasses.replace(fit.certificate, chains=chains))
+    assert "R-hat of the folded chains is 1.300" in chains_caption(bad, Labelling.of(bad))
+    assert "R-hat" not in chains_caption(fit, Labelling.of(fit))
+
+
 def test_families_run_along_the_first_axis_and_every_scalar_can_be_chosen(fit: folt.Fit) -> None:
     values = np.random.default_rng(0).normal(size=(2, 50, 3, 2))
     parameters = Parameters.of(with_draws(fit, {"mu": values, "tau": values[..., 0, 0]}, None))
@@ -322,7 +389,7 @@ def test_a_page_of_many_parameters_holds_them_all_and_stays_light(fit: folt.Fit)
     assert len(many) < 3_000_000
     chooser = many[many.index('id="choose-parameter"') :]
     chooser = chooser[: chooser.index("</select>")]
-    assert chooser.count("<option") == 201
+    assert chooser.count("<option") == 225  # 200 one by one, and all of them by eights
     assert many.count("<tr><td>theta[") == 200
 
 

@@ -11,6 +11,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from folt.certificate.face import mark, tone, verdict_words
 from folt.report import figures
 from folt.report.captions import (
@@ -31,7 +33,7 @@ from folt.report.facts import (
 )
 from folt.report.figures.certificate import PROTOCOLS
 from folt.report.files import write_whole
-from folt.report.parameters import EXCHANGED, Parameters
+from folt.report.parameters import EXCHANGED, Family, Parameters
 from folt.report.text import MISSING, cautions, estimate_rows, number, seconds
 
 if TYPE_CHECKING:
@@ -43,8 +45,8 @@ if TYPE_CHECKING:
 
 TEMPLATE = "page.html.j2"
 
-MOST_MARGINALS = 60
-"""Pictures of marginals in a page; each takes a few thousand bytes."""
+MOST_CURVES = 96
+"""Curves among the marginals of a page; each takes some ten thousand bytes."""
 
 
 def write_page(fit: Fit, path: Path, sections: Sequence[Section] = ()) -> Path:
@@ -179,7 +181,7 @@ def _marginals(parameters: Parameters) -> tuple[list[Markup], dict[str, list[Mar
     """A small picture per parameter and column, the first few, and the others by parameter."""
     shown: list[Markup] = []
     more: dict[str, list[Markup]] = {}
-    for k, family in enumerate(parameters.panels()[:MOST_MARGINALS]):
+    for k, family in enumerate(_drawn_marginals(parameters)):
         values = parameters.folded.whole[:, list(family.members)]
         title = family.label.split(":")[0] if not family.single else family.label
         drawn = _still(figures.marginals_figure({title: values[None]}, key=False), f"marginal-{k}")
@@ -229,16 +231,20 @@ def _words(fit: Fit, parameters: Parameters, labelling: Labelling | None) -> dic
     }
 
 
+def _drawn_marginals(parameters: Parameters) -> list[Family]:
+    """As many as keep the page light."""
+    panels = parameters.panels()
+    curves = np.cumsum([len(family.members) for family in panels])
+    return panels[: max(1, int(np.sum(curves <= MOST_CURVES)))]
+
+
 def _left_out(parameters: Parameters) -> str:
-    count = len(parameters.panels())
-    if count <= figures.PANELS:
+    count, drawn = len(parameters.panels()), len(_drawn_marginals(parameters))
+    if count <= figures.PANELS and drawn == count:
         return ""
-    if count <= MOST_MARGINALS:
-        return f"The first {figures.PANELS} are shown; the others open below."
-    return (
-        f"The first {figures.PANELS} are shown, others up to {MOST_MARGINALS} open below; the "
-        "table and the chooser of the chains have all."
-    )
+    below = "; others open below" if drawn > figures.PANELS else ""
+    rest = "" if drawn == count else ". The table and the chooser of the chains have all"
+    return f"The first {min(drawn, figures.PANELS)} of {count} are shown{below}{rest}."
 
 
 def _core_words(fit: Fit) -> str:

@@ -16,6 +16,9 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 
+COARSER = 4
+"""One in so many points of a density is drawn: 128 are smooth, and a page may hold many curves."""
+
 PANELS = 12
 """Marginals in one figure; the table has every parameter."""
 
@@ -88,7 +91,7 @@ def _density(values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         warnings.simplefilter("ignore", FutureWarning)
         import arviz
     grid, density = arviz.kde(values)
-    return grid, density
+    return grid[::COARSER], density[::COARSER]
 
 
 def _key(figure: Figure, with_truth: bool) -> None:
