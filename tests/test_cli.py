@@ -185,7 +185,7 @@ def test_sample_passes_its_options_on_and_writes_fit_and_report(
         "preset": "paper",
         "progress": False,
     }
-    assert left(folder / "results") == {"fit.nc", "report.html"}
+    assert left(folder / "results") == {"fit.nc", "report.html", "settings.json"}
     captured = capsys.readouterr()
     assert (captured.out, captured.err) == ("", "")
 
@@ -313,7 +313,7 @@ def test_json_is_one_strict_document(
     place = folder / "fit.nc"
     demonstrated = folt.demo.Demo(fit, {"fit": place})
     monkeypatch.setattr("folt.sampling.sample", lambda *_, **__: fit)
-    monkeypatch.setattr("folt.demo.run", lambda *_, **__: demonstrated)
+    monkeypatch.setattr("folt.demo.run_in", lambda *_, **__: demonstrated)
     monkeypatch.setattr("folt.demo.write_model", lambda out: [])
     words = {"sample": ["sample", "model.py:problem"], "demo": ["demo"]}[name]
     assert run([*words, "--json"]) == 0
@@ -352,13 +352,13 @@ DEAF = """
 import ctypes, os, signal, threading
 from pathlib import Path
 from folt.commands import interruption
-from folt.commands.terminal import folder
+from folt.store import Store
 
 # Where the tests run in the background the signal is ignored, and so it would be here.
 signal.signal(signal.SIGINT, signal.default_int_handler)
 interruption.PATIENCE = 0.2
 library, mutex = ctypes.CDLL(None), ctypes.create_string_buffer(128)
-with interruption.prompt_interruption(), folder(Path("deep/results")):
+with interruption.prompt_interruption(), Store(Path("deep/results")):
     threading.Timer(0.2, os.kill, (os.getpid(), signal.SIGINT)).start()
     library.pthread_mutex_lock(mutex)
     library.pthread_mutex_lock(mutex)

@@ -22,6 +22,7 @@ from folt.experiments.tables import floor_claim, number, spread, verdict
 from folt.experiments.workshop import problem_named, unfolded
 from folt.flows import Gaussian
 from folt.report.figures import png
+from folt.store import Entry
 from folt.strict_json import plain
 
 CONTRACT = {
@@ -159,7 +160,7 @@ def test_a_second_run_makes_nothing_again(tmp_path):
 def test_an_interrupted_run_keeps_its_rows_and_goes_on(tmp_path):
     with pytest.raises(KeyboardInterrupt):
         reproduce([Counting(stop_at="c")], Settings(seeds=1), tmp_path, show=False)
-    assert {path.name for path in tmp_path.iterdir()} == {"counting.json"}
+    assert {path.name for path in tmp_path.iterdir()} == {"counting.json", "counting.note.json"}
     after = Counting()
     reproduce([after], Settings(seeds=1), tmp_path, show=False)
     assert after.made == [("c", 0)]
@@ -352,7 +353,7 @@ def test_a_tiny_run_by_the_command(elsewhere, capsys, monkeypatch):
     assert sampled == [0, 0]
     made = elsewhere / "made"
     assert {path.name for path in made.iterdir()} == {
-        f"dimension.{e}" for e in ("json", "md", "png")
+        f"dimension.{e}" for e in ("json", "note.json", "md", "png")
     }
     document = read_document(made / "dimension.json")
     assert document["quick"] is True
@@ -377,7 +378,8 @@ def test_a_tiny_run_by_the_command(elsewhere, capsys, monkeypatch):
     assert run(words) == 0
     assert sampled == [0, 0]
     assert {path.name: path.read_bytes() for path in made.iterdir()} == first
-    write_table(SimpleNamespace(**vars(dimension)), document, made)
+    entry = Entry(made / "dimension.note.json")
+    write_table(SimpleNamespace(**vars(dimension)), document, entry)
     assert (made / "dimension.md").read_bytes() == first["dimension.md"]
     docs = runpy.run_path(str(Path(__file__).parents[1] / "docs" / "reproduction.py"))
     text = docs["filled"]("A\n<!-- results: dimension -->\nstale\n<!-- end -->\nB", elsewhere)

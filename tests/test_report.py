@@ -445,7 +445,8 @@ def test_demo_writes_all_it_promises(
     result = demo.run(tmp_path / "new" / "folder", progress=False)
     names = {"fit.nc", "report.html", "chains.png", "marginals.png", "data.png"}
     assert {path.name for path in result.files.values()} == names
-    assert {path.name for path in (tmp_path / "new" / "folder").iterdir()} == names
+    there = {path.name for path in (tmp_path / "new" / "folder").iterdir()}
+    assert there == {*names, "settings.json"}
     for name in ("chains", "marginals", "data"):
         width, height = png_size(result.files[name].read_bytes())
         assert width > 1000

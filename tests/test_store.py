@@ -3,6 +3,7 @@
 import dataclasses
 import json
 import math
+import re
 
 import h5py
 import jax
@@ -10,8 +11,11 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 import xarray
+from matplotlib.figure import Figure
 
 import folt
+import folt.report.store
+from brief import brief_fit
 from cases import GROUPS
 from folt.diagnostics import Coverage
 from folt.fit import fitting_dims
@@ -25,11 +29,15 @@ from folt.flows import (
     Transported,
     spline_coupling,
 )
-from folt.groups import Blocks, Joint, Permutation, ZeroSum
+from folt.groups import Blocks, Fixed, Joint, Permutation, ZeroSum
 from folt.models import broken_banana, label_switching
 from folt.problem import Problem
 from folt.reference import Exact
+from folt.report.page import page
+from folt.report.section import Section
+from folt.report.store import to_bytes
 from folt.serial import NotStorableError, pack, unpack
+from folt.store import Step, watched
 
 CENTRES = jnp.array([2.0, 0.5, 5.0, 0.8])
 
@@ -72,7 +80,7 @@ def test_round_trip_is_equal_in_every_field(fit, saved):
     back = folt.load(saved)
     assert back.problem is None
     for field in dataclasses.fields(fit):
-        if field.name != "problem":
+        if field.name not in ("problem", "log_likelihood"):
             assert same(getattr(fit, field.name), getattr(back, field.name)), field.name
     assert isinstance(back.draws, np.ndarray)
     assert isinstance(back.group, Permutation)
@@ -185,7 +193,7 @@ def test_no_pickle_inside(saved):
     assert all(dtype.kind in "fiu" for dtype in datasets)
     raw = saved.read_bytes()
     assert not any(marker in raw for marker in (b"pickle", b"\x80\x04\x95", b"\x80\x05\x95"))
-    meta = xarray.load_dataset(saved, group="folt", engine="h5netcdf").attrs["meta"]
+    meta = xarray.load_dataset(saved, group="folt", engine="h5netcdf")["meta"].values.tobytes()
     json.loads(meta, parse_constant=lambda word: pytest.fail(f"{word} is not JSON"))
 
 
@@ -200,25 +208,26 @@ def test_a_path_that_cannot_be_written(fit, tmp_path, where):
 
 
 @pytest.mark.parametrize("fault", [KeyboardInterrupt, OSError(28, "No space left on device")])
+@pytest.mark.parametrize("moment", [Step.BEGIN, Step.WRITE, Step.SYNC, Step.PLACE])
 @pytest.mark.parametrize("old", [True, False])
-def test_an_interrupted_save_leaves_things_as_they_were(fit, tmp_path, monkeypatch, fault, old):
+def test_an_interrupted_save_leaves_things_as_they_were(fit, tmp_path, fault, moment, old):
     path = tmp_path / "fit.nc"
     if old:
         path.write_bytes(b"an older file")
-    write, calls = xarray.Dataset.to_netcdf, []
 
-    def interrupted(self, *args, **kwargs):
-        calls.append(kwargs["group"])
-        if len(calls) == 2:
+    def interrupt(step, _):
+        if step is moment:
             raise fault
-        return write(self, *args, **kwargs)
 
-    monkeypatch.setattr(xarray.Dataset, "to_netcdf", interrupted)
-    with pytest.raises(KeyboardInterrupt if fault is KeyboardInterrupt else ValueError):
+    with (
+        pytest.raises(KeyboardInterrupt if fault is KeyboardInterrupt else ValueError) as refusal,
+        watched(interrupt),
+    ):
         fit.save(path)
-    assert len(calls) == 2
     assert list(tmp_path.iterdir()) == ([path] if old else [])
     assert not old or path.read_bytes() == b"an older file"
+    if fault is not KeyboardInterrupt:
+        assert re.search(r"fit.nc: no space left, .* MB needed and .* free", str(refusal.value))
 
 
 def test_saving_over_a_loaded_file_works(fit, saved):
@@ -226,32 +235,191 @@ def test_saving_over_a_loaded_file_works(fit, saved):
     assert same(folt.load(saved).certificate, fit.certificate)
 
 
-def garbage(path):
-    path.write_bytes(b"garbage" * 100)
+def test_the_seal_is_invisible_to_other_readers_and_arrays_have_checksums(saved):
+    with h5py.File(saved) as file:
+        assert file["folt/draws"].fletcher32
+        assert file["posterior/x0"].fletcher32
+    assert xarray.load_dataset(saved, group="posterior")["x0"].shape == (2, 60)
 
 
-def cut_short(path):
-    path.write_bytes(path.read_bytes()[:3000])
+def garbage(data):
+    return b"garbage" * 100
 
 
-def foreign(path):
-    xarray.Dataset({"a": ("x", np.ones(3))}).to_netcdf(path, engine="h5netcdf")
+def cut_short(data):
+    return data[:3000]
 
 
-def without_meta(path):
-    data = xarray.Dataset({"a": ("x", np.ones(3))})
-    for group in ("folt", "posterior", "sample_stats"):
-        mode = "w" if group == "folt" else "a"
-        data.to_netcdf(path, mode=mode, group=group, engine="h5netcdf")
+def cut_by_one(data):
+    return data[:-1]
 
 
-@pytest.mark.parametrize("spoil", [garbage, cut_short, foreign, without_meta])
-def test_what_folt_did_not_write_is_refused(saved, tmp_path, spoil):
+def empty(data):
+    return b""
+
+
+def appended(data):
+    return data + b"\n"
+
+
+def one_bit(data):
+    return data[:9_000] + bytes([data[9_000] ^ 1]) + data[9_001:]
+
+
+def newer(data):
+    return data.replace(b"fit, format 0002", b"fit, format 0003")
+
+
+def older(data):
+    return data.replace(b"fit, format 0002", b"fit, format 0001")
+
+
+@pytest.mark.parametrize(
+    ("spoil", "words"),
+    [
+        (garbage, "expected netCDF that folt wrote"),
+        (cut_short, "cut short"),
+        (cut_by_one, "cut short"),
+        (empty, "expected netCDF that folt wrote"),
+        (appended, "cut short, changed by another program"),
+        (one_bit, "damaged or changed after folt wrote it"),
+        (newer, "format 3 by a newer folt, expected format 2"),
+        (older, "format 1 by an older folt, expected format 2"),
+    ],
+)
+def test_what_folt_did_not_write_like_this_is_refused(saved, tmp_path, spoil, words):
     path = tmp_path / "spoilt.nc"
-    path.write_bytes(saved.read_bytes())
-    spoil(path)
-    with pytest.raises(ValueError, match="not a fit file"):
+    path.write_bytes(spoil(saved.read_bytes()))
+    with pytest.raises(ValueError, match=words) as refusal:
         folt.load(path)
+    assert "\n" not in str(refusal.value)
+
+
+def forged(path, fit, **changes):
+    """A file whose seal is right and whose contents are not, as only somebody can make it."""
+    path.write_bytes(to_bytes(dataclasses.replace(fit, **changes)))
+    return path
+
+
+def in_certificate(fit, part, **changes):
+    found = getattr(fit.certificate, part)
+    changed = dataclasses.replace(found, **changes)
+    return {"certificate": dataclasses.replace(fit.certificate, **{part: changed})}
+
+
+@pytest.mark.parametrize(
+    ("changes", "words"),
+    [
+        (lambda fit: {"draws": np.where(fit.draws > 4, np.nan, fit.draws)}, "draws are not finite"),
+        (lambda fit: {"log_ratio": np.full((2, 60), np.nan)}, "log ratios are not numbers"),
+        (lambda fit: {"names": ("a", "b")}, "number of names"),
+        (lambda fit: {"wall": {"training": "long"}}, "wall"),
+        (lambda fit: {"wall": {"training": -1.0}}, "wall"),
+        (lambda fit: {"evaluations": {"value": -3}}, "evaluations"),
+        (lambda fit: in_certificate(fit, "evidence", standard_error=-0.1), "standard_error"),
+        (lambda fit: in_certificate(fit, "chains", ess=-5.0), "ess"),
+        (lambda fit: in_certificate(fit, "safety", weight=1.5), "weight"),
+    ],
+)
+def test_numbers_that_cannot_be_are_refused(fit, tmp_path, changes, words):
+    path = forged(tmp_path / "forged.nc", fit, **changes(fit))
+    with pytest.raises(ValueError, match=f"can be relied on: .*{words}"):
+        folt.load(path)
+
+
+@pytest.mark.parametrize(
+    "edit",
+    [
+        lambda meta: meta.pop("certificate"),
+        lambda meta: meta["certificate"]["items"].pop("evidence"),
+        lambda meta: meta.update(group={"kind": "os.system"}),
+        lambda meta: meta.update(arrays=99),
+        lambda meta: meta.update(wall=[1]),
+        lambda meta: meta.clear(),
+    ],
+)
+def test_parts_that_are_missing_are_one_sentence(fit, tmp_path, monkeypatch, edit):
+    letters = folt.report.store._letters
+
+    def edited(text, name):
+        if name == "meta":
+            tree = json.loads(text)
+            edit(tree)
+            text = json.dumps(tree)
+        return letters(text, name)
+
+    monkeypatch.setattr(folt.report.store, "_letters", edited)
+    path = fit.save(tmp_path / "edited.nc")
+    with pytest.raises(ValueError, match="not a fit file that can be relied on") as refusal:
+        folt.load(path)
+    assert "\n" not in str(refusal.value)
+
+
+def drawn_section():
+    figure = Figure()
+    panel = figure.subplots()
+    panel.plot([1, 2], [3, 4], label="a < b & \\c")
+    panel.imshow([[1, 2], [3, 4]])
+    panel.legend()
+    return Section("Data", "What <b>they</b> show.", figure)
+
+
+def test_sections_and_pages_survive(fit, tmp_path):
+    whole = dataclasses.replace(fit, sections=(drawn_section(), drawn_section()))
+    path = whole.save(tmp_path / "fit.nc")
+    back = folt.load(path)
+    assert [section.title for section in back.sections] == ["Data", "Data"]
+    assert page(back) == page(whole)
+    assert page(folt.load(back.save(path))) == page(whole)
+
+
+@pytest.mark.parametrize(
+    "drawing",
+    [
+        "<svg><script>alert(1)</script></svg>",
+        '<svg onload="alert(1)"></svg>',
+        '<svg><g onclick="alert(1)"/></svg>',
+        '<svg><use xlink:href="https://example.org/x.svg#a"/></svg>',
+        '<svg><image href="https://example.org/x.png"/></svg>',
+        "<svg><style>*{display: none}</style></svg>",
+        '<svg><path style="fill: url(https://example.org/x)"/></svg>',
+        "<svg><foreignObject/></svg>",
+        '<svg style="position: fixed"/>',
+        "<svg></svg><script>alert(1)</script>",
+        "<p>not a drawing</p>",
+        "",
+    ],
+)
+def test_a_drawing_in_a_file_can_do_nothing_but_be_looked_at(fit, tmp_path, drawing):
+    path = forged(tmp_path / "forged.nc", fit, sections=(Section("a", "b", drawing),))
+    with pytest.raises(ValueError, match="drawing"):
+        folt.load(path)
+
+
+def test_the_log_likelihood_is_in_the_file(tmp_path):
+    import arviz
+
+    values = np.concatenate([np.linspace(-4, -3, 10), np.linspace(2, 4, 14)])
+    fit = brief_fit(folt.models.gaussian_mixture(values, 2), draws=100)
+    expected = arviz.loo(fit.to_arviz())
+    back = folt.load(fit.save(tmp_path / "fit.nc"))
+    found = arviz.loo(back.to_arviz())
+    assert found.elpd_loo == pytest.approx(expected.elpd_loo, abs=1e-4)
+    assert found.p_loo == pytest.approx(expected.p_loo, abs=1e-4)
+    assert arviz.loo(arviz.from_netcdf(tmp_path / "fit.nc")).elpd_loo == found.elpd_loo
+    again = folt.load(back.save(tmp_path / "again.nc"))
+    assert same(again.log_likelihood, back.log_likelihood)
+
+
+def test_too_many_log_likelihood_terms_are_thinned_by_draws(fit, tmp_path, monkeypatch):
+    monkeypatch.setattr(folt.report.store, "TERMS", 1_000)
+    terms = {"y": np.arange(2 * 60 * 20.0).reshape(2, 60, 20)}
+    back = folt.load(
+        dataclasses.replace(fit, problem=None, log_likelihood=terms).save(tmp_path / "f")
+    )
+    np.testing.assert_array_equal(back.log_likelihood["y"], terms["y"][:, ::3])
+    data = back.to_arviz().log_likelihood
+    assert data.draw.values.tolist() == list(range(0, 60, 3))
 
 
 @pytest.mark.parametrize("name", ["nothing.nc", "."])
@@ -303,7 +471,7 @@ def test_every_group_survives(name):
 
 
 def test_a_fit_with_a_joint_group_can_be_saved(fit, tmp_path):
-    joint = dataclasses.replace(fit, group=Joint(2, (Blocks(1), ZeroSum())))
+    joint = dataclasses.replace(fit, group=Joint(2, (Blocks(1), ZeroSum(), Fixed(1))))
     assert folt.load(joint.save(tmp_path / "joint.nc")).group == joint.group
 
 

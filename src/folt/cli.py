@@ -11,14 +11,21 @@ import sys
 import tempfile
 import traceback
 import warnings
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Annotated, Any
 
 import typer
 
 from folt.commands import certify, demo, mixture, modal, relabel, report, reproduce, sample
 from folt.commands.help import Command, Group
-from folt.commands.interruption import INTERRUPTED, WORDS, leave_at_once, prompt_interruption
+from folt.commands.interruption import (
+    INTERRUPTED,
+    TERMINATED,
+    WORDS,
+    TerminatedError,
+    leave_at_once,
+    prompt_interruption,
+)
 
 RAN, FAULT, BAD_INPUT = 0, 1, 2
 
@@ -41,13 +48,13 @@ def main() -> None:
     """The entry point of the `folt` command."""
     with prompt_interruption():
         code = run(sys.argv[1:])
-    if code == INTERRUPTED:
-        leave_at_once()
+    if code in WORDS:
+        leave_at_once(code)
     sys.exit(code)
 
 
 def run(arguments: Sequence[str]) -> int:
-    """Run one command and give its exit code: 0 ran, 1 fault, 2 bad input, 130 interrupted."""
+    """Run one command and give its exit code: 0, 1 fault, 2 bad input, 130 or 143 cut short."""
     for stream in (sys.stdout, sys.stderr):
         with contextlib.suppress(AttributeError):
             stream.reconfigure(errors="replace")  # type: ignore[union-attr]
@@ -55,7 +62,10 @@ def run(arguments: Sequence[str]) -> int:
     warnings.filterwarnings("ignore", category=FutureWarning, module="arviz")
     debug, words = _without_debug(arguments)
     try:
-        code = app(args=words, prog_name="folt", standalone_mode=False)
+        with _warnings_in_one_line():
+            code = app(args=words, prog_name="folt", standalone_mode=False)
+    except TerminatedError:
+        code = TERMINATED
     except (KeyboardInterrupt, typer.Abort):
         code = INTERRUPTED
     except BrokenPipeError:
@@ -65,11 +75,11 @@ def run(arguments: Sequence[str]) -> int:
     except UsageError as error:
         return _refuse(_sentence(error), debug)
     except ValueError as error:
-        return _refuse(str(error), debug)
+        return _refuse(str(error), debug, FAULT if getattr(error, "full", False) else BAD_INPUT)
     except Exception as error:
         return _fault(error, debug)
-    if code == INTERRUPTED:
-        print(WORDS, file=sys.stderr)
+    if code in WORDS:
+        print(WORDS[code], file=sys.stderr)
     return code if isinstance(code, int) else RAN
 
 
@@ -112,6 +122,24 @@ for function, module, panel, line in (
     )(function)
 
 
+@contextlib.contextmanager
+def _warnings_in_one_line() -> Iterator[None]:
+    """What folt warns of, without the line of code that says so."""
+    shown = warnings.showwarning
+
+    def tell(message: Any, category: type[Warning], *rest: Any) -> None:
+        if issubclass(category, UserWarning):
+            print("folt: warning: " + " ".join(str(message).split()), file=sys.stderr)
+        else:
+            shown(message, category, *rest)
+
+    warnings.showwarning = tell  # type: ignore[assignment]
+    try:
+        yield
+    finally:
+        warnings.showwarning = shown
+
+
 def _without_debug(arguments: Sequence[str]) -> tuple[bool, list[str]]:
     """Whether tracebacks are wanted, and the arguments without the option that says so."""
     words = list(arguments)
@@ -147,12 +175,12 @@ def _is_argument(parameter: Any) -> bool:
     return parameter.param_type_name == "argument"
 
 
-def _refuse(message: str, debug: bool) -> int:
+def _refuse(message: str, debug: bool, code: int = BAD_INPUT) -> int:
     """One line on standard error that says what is wrong and what would be right."""
     if debug:
         traceback.print_exc()
     print("folt: " + " ".join(message.split()), file=sys.stderr)
-    return BAD_INPUT
+    return code
 
 
 def _fault(error: Exception, debug: bool) -> int:

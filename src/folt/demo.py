@@ -17,10 +17,11 @@ from folt.fit import Fit, in_user_parameters
 from folt.kernels import relabelled_sweep
 from folt.models import bayesian_mixture
 from folt.report import figures
-from folt.report.files import write_whole
+from folt.report.kept import claim, files_of, keep, request_for
 from folt.report.mixtures import weighted_mixture_figure
 from folt.report.section import Section
 from folt.sampling import sample
+from folt.store import Store, write_whole
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -105,28 +106,21 @@ def run(out: str | Path = "demo", seed: int = 0, progress: bool = True) -> Demo:
     Raises:
         ValueError: the folder cannot be written.
     """
-    return write(sample(bayesian_mixture(), seed=seed, progress=progress), Path(out), seed)
+    with Store(Path(out)) as store:
+        return run_in(store, seed, progress)
 
 
-def write(fit: Fit, out: Path, seed: int = 0) -> Demo:
-    """Write the files of the demonstration for a fit of the mixture.
-
-    Everything is drawn before the first file is written, and every file appears whole.
-
-    Raises:
-        ValueError: the folder cannot be written, or the fit is without its problem.
-    """
+def run_in(store: Store, seed: int, progress: bool) -> Demo:
+    """`run` in a folder that is held already."""
+    entry, request = store.entry(), request_for("demo", seed=seed)
+    claim(entry, request)
+    fit = sample(bayesian_mixture(), seed=seed, progress=progress)
     drawn = draw(fit, seed)
-    pictures = {name: figures.png(figure) for name, figure in drawn.items()}
-    try:
-        out.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise ValueError(f"cannot make the folder {out}: {error.strerror}") from error
     section = Section("The data and the mixture", DATA, drawn["data"])
-    files = {"fit": fit.save(out / "fit.nc"), "report": fit.report(out / "report.html", [section])}
-    for name, content in pictures.items():
-        files[name] = write_whole(out / f"{name}.png", content)
-    return Demo(fit, files)
+    fit = dataclasses.replace(fit, sections=(section,))
+    pictures = {f"{name}.png": figures.png(figure) for name, figure in drawn.items()}
+    paths = keep(entry, request, files_of(fit, pictures))
+    return Demo(fit, dict(zip(("fit", "report", *drawn), paths, strict=True)))
 
 
 def write_model(out: Path) -> list[Path]:

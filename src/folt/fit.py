@@ -69,6 +69,9 @@ class Fit(Shown):
         whole_orbit: False if the orbit was truncated to the identity.
         provenance: seed, preset, versions, whether the target was declared invariant.
         dims: names of the axes of the parameters after chain and draw, where they are known.
+        sections: what the model adds to the report; kept in the file of the fit.
+        log_likelihood: `{name: (chain, draw, ...)}`, pointwise terms as a file has them; None
+            where they are computed from the problem.
     """
 
     draws: np.ndarray
@@ -87,6 +90,8 @@ class Fit(Shown):
     whole_orbit: bool
     provenance: dict[str, Any]
     dims: dict[str, tuple[str, ...]] = dataclasses.field(default_factory=dict)
+    sections: tuple[Section, ...] = ()
+    log_likelihood: dict[str, np.ndarray] | None = None
 
     @classmethod
     def assemble(
@@ -219,6 +224,7 @@ class Fit(Shown):
             **both._asdict(),
             posterior=in_user_parameters(self.problem, both.draws),
             evaluations=target.evaluations,
+            log_likelihood=None,
         )
 
     def to_arviz(
@@ -251,7 +257,8 @@ class Fit(Shown):
 
         Args:
             path: the file; an existing one is replaced only by a complete one.
-            sections: what the model adds, `folt.report.section.Section(title, text, figure)`.
+            sections: what the model adds, `folt.report.section.Section(title, text, figure)`; the
+                sections of the fit if none are given.
         """
         from folt.report.page import write_page
 

@@ -12,7 +12,7 @@ from typing import Annotated
 import typer
 
 from folt.commands.machine import Json, fit_fields, print_json
-from folt.commands.terminal import Quiet, Seed, console, folder, remember_compilations, show
+from folt.commands.terminal import Quiet, Seed, console, remember_compilations, show
 
 BEFORE = """\
 Three Gaussians behind 500 observations: the posterior has 3! = 6 equal modes,
@@ -36,14 +36,15 @@ def demo(
     It takes about a minute, most of it compilation; a second run is quicker.
     """
     talk = not quiet and not as_json
-    with folder(out):
+    from folt.store import Store
+
+    with Store(out) as store:
         if talk:
             typer.echo(BEFORE)
         remember_compilations()
-        from folt.demo import run as run_demo
-        from folt.demo import write_model
+        from folt.demo import run_in, write_model
 
-        result = run_demo(out, seed, progress=not quiet)
+        result = run_in(store, seed, progress=not quiet)
         files = [*result.files.values(), *write_model(out)]
     if as_json:
         print_json("demo", files, fit_fields(result.fit))

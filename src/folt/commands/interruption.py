@@ -1,9 +1,9 @@
-"""Ctrl-C that is answered at once, also while compiled code runs.
+"""Ctrl-C and termination that are answered at once, also while compiled code runs.
 
 Python raises `KeyboardInterrupt` between two of its own instructions, and a compiled loop of JAX
 may keep it from the next one for many seconds. The operating system can be heard meanwhile: it
 writes every signal to a pipe, and a thread listens there. If Python has not answered in time the
-thread removes what was begun and ends the process.
+thread removes what was begun and ends the process. SIGTERM is answered in the same way.
 """
 
 from __future__ import annotations
@@ -14,24 +14,29 @@ import signal
 import socket
 import sys
 import threading
-from collections.abc import Iterator, Sequence
-from pathlib import Path
+from collections.abc import Iterator
 from typing import NoReturn
 
-INTERRUPTED = 130
+INTERRUPTED, TERMINATED = 130, 143
 
-WORDS = "folt: interrupted, nothing was left half-written"
+WORDS = {
+    INTERRUPTED: "folt: interrupted, nothing was left half-written",
+    TERMINATED: "folt: terminated, nothing was left half-written",
+}
+
+CODES: dict[int, int] = {signal.SIGINT: INTERRUPTED, signal.SIGTERM: TERMINATED}
 
 PATIENCE = 2.0
 """Seconds that Python has to answer by itself."""
 
-BEGUN: list[Path] = []
-"""Folders made for results, the innermost first; empty ones go when a run is cut short."""
+
+class TerminatedError(KeyboardInterrupt):
+    """SIGTERM, which ends a command as Ctrl-C does."""
 
 
 @contextlib.contextmanager
 def prompt_interruption() -> Iterator[None]:
-    """End the process in time after Ctrl-C; used once, around the whole command."""
+    """End the process in time after Ctrl-C or SIGTERM; used once, around the whole command."""
     if threading.current_thread() is not threading.main_thread():
         yield
         return
@@ -39,44 +44,55 @@ def prompt_interruption() -> Iterator[None]:
     speaker.setblocking(False)
     over = threading.Event()
     before = signal.set_wakeup_fd(speaker.fileno(), warn_on_full_buffer=False)
-    threading.Thread(target=_listen, args=(listener, over), daemon=True).start()
+    old = signal.signal(signal.SIGTERM, _terminate)
+    thread = threading.Thread(target=_listen, args=(listener, over), daemon=True)
+    thread.start()
     try:
         yield
     finally:
         over.set()
+        signal.signal(signal.SIGTERM, old)
         signal.set_wakeup_fd(before)
         speaker.close()
+        thread.join(PATIENCE)
+        listener.close()
+
+
+def _terminate(number: int, frame: object) -> NoReturn:
+    del number, frame
+    raise TerminatedError
 
 
 def _listen(listener: socket.socket, over: threading.Event) -> None:
-    """Wait for Ctrl-C, give Python its time, then end the process."""
+    """Wait for a signal, give Python its time, then end the process."""
     while True:
         heard = listener.recv(1)
         if not heard:
             return
-        if heard[0] == signal.SIGINT:
+        code = CODES.get(heard[0])
+        if code is not None:
             break
     if over.wait(PATIENCE):
         return
-    remove_empty(BEGUN)
+    _abandon()
     # The cursor may be hidden, and stands somewhere within a progress bar, whose thread must not
     # draw it once more below the last words.
     terminal, start = os.dup(2), "\x1b[?25h\r\x1b[J" if os.isatty(2) else ""
     os.dup2(os.open(os.devnull, os.O_WRONLY), 2)
-    os.write(terminal, f"{start}{WORDS}\n".encode())
-    leave_at_once()
+    os.write(terminal, f"{start}{WORDS[code]}\n".encode())
+    leave_at_once(code)
 
 
-def leave_at_once() -> NoReturn:
+def _abandon() -> None:
+    """Remove what is half-written, where anything can be: the store is imported by who writes."""
+    store = sys.modules.get("folt.store")
+    if store is not None:
+        store.abandon()
+
+
+def leave_at_once(code: int) -> NoReturn:
     """End the process without waiting for threads, which may still be compiling."""
     with contextlib.suppress(OSError, ValueError):
         sys.stdout.flush()
         sys.stderr.flush()
-    os._exit(INTERRUPTED)
-
-
-def remove_empty(folders: Sequence[Path]) -> None:
-    """Remove those folders that hold nothing."""
-    for folder in folders:
-        with contextlib.suppress(OSError):
-            folder.rmdir()
+    os._exit(code)

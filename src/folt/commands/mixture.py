@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import dataclasses
+import functools
+from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
 import typer
 
-from folt.commands.kept import kept_fit
 from folt.commands.machine import Json, fit_fields, print_json
 from folt.commands.sample import Labels
-from folt.commands.terminal import Quiet, Seed, console, folder, remember_compilations, show
+from folt.commands.terminal import Quiet, Seed, console, remember_compilations, show
 
 if TYPE_CHECKING:
     import numpy as np
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
     from folt.certificate.comparison import Candidate
     from folt.fit import Fit
     from folt.problem import Problem
+    from folt.store import Store
 
 
 EXAMPLES = """\
@@ -28,6 +30,14 @@ folt mixture faithful.csv --components 2:4 --columns waiting --out waiting
 folt mixture visits.csv --components 1:3 --columns n --counts --json"""
 
 SHOWN = "The observations beneath the posterior: the whole mixture and each of its components."
+
+
+class Observations(NamedTuple):
+    """The columns that are fitted, their names, and whether they are counts."""
+
+    values: np.ndarray
+    names: tuple[str, ...]
+    counts: bool
 
 
 def mixture(
@@ -62,38 +72,38 @@ def mixture(
     probability_error (all numbers equally probable before), believable (whether the error of
     log Z can be believed), and what every fit has.
     """
-    from folt.report.files import fingerprint
+    from folt.report.kept import request_for
+    from folt.store import Store, array_digest
 
     numbers = component_numbers(components)
     names, values = _observations(data, columns)
+    table = Observations(values, names, counts)
     problems = {m: _problem(values, m, counts) for m in numbers}
-    settings = {
-        "data": fingerprint(values),
-        "counts": counts,
-        "labels": labels.value,
-        "chains": chains,
-        "draws": draws,
-        "seed": seed,
-    }
+    request = request_for(
+        "mixture",
+        data=array_digest(values),
+        columns=names,
+        counts=counts,
+        labels=labels.value,
+        chains=chains,
+        draws=draws,
+        seed=seed,
+    )
     remember_compilations()
     talk = not quiet and not as_json
-    fits: dict[int, Fit] = {}
-    with folder(out):
-        for m, problem in problems.items():
-            place = out if len(numbers) == 1 else out / f"k{m}"
-            if talk and len(numbers) > 1:
-                typer.echo(f"{m} components")
-            fits[m] = _fitted(problem, place, {**settings, "components": m}, not quiet)
-            _draw(fits[m], values, names, place, counts)
-        if len(numbers) > 1:
-            ranking = _compared(fits, out)
+    with Store(out) as store:
+        if len(numbers) == 1:
+            only = _fitted(problems[numbers[0]], store, numbers[0], request, table, not quiet)
+            fits = {numbers[0]: only}
+        else:
+            fits = _compared(problems, store, request, table, talk, not quiet)
+    ranking = _ranking(fits)
     if as_json:
         print_json("mixture", _files(out, numbers), {"candidates": _candidates(fits)})
     elif talk and len(numbers) > 1:
         console().print(_table(ranking, fits))
         typer.echo(f"\nFits and reports are in {out}/k*, the comparison in {out}/components.csv.")
     elif talk:
-        only = next(iter(fits.values()))
         show(console(), only, _files(out, numbers))
 
 
@@ -154,53 +164,81 @@ def _problem(values: np.ndarray, components: int, counts: bool) -> Problem:
     return models.multivariate_gaussian_mixture(values, components)
 
 
-def _fitted(problem: Problem, place: Path, settings: dict[str, Any], progress: bool) -> Fit:
+def _fitted(
+    problem: Problem,
+    store: Store,
+    components: int,
+    settings: dict[str, Any],
+    table: Observations,
+    progress: bool,
+    before: Callable[[], None] = lambda: None,
+) -> Fit:
     """The fit, from its file if the same one was finished before."""
+    from folt.report.kept import claim, kept_fit
     from folt.sampling import sample
 
-    return kept_fit(
+    entry, request = store.entry(), {**settings, "components": components}
+    claim(entry, request)
+    make = functools.partial(
+        sample,
         problem,
-        place,
-        settings,
-        lambda: sample(
-            problem,
-            seed=settings["seed"],
-            chains=settings["chains"],
-            draws=settings["draws"],
-            labels=settings["labels"],
-            progress=progress,
-        ),
+        seed=settings["seed"],
+        chains=settings["chains"],
+        draws=settings["draws"],
+        labels=settings["labels"],
+        progress=progress,
+    )
+    return kept_fit(
+        entry, request, problem, make, functools.partial(_fit_files, table=table), before
     )
 
 
-def _draw(fit: Fit, values: np.ndarray, names: Sequence[str], place: Path, counts: bool) -> None:
+def _fit_files(fit: Fit, table: Observations) -> dict[str, bytes]:
+    """The fit, its page with the data in it, and that picture."""
     from folt.report.figures import png
-    from folt.report.files import write_whole
+    from folt.report.kept import files_of
     from folt.report.mixtures import plane_figure, poisson_figure, weighted_mixture_figure
     from folt.report.section import Section
 
+    values, names = table.values, table.names
     posterior = {
         name: value.reshape(-1, *value.shape[2:])[:: max(value.shape[0] * value.shape[1] // 400, 1)]
         for name, value in fit.posterior.items()
     }
-    if counts:
+    if table.counts:
         figure = poisson_figure(values[:, 0], posterior, names[0])
     elif values.shape[1] == 1:
         figure = weighted_mixture_figure(values[:, 0], posterior, names[0])
     else:
         figure = plane_figure(values[:, :2], posterior, (names[0], names[1]))
-    write_whole(place / "mixture.png", png(figure))
     section = Section("The data and the mixture", SHOWN, figure)
-    fit.report(place / "report.html", [section])
+    return files_of(dataclasses.replace(fit, sections=(section,)), {"mixture.png": png(figure)})
 
 
-def _compared(fits: dict[int, Fit], out: Path) -> tuple[Candidate, ...]:
-    from folt.certificate.comparison import compare
+def _compared(
+    problems: dict[int, Problem],
+    store: Store,
+    settings: dict[str, Any],
+    table: Observations,
+    talk: bool,
+    progress: bool,
+) -> dict[int, Fit]:
+    """One fit after the other, each kept as soon as it is finished, then the comparison."""
     from folt.report.figures import png
-    from folt.report.files import write_whole
+    from folt.report.kept import claim
     from folt.report.mixtures import evidence_figure
+    from folt.store import Store
 
-    ranking = compare({str(m): fit.log_evidence for m, fit in fits.items()})
+    entry, request = store.entry(), {**settings, "components": list(problems)}
+    claim(entry, request)
+    fits = {}
+    for m, problem in problems.items():
+        if talk:
+            typer.echo(f"{m} components")
+        with Store(store.folder / f"k{m}") as place:
+            # A comparison of fits that are about to go is no longer true.
+            fits[m] = _fitted(problem, place, m, settings, table, progress, entry.withdraw)
+    ranking = _ranking(fits)
     lines = ["components,log_evidence,standard_error,probability,probability_error,accept,status"]
     lines += [
         f"{row.name},{row.log_evidence:.6f},{row.standard_error:.6f},{row.probability:.6g},"
@@ -208,16 +246,22 @@ def _compared(fits: dict[int, Fit], out: Path) -> tuple[Candidate, ...]:
         f"{fits[int(row.name)].certificate.status.name}"
         for row in ranking
     ]
-    write_whole(out / "components.csv", ("\n".join(lines) + "\n").encode())
-    write_whole(out / "components.png", png(evidence_figure(ranking, "number of components")))
-    return ranking
+    files = {
+        "components.csv": ("\n".join(lines) + "\n").encode(),
+        "components.png": png(evidence_figure(ranking, "number of components")),
+    }
+    entry.replace(request, files)
+    return fits
+
+
+def _ranking(fits: dict[int, Fit]) -> tuple[Candidate, ...]:
+    from folt.certificate.comparison import compare
+
+    return compare({str(m): fit.log_evidence for m, fit in fits.items()})
 
 
 def _candidates(fits: dict[int, Fit]) -> list[dict[str, Any]]:
     """The numbers of components with their evidence and probability, as plain values."""
-    from folt.certificate.comparison import compare
-
-    ranking = compare({str(m): fit.log_evidence for m, fit in fits.items()})
     return [
         {
             "components": int(row.name),
@@ -226,7 +270,7 @@ def _candidates(fits: dict[int, Fit]) -> list[dict[str, Any]]:
             "believable": row.believable,
             **fit_fields(fits[int(row.name)]),
         }
-        for row in ranking
+        for row in _ranking(fits)
     ]
 
 

@@ -11,14 +11,14 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from folt.commands.kept import kept_fit
 from folt.commands.machine import Json, fit_fields, print_json
-from folt.commands.terminal import Quiet, Seed, console, folder, remember_compilations, wrote
+from folt.commands.terminal import Quiet, Seed, console, remember_compilations, wrote
 
 if TYPE_CHECKING:
     from folt.fit import Fit
     from folt.modal import Identification, Measured, Record, Settings
     from folt.modal.identification import Model
+    from folt.store import Store
 
 EXAMPLES = """\
 folt modal tower.csv --rate 32 --band 0.7 1.1 --modes 1:4 --out tower
@@ -153,11 +153,20 @@ def _spectrum(
     measured: Measured, numbers: range, settings: Settings, out: Path, as_json: bool, quiet: bool
 ) -> None:
     """One spectrum: fit, write, print."""
-    from folt.modal.results import as_tree, write
+    from folt.modal.results import as_tree, contents
+    from folt.report.kept import claim, keep, request_for
+    from folt.store import Store, array_digest
+    from folt.strict_json import plain
 
-    with folder(out):
-        found = _identified(measured, numbers, settings, out, as_json, quiet)
-        files = write(found, out)
+    known = [part for part in (measured.averages, measured.window) if part is not None]
+    data = array_digest(measured.frequency, measured.psd, *known)
+    request = request_for("modal", spectrum=data, **plain(dataclasses.asdict(settings)))
+    whole = {**request, "modes": list(numbers)}
+    with Store(out) as store:
+        entry = store.entry()
+        claim(entry, whole)
+        found = _identified(measured, numbers, settings, store, request, as_json, quiet)
+        files = keep(entry, whole, contents(found))
     if as_json:
         print_json("modal", files, {**as_tree(found), **fit_fields(found.fit)})
     elif not quiet:
@@ -165,31 +174,39 @@ def _spectrum(
 
 
 def _identified(
-    measured: Measured, numbers: range, settings: Settings, out: Path, as_json: bool, quiet: bool
+    measured: Measured,
+    numbers: range,
+    settings: Settings,
+    store: Store,
+    request: dict[str, Any],
+    as_json: bool,
+    quiet: bool,
 ) -> Identification:
     """One fit, or one after the other, each kept as soon as it is finished."""
     from folt.modal.identification import Identification, problem_for
-    from folt.report.files import fingerprint
-    from folt.strict_json import plain
+    from folt.report.kept import FIT, kept_fit
+    from folt.report.store import to_bytes
+    from folt.store import Store
 
     if len(numbers) == 1:
         fit = _one_fit(measured, numbers[0], settings, not quiet)
         return Identification(measured, settings.model_for(measured), {numbers[0]: fit})
     # All of them first: what is wrong with one should not be found after an hour with the others.
     problems = {m: problem_for(measured, m, settings) for m in numbers}
-    known = [part for part in (measured.averages, measured.window) if part is not None]
-    data = fingerprint(measured.frequency, measured.psd, *known)
     fits = {}
     for m, problem in problems.items():
         if not (quiet or as_json):
             typer.echo(f"{m} mode{'s' if m > 1 else ''}")
-        note = {**plain(dataclasses.asdict(settings)), "modes": m, "spectrum": data}
-        fits[m] = kept_fit(
-            problem,
-            out / f"m{m}",
-            note,
-            functools.partial(_one_fit, measured, m, settings, not quiet),
-        )
+        with Store(store.folder / f"m{m}") as place:
+            fits[m] = kept_fit(
+                place.entry(),
+                {**request, "modes": m},
+                problem,
+                functools.partial(_one_fit, measured, m, settings, not quiet),
+                lambda fit: {FIT: to_bytes(fit)},
+                # What is said of fits that are about to go is no longer true.
+                store.entry().withdraw,
+            )
     if not (quiet or as_json):
         typer.echo("")
     return Identification(measured, settings.model_for(measured), fits)
@@ -221,8 +238,7 @@ def _windows(
         if not (quiet or as_json):
             screen.print(_line(number, count, done), soft_wrap=True)
 
-    with folder(out):
-        files = track(record, Windows(*cut), modes, settings, out, progress=not quiet, tell=tell)
+    files = track(record, Windows(*cut), modes, settings, out, progress=not quiet, tell=tell)
     if as_json:
         print_json("modal", files, {"windows": found})
     elif not quiet:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from folt.commands.machine import Json, print_json
-from folt.commands.terminal import Quiet, Seed, console, folder, wrote
+from folt.commands.terminal import Quiet, Seed, console, wrote
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -74,7 +74,9 @@ def relabel(
     from folt.relabelling.inference_data import account, read_posterior, relabel_posterior
     from folt.relabelling.relabel import METHODS
     from folt.report.figures import png, relabelled_figure
-    from folt.report.files import whole_file, write_whole
+    from folt.report.kept import claim, request_for
+    from folt.report.netcdf import netcdf_bytes
+    from folt.store import Store, digest_of_file
 
     data = read_posterior(posterior)
     chosen = _split(names)
@@ -87,13 +89,16 @@ def relabel(
         probabilities=probabilities,
         allocations=allocations,
     )
-    with folder(out):
-        with whole_file(out / "relabelled.nc") as path:
-            relabelled.to_netcdf(str(path))
-        shown = sort_by or chosen[0]
-        figure = relabelled_figure(data["posterior"][shown].values, done.draws[shown], shown)
-        write_whole(out / "relabelled.png", png(figure))
-    files = [out / name for name in ("relabelled.nc", "relabelled.png")]
+    shown = sort_by or chosen[0]
+    figure = relabelled_figure(data["posterior"][shown].values, done.draws[shown], shown)
+    contents = {
+        "relabelled.nc": netcdf_bytes({name: relabelled[name] for name in relabelled.groups()}),
+        "relabelled.png": png(figure),
+    }
+    request = request_for("relabel", posterior=digest_of_file(posterior), names=chosen)
+    with Store(out) as store:
+        claim(store.entry(), request)
+        files = store.entry().replace(request, contents)
     if as_json:
         print_json("relabel", files, account(done))
     elif not quiet:

@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from folt.commands.machine import Json, fit_fields, print_json
-from folt.commands.terminal import Quiet, console, folder, show
+from folt.commands.terminal import Quiet, console, show
 
 EXAMPLES = """\
 folt report demo/fit.nc
@@ -39,11 +39,15 @@ def report(
     # A report draws nothing; every command takes a seed, so that scripts need no exception.
     del seed
     from folt.report.store import load
+    from folt.store.files import make_folder, remove_empty
 
     target = page_at(out, fit)
     loaded = load(fit)
-    with folder(target.parent):
+    made = make_folder(target.parent)
+    try:
         loaded.report(target)
+    finally:
+        remove_empty(made)
     if as_json:
         print_json("report", [target], fit_fields(loaded))
     elif not quiet:

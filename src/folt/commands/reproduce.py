@@ -8,7 +8,7 @@ from typing import Annotated, Literal, cast
 import typer
 
 from folt.commands.machine import Json, print_json
-from folt.commands.terminal import Quiet, Seed, console, folder, remember_compilations, wrote
+from folt.commands.terminal import Quiet, Seed, console, remember_compilations, wrote
 
 EXAMPLES = """\
 folt reproduce all --quick --out look
@@ -66,8 +66,7 @@ def reproduce(
         identity_orbit=identity_orbit,
         data=data,
     )
-    with folder(out):
-        files = run_tables(tables, settings, out, show=not quiet)
+    files = run_tables(tables, settings, out, show=not quiet)
     if as_json:
         print_json("reproduce", files, {"tables": [table.NAME for table in tables]})
     elif not quiet:

@@ -9,7 +9,7 @@ from typing import Annotated
 import typer
 
 from folt.commands.machine import Json, fit_fields, print_json
-from folt.commands.terminal import Quiet, Seed, console, folder, remember_compilations, show
+from folt.commands.terminal import Quiet, Seed, console, remember_compilations, show
 from folt.commands.user_code import problem_at
 
 EXAMPLES = """\
@@ -57,10 +57,17 @@ def sample(
     warnings, wall_s, evaluations.
     """
     remember_compilations()
-    found = problem_at(problem)
-    with folder(out):
-        from folt.sampling import sample as run_sample
+    from folt.report.kept import claim, files_of, keep, request_for
+    from folt.sampling import sample as run_sample
+    from folt.store import Store
 
+    found = problem_at(problem)
+    options = {"seed": seed, "chains": chains, "draws": draws}
+    protocol = {"labels": labels.value, "preset": preset.value}
+    request = request_for("sample", model=problem, **options, **protocol)
+    with Store(out) as store:
+        entry = store.entry()
+        claim(entry, request)
         fit = run_sample(
             found,
             seed=seed,
@@ -70,7 +77,7 @@ def sample(
             preset=preset.value,
             progress=not quiet,
         )
-        files = [fit.save(out / "fit.nc"), fit.report(out / "report.html")]
+        files = keep(entry, request, files_of(fit))
     if as_json:
         print_json("sample", files, fit_fields(fit))
     elif not quiet:

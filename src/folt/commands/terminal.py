@@ -4,13 +4,11 @@ from __future__ import annotations
 
 import contextlib
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
-
-from folt.commands.interruption import BEGUN, remove_empty
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -19,28 +17,6 @@ if TYPE_CHECKING:
 
 Seed = Annotated[int, typer.Option(help="Same seed, same draws.", min=0)]
 Quiet = Annotated[bool, typer.Option("--quiet", help="Print nothing but errors.")]
-
-
-@contextlib.contextmanager
-def folder(out: Path) -> Iterator[None]:
-    """A folder for results, made before the long work so that a bad path fails at once.
-
-    What was made here is removed again if nothing came to stand in it.
-    """
-    made = [folder for folder in (out, *out.parents) if not folder.exists()]
-    try:
-        out.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise ValueError(
-            f"expected a folder that can be written at {out}, got '{error.strerror}'"
-        ) from error
-    if not os.access(out, os.W_OK | os.X_OK):
-        raise ValueError(f"expected a folder that can be written, got {out} without permission")
-    BEGUN[:0] = made
-    try:
-        yield
-    finally:
-        remove_empty(made)
 
 
 def remember_compilations() -> None:

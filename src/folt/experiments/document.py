@@ -9,7 +9,6 @@ from typing import Any
 from folt.experiments.rows import Job
 from folt.experiments.settings import Settings
 from folt.experiments.tables import claim_list
-from folt.report.files import write_whole
 
 Document = dict[str, Any]
 
@@ -52,12 +51,12 @@ def read_document(path: Path) -> Document:
     raise ValueError(f"expected results that folt reproduce wrote, got {path}")
 
 
-def write_document(path: Path, document: Document) -> None:
-    """Write the document, whole or not at all; NaN cannot get in."""
+def document_bytes(document: Document) -> bytes:
+    """The document as it stands in its file; NaN cannot get in."""
     text = json.dumps(document, ensure_ascii=False, allow_nan=False, separators=(",", ": "))
     # A line per row keeps changes readable without a line per number.
     text = text.replace('{"case": ', '\n{"case": ')
-    write_whole(path, (text + "\n").encode())
+    return (text + "\n").encode()
 
 
 def is_done(document: Document, job: Job) -> bool:

@@ -14,7 +14,7 @@ from folt.experiments.rows import Job, row
 from folt.experiments.settings import Settings
 from folt.experiments.tables import Row
 from folt.experiments.workshop import Workshop
-from folt.report.files import write_whole
+from folt.store import Entry, Store
 
 Tell = Callable[[str, int], None]
 """Called with the current job and the number of jobs done."""
@@ -28,7 +28,7 @@ def reproduce(
     Args:
         tables: modules of `folt.experiments`.
         settings: what is asked for.
-        out: a folder that exists.
+        out: the folder.
         show: a live progress bar if standard error is a terminal.
 
     Returns:
@@ -37,19 +37,33 @@ def reproduce(
     Raises:
         ValueError: the folder holds rows that were made with other settings.
     """
-    opened = [
-        (table, documents.open_document(out / f"{table.NAME}.json", table.NAME, settings))
-        for table in tables
-    ]
-    jobs = [(table, document, table.cases(settings)) for table, document in opened]
-    total = sum(len(order) for _, _, order in jobs)
-    workshop, files, done = Workshop(settings), [], 0
-    with _bar(show, total) as tell:
-        for table, document, order in jobs:
-            _fill(table, document, order, workshop, out, done, tell)
-            done += len(order)
-            files += write_table(table, document, out)
+    with Store(out) as store:
+        opened = [(table, *_opened(store, table.NAME, settings)) for table in tables]
+        jobs = [(*part, part[0].cases(settings)) for part in opened]
+        total = sum(len(order) for *_, order in jobs)
+        workshop, files, done = Workshop(settings), [], 0
+        with _bar(show, total) as tell:
+            for table, entry, document, order in jobs:
+                _fill(table, document, order, workshop, entry, done, tell)
+                done += len(order)
+                files += write_table(table, document, entry)
     return files
+
+
+def _opened(store: Store, name: str, settings: Settings) -> tuple[Entry, documents.Document]:
+    """The rows that are there, and the note that vouches for them.
+
+    Raises:
+        ValueError: they were changed after they were written, or made with other settings.
+    """
+    entry = store.entry(f"{name}.note.json")
+    path = store.folder / f"{name}.json"
+    if path.exists() and path.name in entry.damaged():
+        raise ValueError(
+            f"{path} was changed after folt wrote it: restore it, give another --out, or remove "
+            f"it and {entry.note.name} to start over"
+        )
+    return entry, documents.open_document(path, name, settings)
 
 
 def _fill(
@@ -57,7 +71,7 @@ def _fill(
     document: documents.Document,
     order: list[Any],
     workshop: Workshop,
-    out: Path,
+    entry: Entry,
     done: int,
     tell: Tell,
 ) -> None:
@@ -71,7 +85,7 @@ def _fill(
         documents.put(document, _rows(table, workshop, job), order)
         spent += time.perf_counter() - started
         document["provenance"] = provenance(settings.command(table.NAME), spent)
-        documents.write_document(out / f"{table.NAME}.json", document)
+        entry.replace(_request(document), _rows_file(document))
 
 
 def _rows(table: Any, workshop: Workshop, job: Job) -> list[Row]:
@@ -86,18 +100,26 @@ def _rows(table: Any, workshop: Workshop, job: Job) -> list[Row]:
         ]
 
 
-def write_table(table: Any, document: documents.Document, out: Path) -> list[Path]:
-    """Page and figure of a table, from its document alone."""
-    files = [out / f"{table.NAME}.json"]
-    page = documents.page(table, document)
-    files.append(write_whole(out / f"{table.NAME}.md", page.encode()))
+def write_table(table: Any, document: documents.Document, entry: Entry) -> list[Path]:
+    """Rows, page and figure of a table, from its document alone."""
+    files = {
+        **_rows_file(document),
+        f"{table.NAME}.md": documents.page(table, document).encode(),
+    }
     shown = documents.finished(document)
     if hasattr(table, "figure") and shown["rows"]:
         from folt.report.figures import png
 
-        picture = png(table.figure(shown))
-        files.append(write_whole(out / f"{table.NAME}.png", picture))
-    return files
+        files[f"{table.NAME}.png"] = png(table.figure(shown))
+    return entry.replace(_request(document), files)
+
+
+def _rows_file(document: documents.Document) -> dict[str, bytes]:
+    return {f"{document['name']}.json": documents.document_bytes(document)}
+
+
+def _request(document: documents.Document) -> dict[str, Any]:
+    return {"command": "reproduce", "name": document["name"], **document["settings"]}
 
 
 @contextmanager

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Mapping
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -14,7 +13,7 @@ from folt.modal.pictures import pictures
 from folt.modal.spectrum import Measured
 from folt.modal.table import as_csv, evidence_rows, mode_rows
 from folt.report import figures
-from folt.report.files import write_whole
+from folt.report.kept import files_of
 from folt.report.section import Section
 
 if TYPE_CHECKING:
@@ -40,29 +39,25 @@ SECTIONS = {
 """Heading and words of every figure that goes into the report."""
 
 
-def write(found: Identification, out: Path) -> list[Path]:
-    """Write the table of modes, the fit, its report, the spectrum and the figures.
-
-    Everything is made before the first file is written, and every file appears whole.
-    """
+def contents(found: Identification) -> dict[str, bytes]:
+    """The fit, its report, the table of modes, the spectrum and the figures, by name."""
     rows = mode_rows(found.fit, found.measured.resolution)
-    contents = {
+    files = {
         "modes.csv": as_csv(dataclasses.asdict(row) for row in rows).encode(),
         "spectrum.csv": spectrum_csv(found.measured).encode(),
     }
     if len(found.fits) > 1:
-        contents["evidence.csv"] = as_csv(evidence_rows(found)).encode()
+        files["evidence.csv"] = as_csv(evidence_rows(found)).encode()
     drawn = pictures(found)
-    contents.update({f"{name}.png": figures.png(figure) for name, figure in drawn.items()})
-    files = [found.fit.save(out / "fit.nc")]
-    files.append(found.fit.report(out / "report.html", sections(drawn)))
-    files.extend(write_whole(out / name, content) for name, content in contents.items())
-    return files
+    files.update({f"{name}.png": figures.png(figure) for name, figure in drawn.items()})
+    return files_of(dataclasses.replace(found.fit, sections=sections(drawn)), files)
 
 
-def sections(drawn: Mapping[str, Figure]) -> list[Section]:
+def sections(drawn: Mapping[str, Figure]) -> tuple[Section, ...]:
     """The figures of an identification as parts of its report."""
-    return [Section(*SECTIONS[name], figure) for name, figure in drawn.items() if name in SECTIONS]
+    return tuple(
+        Section(*SECTIONS[name], figure) for name, figure in drawn.items() if name in SECTIONS
+    )
 
 
 def spectrum_csv(measured: Measured) -> str:

@@ -1,17 +1,16 @@
 """Window after window of a long record, each started from the one before.
 
-A finished window is two files, its fit and then its table; the second says that it is finished.
-Whatever interrupts the run, the next one finds them, checks that they were made from the same
-samples with the same settings, and goes on.
+A finished window is its fit and a note that holds what was found. Whatever interrupts the run, the
+next one finds them, checks that they were made from the same samples with the same settings, and
+goes on.
 """
 
 from __future__ import annotations
 
 import dataclasses
-import json
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from folt.fit import Fit
 from folt.modal.cross_spectra import OVERLAP, welch
@@ -21,9 +20,10 @@ from folt.modal.records import Record
 from folt.modal.spectrum import Measured
 from folt.modal.table import as_csv, mode_rows
 from folt.report import figures
-from folt.report.files import fingerprint, write_whole
-from folt.report.store import load
-from folt.strict_json import strict_json
+from folt.report.kept import claim, keep, request_for
+from folt.report.store import load, to_bytes
+from folt.store import Entry, Store, array_digest
+from folt.strict_json import plain
 
 Told = Callable[[int, int, dict[str, Any]], None]
 """Called with the number of a window, the number of windows, and what was found in it."""
@@ -102,32 +102,68 @@ def track(
     """
     places = windows.places(record)
     problem_for(windows.spectrum(record.part(*places[0])), modes, settings)
-    folder = out / "windows"
-    account = {"modes": modes, **_plain(windows), **_plain(settings)}
-    require_same(folder, account)
-    folder.mkdir(parents=True, exist_ok=True)
-    write_whole(folder / "settings.json", strict_json(account).encode())
-    previous: Fit | None = None
-    found: list[dict[str, Any]] = []
-    for number, (first, count) in enumerate(places, 1):
-        part = record.part(first, count)
-        name = folder / f"{number:05d}"
-        done = finished(name.with_suffix(".json"), part)
-        if done is None:
-            previous = _newest(folder, number - 1) if previous is None else previous
-            fit, done = _one(part, first, windows, modes, settings, previous, effort, progress)
-            fit.save(name.with_suffix(".nc"))
-            write_whole(name.with_suffix(".json"), strict_json(done).encode())
-            found.append(done)
-            write_table(found, out)
-            previous = fit
-        else:
-            found.append(done)
-            previous = None
-        if tell is not None:
-            tell(number, len(places), done)
-    picture = figures.png(track_figure(tidy(found)))
-    return [write_table(found, out), write_whole(out / "windows.png", picture)]
+    asked = request_for("modal", modes=modes, **_plain(windows), **_plain(settings))
+    with Store(out) as store:
+        claim(store.entry(), asked)
+        jobs = [_job(store, number, record.part(*at), asked) for number, at in enumerate(places, 1)]
+        previous: Fit | None = None
+        found: list[dict[str, Any]] = []
+        for number, job in enumerate(jobs, 1):
+            first = places[number - 1][0]
+            done = job.found()
+            if done is None:
+                previous = _newest(jobs, number - 1) if previous is None else previous
+                fit, done = _one(
+                    job.part, first, windows, modes, settings, previous, effort, progress
+                )
+                keep(job.entry, job.request, {job.file: to_bytes(fit)}, done)
+                previous = fit
+            else:
+                previous = None
+            found.append(plain(done))
+            table = {"windows.csv": as_csv(tidy(found)).encode()}
+            if number == len(jobs):
+                table["windows.png"] = figures.png(track_figure(tidy(found)))
+            files = store.entry().replace({**asked, "windows": number}, table)
+            if tell is not None:
+                tell(number, len(places), done)
+    return files
+
+
+class Job(NamedTuple):
+    """A window: its samples, and where what is found in it stands."""
+
+    entry: Entry
+    request: dict[str, Any]
+    part: Record
+    file: str
+
+    def found(self) -> dict[str, Any] | None:
+        """What was found in the window, or None if that is still to do."""
+        return self.entry.result() if self.file in self.entry.intact(self.request) else None
+
+
+def _job(store: Store, number: int, part: Record, asked: dict[str, Any]) -> Job:
+    """A window that is to be done or was done in just this way.
+
+    Raises:
+        ValueError: it was done with other settings or from other samples.
+    """
+    entry = store.entry(f"windows/{number:05d}.json")
+    request = {**asked, "samples": array_digest(part.values, part.rate)}
+    differing = entry.difference(request)
+    if differing is not None:
+        name, then, now = differing
+        if name == "samples":
+            raise ValueError(
+                f"{entry.note} was made from other samples than this record has there: expected "
+                "the same record, or another --out folder"
+            )
+        raise ValueError(
+            f"{entry.note} was made with {name} = {then}, now it is {now}: expected the same "
+            "settings, or another --out folder"
+        )
+    return Job(entry, request, part, f"{number:05d}.nc")
 
 
 def _one(
@@ -147,7 +183,6 @@ def _one(
     fit = fitted(problem, settings, effort, previous, progress)
     begin = first / part.rate
     return fit, {
-        "samples": fingerprint(part.values, part.rate),
         "start_s": begin,
         "end_s": begin + part.duration,
         "verdict": fit.certificate.status.name,
@@ -160,50 +195,11 @@ def _one(
     }
 
 
-def _newest(folder: Path, number: int) -> Fit | None:
-    """The fit of the window before, if it was kept."""
-    path = folder / f"{number:05d}.nc"
-    return load(path) if path.is_file() else None
-
-
-def finished(path: Path, part: Record) -> dict[str, Any] | None:
-    """What was found in a window, or None if that is still to do.
-
-    Raises:
-        ValueError: the window was made from other samples.
-    """
-    if not path.is_file():
+def _newest(jobs: list[Job], number: int) -> Fit | None:
+    """The fit of the window before, if there is one."""
+    if number < 1 or jobs[number - 1].found() is None:
         return None
-    done = json.loads(path.read_text())
-    if done["samples"] != fingerprint(part.values, part.rate):
-        raise ValueError(
-            f"{path} was made from other samples than this record has there: expected the same "
-            "record, or another --out folder"
-        )
-    return done
-
-
-def require_same(folder: Path, account: dict[str, Any]) -> None:
-    """Refuse a folder whose windows were made with other settings.
-
-    Raises:
-        ValueError: naming the first setting that differs.
-    """
-    path = folder / "settings.json"
-    if not path.is_file():
-        return
-    before, now = json.loads(path.read_text()), json.loads(strict_json(account))
-    for name in sorted({*before, *now}):
-        if before.get(name) != now.get(name):
-            raise ValueError(
-                f"the windows in {folder} were made with {name} = {before.get(name)}, now it is "
-                f"{now.get(name)}: expected the same settings, or another --out folder"
-            )
-
-
-def write_table(found: list[dict[str, Any]], out: Path) -> Path:
-    """The tidy table of the windows so far."""
-    return write_whole(out / "windows.csv", as_csv(tidy(found)).encode())
+    return load(jobs[number - 1].entry.place / jobs[number - 1].file)
 
 
 def tidy(found: list[dict[str, Any]]) -> list[dict[str, Any]]:
@@ -222,4 +218,4 @@ def tidy(found: list[dict[str, Any]]) -> list[dict[str, Any]]:
 
 
 def _plain(value: Any) -> dict[str, Any]:
-    return dataclasses.asdict(value)
+    return plain(dataclasses.asdict(value))

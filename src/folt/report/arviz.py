@@ -49,14 +49,26 @@ def to_inference_data(
             "acceptance_rate": fit.accepted.astype(float),
         },
     }
-    problem = fit.problem
-    if log_likelihood and problem is not None and problem.pointwise is not None:
-        groups["log_likelihood"] = _for_every_draw(fit, _log_likelihoods)
+    terms = log_likelihoods(fit) if log_likelihood else None
+    if terms:
+        groups["log_likelihood"] = terms
     if posterior_predictive:
         groups["posterior_predictive"] = _for_every_draw(fit, _replicates, seed)
     data = arviz.from_dict(**groups, dims={name: list(axes) for name, axes in fit.dims.items()})
     data.posterior.attrs.update(attributes(fit))
+    if terms:
+        length = next(iter(terms.values())).shape[1]
+        every = -(-fit.draws.shape[1] // length)
+        at = np.arange(0, fit.draws.shape[1], every)
+        data.log_likelihood = data.log_likelihood.assign_coords(draw=at)
     return data
+
+
+def log_likelihoods(fit: Fit) -> dict[str, np.ndarray] | None:
+    """The terms of every draw, computed where the problem is known, else as its file has them."""
+    if fit.problem is None:
+        return fit.log_likelihood
+    return None if fit.problem.pointwise is None else _for_every_draw(fit, _log_likelihoods)
 
 
 @in_float64

@@ -32,9 +32,9 @@ from folt.report.facts import (
     provenance_facts,
 )
 from folt.report.figures.certificate import PROTOCOLS
-from folt.report.files import write_whole
 from folt.report.parameters import EXCHANGED, Family, Parameters
 from folt.report.text import MISSING, cautions, estimate_rows, number, seconds
+from folt.store import write_whole
 
 if TYPE_CHECKING:
     from markupsafe import Markup
@@ -63,7 +63,7 @@ def page(fit: Fit, sections: Sequence[Section] = ()) -> str:
 
     Args:
         fit: the fit.
-        sections: what the model adds, after the estimates.
+        sections: what the model adds, after the estimates; what the fit brings if none are given.
     """
     from jinja2 import Environment, PackageLoader, StrictUndefined
 
@@ -80,6 +80,8 @@ def page(fit: Fit, sections: Sequence[Section] = ()) -> str:
 
 def content(fit: Fit, sections: Sequence[Section] = ()) -> dict[str, Any]:
     """Everything the template shows, as plain values."""
+    from markupsafe import Markup
+
     from folt.report.live import live
 
     status = fit.certificate.status
@@ -101,8 +103,8 @@ def content(fit: Fit, sections: Sequence[Section] = ()) -> dict[str, Any]:
         "rows": rows,
         "label_words": _label_words(fit),
         "sections": [
-            (section.title, _still(section.figure, f"section-{k}"), section.text)
-            for k, section in enumerate(sections)
+            (section.title, Markup(section.drawing(f"section-{k}")), section.text)
+            for k, section in enumerate(sections or fit.sections)
         ],
         "still": _stills(fit, parameters, labelling),
         "marginals": shown,

@@ -1,15 +1,17 @@
-"""Fit files: netCDF by way of xarray, written whole or not at all, no pickle.
+"""Fit files: netCDF, written whole or not at all, sealed, no pickle.
 
-The file is an ArviZ file (groups `posterior` and `sample_stats`) with one more group, `folt`,
-that holds what ArviZ has no place for: draws in the problem's coordinates, the proposal, the
-reference's raw chains.
+The file is an ArviZ file (groups `posterior`, `sample_stats` and, where the model has them, the
+pointwise terms `log_likelihood`) with one more group, `folt`, that holds what ArviZ has no place
+for: draws in the problem's coordinates, the proposal, the reference's raw chains, the sections of
+the report.
 """
 
 from __future__ import annotations
 
+import dataclasses
 import json
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 import xarray
@@ -18,64 +20,72 @@ from folt._types import in_float64
 from folt.certificate.certificate import Certificate
 from folt.fit import Fit, ReferenceSummary
 from folt.problem import Problem
-from folt.report.arviz import attributes
-from folt.report.files import whole_file
+from folt.report.arviz import attributes, log_likelihoods
+from folt.report.netcdf import group_names, netcdf_bytes, read_group, sealed, unsealed
+from folt.report.plausible import require_plausible
+from folt.report.section import Section, require_harmless
 from folt.serial import NotStorableError, pack, unpack
+from folt.store import write_whole
 
-ENGINE: Literal["h5netcdf"] = "h5netcdf"
-FORMAT = 1
+FORMAT = 2
 
 RAW = "raw_posterior_"
 """Begins the names of the reference's raw chains in the user's parameters."""
+
+TERMS = 16_000_000
+"""Log-likelihood terms that a file holds, four bytes each; of more, evenly spaced draws stay."""
 
 
 def save(fit: Fit, path: Path) -> Path:
     """Write a fit; an existing file is replaced only by a complete one.
 
     Raises:
-        ValueError: the path cannot be written.
+        WriteError: the path cannot be written.
     """
-    path = Path(path)
-    datasets = {
-        "posterior": _posterior(fit),
-        "sample_stats": _sample_stats(fit),
-        "folt": _own(fit),
-    }
-    with whole_file(path) as temporary:
-        for position, (group, dataset) in enumerate(datasets.items()):
-            dataset.to_netcdf(temporary, mode="a" if position else "w", group=group, engine=ENGINE)
-    return path
+    return write_whole(Path(path), to_bytes(fit))
+
+
+def to_bytes(fit: Fit) -> bytes:
+    """The file of a fit, made in memory: a full disk cannot damage what is being made."""
+    groups = {"posterior": _posterior(fit), "sample_stats": _sample_stats(fit), "folt": _own(fit)}
+    terms = log_likelihoods(fit)
+    if terms:
+        groups["log_likelihood"] = _log_likelihood(fit, terms)
+    return sealed(netcdf_bytes(groups), FORMAT)
 
 
 @in_float64
 def load(path: str | Path, problem: Problem | None = None) -> Fit:
-    """Read a fit.
+    """Read a fit that is as it was written; its verdict is that of the numbers in it.
 
     Args:
         path: a file that `Fit.save` wrote.
         problem: the problem, if the fit is to be extended; functions are not stored.
 
     Raises:
-        ValueError: the file is missing or was not written by folt.
+        ValueError: the file is missing, damaged, of another format, or holds what no fit holds.
     """
     path = Path(path)
-    if not path.is_file():
-        raise ValueError(f"expected a fit file, found nothing at {path}")
+    data = unsealed(path, FORMAT)
     try:
-        own = xarray.load_dataset(path, group="folt", engine=ENGINE)
-        posterior = xarray.load_dataset(path, group="posterior", engine=ENGINE)
-        stats = xarray.load_dataset(path, group="sample_stats", engine=ENGINE)
-        meta = json.loads(own.attrs["meta"])
-    except (OSError, KeyError, ValueError) as error:
-        raise ValueError(f"{path} is not a fit file that folt wrote: {error}") from error
-    if meta["format"] != FORMAT:
-        raise ValueError(f"expected a fit file of format {FORMAT}, got format {meta['format']}")
-    if problem is not None and problem.dim != own["draws"].shape[-1]:
+        fit = _read(data)
+        require_plausible(fit)
+    except Exception as error:  # whatever a forged file makes of its parts
+        said = error.args[0] if isinstance(error, KeyError) and error.args else error
+        raise ValueError(f"{path} is not a fit file that can be relied on: {said}") from error
+    if problem is not None and problem.dim != fit.group.dim:
         raise ValueError(
-            f"expected a problem of dimension {own['draws'].shape[-1]} for this fit, "
+            f"expected a problem of dimension {fit.group.dim} for this fit, "
             f"got dimension {problem.dim}"
         )
+    return dataclasses.replace(fit, problem=problem)
+
+
+def _read(data: bytes) -> Fit:
+    own, posterior, stats = (read_group(data, g) for g in ("folt", "posterior", "sample_stats"))
+    meta = json.loads(_text(own["meta"]))
     arrays = [own[f"array_{i}"].values for i in range(meta["arrays"])]
+    terms = read_group(data, "log_likelihood") if "log_likelihood" in group_names(data) else {}
     return Fit(
         draws=own["draws"].values,
         log_ratio=stats["log_ratio"].values,
@@ -85,14 +95,19 @@ def load(path: str | Path, problem: Problem | None = None) -> Fit:
         names=tuple(meta["names"]),
         group=unpack(meta["group"], arrays),
         proposal=unpack(meta["proposal"], arrays),
-        problem=problem,
+        problem=None,
         reference=_reference(own),
         wall=meta["wall"],
         evaluations=meta["evaluations"],
         labels=meta["labels"],
         whole_orbit=meta["whole_orbit"],
         provenance=meta["provenance"],
-        dims={name: tuple(axes) for name, axes in meta.get("dims", {}).items()},
+        dims={name: tuple(axes) for name, axes in meta["dims"].items()},
+        sections=tuple(
+            Section(title, text, require_harmless(_text(own[f"section_{k}"])))
+            for k, (title, text) in enumerate(meta["sections"])
+        ),
+        log_likelihood={str(name): terms[name].values for name in terms} or None,
     )
 
 
@@ -110,6 +125,24 @@ def _sample_stats(fit: Fit) -> xarray.Dataset:
         "accepted": (["chain", "draw"], fit.accepted.astype(np.int8)),
     }
     return xarray.Dataset(variables, coords=_coordinates(fit))
+
+
+def _log_likelihood(fit: Fit, terms: dict[str, np.ndarray]) -> xarray.Dataset:
+    """Single precision, whose rounding is far below what `arviz.loo` can resolve."""
+    size = sum(values.size for values in terms.values())
+    every = -(-size // TERMS)
+    variables = {
+        name: (
+            ["chain", "draw", *(f"{name}_dim_{i}" for i in range(values.ndim - 2))],
+            values[:, ::every].astype(np.float32),
+        )
+        for name, values in terms.items()
+    }
+    coordinates = _coordinates(fit)
+    length = next(iter(terms.values())).shape[1]
+    # A loaded fit may hold every k-th draw already.
+    coordinates["draw"] = coordinates["draw"][:: -(-fit.draws.shape[1] // length)][::every]
+    return xarray.Dataset(variables, coords=coordinates)
 
 
 def _coordinates(fit: Fit) -> dict[str, np.ndarray]:
@@ -131,8 +164,9 @@ def _own(fit: Fit) -> xarray.Dataset:
     for name, value in (fit.reference.raw_posterior or {}).items():
         extra = [f"{name}_dim_{i}" for i in range(value.ndim - 2)]
         variables[f"{RAW}{name}"] = (["raw_chain", "raw_draw", *extra], value)
+    for k, section in enumerate(fit.sections):
+        variables[f"section_{k}"] = _letters(section.drawing(f"section-{k}"), f"section_{k}")
     meta = {
-        "format": FORMAT,
         "arrays": len(arrays),
         "names": fit.names,
         "group": group,
@@ -144,8 +178,19 @@ def _own(fit: Fit) -> xarray.Dataset:
         "whole_orbit": fit.whole_orbit,
         "provenance": fit.provenance,
         "dims": fit.dims,
+        "sections": [(section.title, section.text) for section in fit.sections],
     }
-    return xarray.Dataset(variables, attrs={"meta": json.dumps(meta, allow_nan=False)})
+    variables["meta"] = _letters(json.dumps(meta, allow_nan=False), "meta")
+    return xarray.Dataset(variables, attrs={"format": FORMAT})
+
+
+def _letters(text: str, name: str) -> tuple[list[str], np.ndarray]:
+    """Text as an array: attributes of netCDF are short."""
+    return [f"{name}_letter"], np.frombuffer(text.encode(), np.uint8)
+
+
+def _text(letters: xarray.DataArray) -> str:
+    return letters.values.astype(np.uint8).tobytes().decode()
 
 
 def _reference(own: xarray.Dataset) -> ReferenceSummary:

@@ -1,0 +1,118 @@
+"""Fits that are kept: found again by what was asked for, and saved somewhere if at all possible."""
+
+from __future__ import annotations
+
+import tempfile
+import warnings
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+from folt.fit import Fit
+from folt.problem import Problem
+from folt.report.page import page
+from folt.report.store import FORMAT, load, to_bytes
+from folt.store import Entry, Request, WriteError, write_whole
+
+FIT, PAGE = "fit.nc", "report.html"
+
+Files = dict[str, bytes]
+
+
+def request_for(command: str, **settings: Any) -> dict[str, Any]:
+    """What a command is asked for, as its note will hold it."""
+    return {"command": command, "fit_format": FORMAT, **settings}
+
+
+def claim(entry: Entry, request: Request) -> None:
+    """Refuse a place that holds the result of another command.
+
+    Raises:
+        ValueError: naming that command.
+    """
+    note = entry.read()
+    there = request["command"] if note is None else note.request.get("command")
+    if there != request["command"]:
+        raise ValueError(
+            f"{entry.place} holds a result of folt {there}: give another --out folder, or remove "
+            "that one"
+        )
+
+
+def files_of(fit: Fit, more: Mapping[str, bytes] | None = None) -> Files:
+    """The file of a fit, its page, and what else belongs to them."""
+    return {FIT: to_bytes(fit), PAGE: page(fit).encode(), **(more or {})}
+
+
+def keep(entry: Entry, request: Request, files: Files, result: Any = None) -> list[Path]:
+    """Put a finished fit in its place, or where there is room for it.
+
+    Raises:
+        WriteError: it cannot be written there; the sentence says where the fit is instead.
+    """
+    try:
+        return entry.replace(request, files, result)
+    except WriteError as error:
+        where = _second_place(files.get(FIT))
+        error.args = (f"{error.args[0]}; {where}",)
+        raise
+
+
+def _second_place(fit: bytes | None) -> str:
+    if fit is None:
+        return "nothing was changed"
+    for folder in (Path(tempfile.gettempdir()), Path.home(), Path.cwd()):
+        try:
+            place = Path(tempfile.mkdtemp(prefix="folt-", dir=folder)) / FIT
+        except OSError:
+            continue
+        try:
+            write_whole(place, fit)
+        except WriteError:
+            place.parent.rmdir()
+            continue
+        return f"the fit is in {place} instead"
+    return "there was no room for the fit elsewhere either"
+
+
+def kept_fit(
+    entry: Entry,
+    request: Request,
+    problem: Problem,
+    make: Callable[[], Fit],
+    files: Callable[[Fit], Files],
+    before: Callable[[], None] = lambda: None,
+) -> Fit:
+    """The fit from its file if the same one was finished before, otherwise made and kept.
+
+    Args:
+        entry: where it is or comes to be.
+        request: what was asked for.
+        problem: the problem.
+        make: makes the fit.
+        files: all files of a fit.
+        before: called before a new fit takes the place of an old one.
+    """
+    fit = _found(entry, request, problem)
+    if fit is not None and not entry.damaged():
+        return fit
+    if fit is None:
+        fit = make()
+        before()
+    keep(entry, request, files(fit))
+    return fit
+
+
+def _found(entry: Entry, request: Request, problem: Problem) -> Fit | None:
+    """The fit that was finished before, None if there is none or it is damaged."""
+    if FIT in entry.intact(request):
+        try:
+            return load(entry.place / FIT, problem=problem)
+        except ValueError as error:
+            warnings.warn(f"{error}; it is made anew", stacklevel=3)
+    elif entry.difference(request) is None and FIT in entry.damaged():
+        warnings.warn(
+            f"{entry.place / FIT} is missing or was changed after folt wrote it: it is made anew",
+            stacklevel=3,
+        )
+    return None
