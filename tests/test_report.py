@@ -257,7 +257,7 @@ def test_a_path_that_cannot_be_written_is_a_value_error(
     fit: folt.Fit, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("folt.report.page.page", lambda fit, sections: "<!DOCTYPE html>")
-    with pytest.raises(ValueError, match="cannot write .* its folder is not there"):
+    with pytest.raises(ValueError, match=r"cannot write .* its folder is not there"):
         fit.report(tmp_path / "missing" / "report.html")
     (tmp_path / "folder").mkdir()
     with pytest.raises(ValueError, match="expected a file or nothing there, got a folder"):

@@ -9,7 +9,7 @@ import typer
 
 from folt.commands.machine import Json, fit_fields, print_json
 from folt.commands.sample import Labels
-from folt.commands.terminal import Quiet, Seed, console, folder, remember_compilations, show
+from folt.commands.terminal import Quiet, Seed, console, remember_compilations, show
 from folt.commands.user_code import problem_at
 
 EXAMPLES = """\
@@ -45,15 +45,21 @@ def certify(
     Chains stuck in different labellings are welcome. The JSON document is that of `folt sample`.
     """
     remember_compilations()
+    from folt.certification import certify as run_certify
     from folt.draws import draws_by_name
+    from folt.report.kept import claim, files_of, keep, request_for
+    from folt.store import Store
 
     draws = draws_by_name(posterior)
     found = problem_at(problem)
-    with folder(out):
-        from folt.certification import certify as run_certify
-
+    request = request_for(
+        "certify", model=problem, draws=str(posterior), seed=seed, labels=labels.value
+    )
+    with Store(out) as store:
+        entry = store.entry()
+        claim(entry, request)
         fit = run_certify(found, draws, seed=seed, labels=labels.value, progress=not quiet)
-        files = [fit.save(out / "fit.nc"), fit.report(out / "report.html")]
+        files = keep(entry, request, files_of(fit))
     if as_json:
         print_json("certify", files, fit_fields(fit))
     elif not quiet:
