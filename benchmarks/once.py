@@ -45,8 +45,8 @@ def main(name: str, seed: int) -> None:
         "second_20000_s": again,
         "peak_gb": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20,
         "stages_s": {stage: round(seconds, 2) for stage, seconds in fit.wall.items()},
-        "reference_rhat": fit.reference.rhat,
-        "reference_ess": fit.reference.ess,
+        "reference_rhat": fit.certificate.reference.rhat,
+        "reference_ess": fit.certificate.reference.ess,
     }
     print(json.dumps(row))
 

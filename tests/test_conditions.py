@@ -14,6 +14,7 @@ from scipy.stats import norm
 
 from folt.batching import map_keys, map_points
 from folt.boundary import boundary_mass, label_switch_rate
+from folt.certificate.outcomes import AMBIGUOUS
 from folt.diagnostics.conditions import (
     Interpolation,
     cross_copy_gaps,
@@ -330,6 +331,17 @@ def test_boundary_mass_of_a_pair(offset):
         # The second term: the standard deviation is itself estimated.
         tolerance = 4.5 * math.sqrt(expected * (1 - expected) / count) + 0.02 * expected + 1e-4
         assert abs(value - expected) < tolerance
+
+
+@pytest.mark.parametrize("blocks", [2, 3, 4])
+def test_labels_that_are_all_alike_are_ambiguous_but_for_one_in_s(blocks):
+    """Full exchangeability: 1 - 1/s. The second-largest share, 1/s, would look harmless."""
+    group = Permutation(blocks, 1)
+    draws = np.random.default_rng(0).normal(size=(200, blocks))
+    found = boundary_mass(group, draws, gaussian_at([0.0] * blocks)).ambiguity
+    assert found == pytest.approx(1.0 - 1.0 / group.order)
+    assert found > AMBIGUOUS
+    assert blocks < 4 or 1.0 / group.order < AMBIGUOUS
 
 
 def test_a_tie_in_the_sort_coordinate_is_near_the_boundary_but_not_near_a_mirror():

@@ -16,7 +16,8 @@ from folt.flows import Gaussian, StudentT
 from folt.groups import Permutation, Trivial
 from folt.problem import Problem
 from folt.ratio import LogRatio, Target
-from folt.reference import Exact
+from folt.reference import Concern, Exact
+from missed import certificate_of
 
 FACTS = SymmetryFacts(2, True, 0.0, True, BoundaryMass(0.0, 0.0, 0.0, 0.1, 1.0), None)
 REFERENCE = ReferenceFacts(1.0, 20_000.0, True, 20_000)
@@ -170,3 +171,62 @@ def test_the_same_density_declared_broken_is_exact():
     )
     assert fit.certificate.status.name != "broken symmetry"
     assert not fit.certificate.symmetry.invariant
+
+
+def slow_reference(correlation, chains=80, length=250):
+    """Stationary autoregressions of a standard normal in the plane."""
+    generator = np.random.default_rng(6)
+    draws = generator.normal(size=(chains, length, 2))
+    draws[:, 1:] *= np.sqrt(1 - correlation**2)
+    for t in range(1, length):
+        draws[:, t] += correlation * draws[:, t - 1]
+    return draws
+
+
+def test_a_slow_reference_stays_in_doubt_after_refreshment():
+    """R-hat near 1.8 and 120 effective draws: refreshment renews the draws, not the verdict."""
+    problem = Problem(lambda x: -0.5 * jnp.sum(x**2), Trivial(2))
+    draws = slow_reference(0.99)
+    fit = folt.sample(
+        problem, reference=draws, flow=gaussian([0.0, 0.0]), draws=500, progress=False
+    )
+    facts = fit.certificate.reference
+    assert facts.refreshed > 0
+    assert facts.rhat > 1.5 > facts.refreshed_rhat
+    assert facts.ess < 200 < facts.refreshed_ess
+    assert fit.certificate.status.name == "reference in doubt"
+    assert Concern.DISAGREEING_CHAINS in {caution.concern for caution in facts.cautions}
+    assert "R-hat of the reference" in fit.summary()
+
+
+@pytest.mark.parametrize("guarded", [False, True])
+def test_three_percent_missed_are_never_good(guarded):
+    """In a symmetric pair at ±20: the means agree, and everything else that could tell does."""
+    certificate = certificate_of(0.03, 0, guarded=guarded, draws=2_000)
+    assert certificate.status.name == ("heavy tail" if guarded else "uncovered")
+    assert guarded or certificate.coverage.departs()
+    assert abs(certificate.evidence.value) < 4 * certificate.evidence.standard_error or not guarded
+
+
+def test_dead_proposals_do_not_shorten_the_burn_in():
+    """Most proposals miss the support: every chain still takes all its steps after its start."""
+    half = Problem(lambda x: jnp.where(x[0] > 0, -0.5 * x[0] ** 2, -jnp.inf), Trivial(1))
+    ratio = LogRatio(Target(half), gaussian([-1.0]), half.group)
+    drawn = []
+    chains = run_chains(jax.random.key(3), Counting(ratio, drawn), 8, 20, 5)
+    first = np.argmax(np.isfinite(drawn[0].reshape(8, 26)), axis=1)
+    assert first.max() > 0
+    assert sum(values.size for values in drawn) == 8 * (26 + first.max())
+    assert np.isfinite(chains.log_ratio).all()
+
+
+class Counting:
+    """A log ratio that remembers what it drew."""
+
+    def __init__(self, ratio, drawn):
+        self.ratio, self.drawn = ratio, drawn
+
+    def draw(self, key, count):
+        points, values = self.ratio.draw(key, count)
+        self.drawn.append(values)
+        return points, values
