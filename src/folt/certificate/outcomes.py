@@ -151,7 +151,7 @@ class Outcome(enum.Enum):
         "The proposal misses part of the posterior",
         "coverage off by more than .01 and by more than 4 of its standard errors, or a chain that "
         f"differs from exact reference draws (p < {DISAGREEMENT:g})",
-        "The reference has mass that the proposal does not reach, or a sampler called exact is not.",
+        "The reference has mass that the proposal does not reach; or a sampler is not exact.",
         "The proposal misses or misjudges mass that the reference has (coverage "
         "{c.coverage.value:.3f} instead of 1, largest difference {c.agreement.size:.1f} errors in "
         "a {c.agreement.compared}): do not use these draws or this evidence before a "
