@@ -58,6 +58,7 @@ class Problem(Density):
         pointwise: from a point (and data) to `{name: log-likelihood terms}` of the observations.
         predictive: from a key and a point (and data) to `{name: replicated observations}`.
         dims: names of the axes of parameters and observations, `{name: (axis, ...)}`.
+        symmetry_found: what a search for the symmetry tried and found, where there was one.
     """
 
     log_density: Callable[..., Scalar]
@@ -72,6 +73,7 @@ class Problem(Density):
     pointwise: Callable[..., dict[str, Array]] | None = None
     predictive: Callable[..., dict[str, Array]] | None = None
     dims: tuple[tuple[str, tuple[str, ...]], ...] = eqx.field(static=True, default=())
+    symmetry_found: Any = eqx.field(static=True, default=None)
 
     def __init__(
         self,
@@ -88,6 +90,7 @@ class Problem(Density):
         pointwise: Callable[..., dict[str, Array]] | None = None,
         predictive: Callable[..., dict[str, Array]] | None = None,
         dims: Mapping[str, Sequence[str]] | None = None,
+        symmetry_found: Any = None,
     ):
         if not callable(log_density):
             raise ValueError(f"log_density must be callable, got {type(log_density).__name__}")
@@ -112,6 +115,7 @@ class Problem(Density):
         self.pointwise = pointwise
         self.predictive = predictive
         self.dims = tuple((name, tuple(axes)) for name, axes in (dims or {}).items())
+        self.symmetry_found = symmetry_found
 
     def __repr__(self) -> str:
         return self._face().text()

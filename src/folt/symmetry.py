@@ -39,6 +39,10 @@ class SymmetryError(ValueError):
     """A density that was declared invariant is not."""
 
 
+class RotationError(SymmetryError):
+    """A density has a continuous rotation symmetry, which no finite group folds away."""
+
+
 @dataclasses.dataclass(frozen=True)
 class SymmetryAccount:
     """What was tested and found.

@@ -30,22 +30,25 @@ def parameter() -> Any:
 
 def require_positive(owner: object, name: str, value: ArrayLike) -> None:
     """Refuse a parameter that is known not to be positive and finite."""
-    if not _holds((jnp.asarray(value) > 0) & jnp.isfinite(value)):
+    known = _numbers(value)
+    if known is not None and not np.all((known > 0) & np.isfinite(known)):
         raise ValueError(f"{type(owner).__name__}: {name} must be positive and finite, got {value}")
 
 
 def require_interval(owner: object, low: ArrayLike, high: ArrayLike) -> None:
     """Refuse bounds that are known not to be finite with low < high."""
-    ordered = jnp.asarray(low) < jnp.asarray(high)
-    if not _holds(ordered & jnp.isfinite(low) & jnp.isfinite(high)):
+    below, above = _numbers(low), _numbers(high)
+    if below is None or above is None:
+        return
+    if not np.all((below < above) & np.isfinite(below) & np.isfinite(above)):
         raise ValueError(
             f"{type(owner).__name__}: expected finite low < high, got low={low}, high={high}"
         )
 
 
-def _holds(condition: Array) -> bool:
-    """Whether a condition holds everywhere; a traced one gets the benefit of the doubt."""
-    return isinstance(condition, jax.core.Tracer) or bool(jnp.all(condition))
+def _numbers(value: ArrayLike) -> np.ndarray | None:
+    """The value on the host, where nothing is compiled; None for a traced one."""
+    return None if isinstance(value, jax.core.Tracer) else np.asarray(value)
 
 
 def from_nearest_end(low: Leaf, high: Leaf, fraction: Values, from_low: Array) -> Values:

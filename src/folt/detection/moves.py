@@ -1,0 +1,206 @@
+"""How a swap of two labels may move some coordinates, in NumPy.
+
+A mover is a set of coordinates that carries m labels: an axis of an array, the entries of a
+simplex, equal sites side by side. It may be moved in several ways, every one of them orthogonal;
+which of them leaves a density unchanged is for the search to say.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from abc import ABC, abstractmethod
+
+import numpy as np
+
+from folt.groups import Blocks, Part, Square, ZeroSum, ZeroSumRows, zero_sum_basis
+
+Values = np.ndarray
+"""Coordinates of a mover at many points, (n, *shape)."""
+
+
+class Move(ABC):
+    """One way in which labels move the coordinates of a mover, laid out as (n, *shape)."""
+
+    @abstractmethod
+    def swapped(self, values: Values, first: int, second: int) -> Values:
+        """The coordinates after two labels changed places."""
+
+    @abstractmethod
+    def raised(self, shape: tuple[int, ...], label: int) -> np.ndarray:
+        """A step of all that belongs to one label, alike for every label."""
+
+    @abstractmethod
+    def parts(self, shape: tuple[int, ...], m: int) -> tuple[Part, ...]:
+        """The parts of a joint group that act like this on coordinates in the order below."""
+
+    def order(self, columns: np.ndarray) -> np.ndarray:
+        """Where the coordinates stand in a point, in the order that the parts expect."""
+        return columns.reshape(-1)
+
+    def signs(self, shape: tuple[int, ...]) -> np.ndarray:
+        """Signs by which the coordinates, in that order, are multiplied first."""
+        return np.ones(int(np.prod(shape)))
+
+
+@dataclasses.dataclass(frozen=True)
+class AlongAxis(Move):
+    """The labels run along one axis."""
+
+    axis: int
+
+    def swapped(self, values: Values, first: int, second: int) -> Values:
+        """The two slices exchanged."""
+        places = np.arange(values.shape[self.axis + 1])
+        places[[first, second]] = second, first
+        return np.take(values, places, axis=self.axis + 1)
+
+    def raised(self, shape: tuple[int, ...], label: int) -> np.ndarray:
+        """A generic step of one slice."""
+        step = np.zeros(shape)
+        one = np.moveaxis(step, self.axis, 0)[label]
+        np.moveaxis(step, self.axis, 0)[label] = 0.5 + 0.1 * np.arange(one.size).reshape(one.shape)
+        return step
+
+    def parts(self, shape: tuple[int, ...], m: int) -> tuple[Part, ...]:
+        """One block per label."""
+        return (Blocks(int(np.prod(shape)) // m),)
+
+    def order(self, columns: np.ndarray) -> np.ndarray:
+        """Label by label."""
+        return np.moveaxis(columns, self.axis, 0).reshape(-1)
+
+
+@dataclasses.dataclass(frozen=True)
+class AxisReversed(AlongAxis):
+    """Two labels along one axis change places and every coordinate its sign.
+
+    The chance of the second of two states given the present one: p1 and p2 become 1 - p2, 1 - p1.
+    """
+
+    def swapped(self, values: Values, first: int, second: int) -> Values:
+        """The two slices exchanged, with the other sign."""
+        return -super().swapped(values, first, second)
+
+    def signs(self, shape: tuple[int, ...]) -> np.ndarray:
+        """The second label is counted the other way round, which makes it a plain exchange."""
+        size = int(np.prod(shape))
+        return np.repeat([1.0, -1.0], size // 2)
+
+
+@dataclasses.dataclass(frozen=True)
+class Negated(Move):
+    """Two labels at the two ends of a coordinate, such as a weight and one minus it."""
+
+    def swapped(self, values: Values, first: int, second: int) -> Values:
+        """Every coordinate with the other sign."""
+        return -values
+
+    def raised(self, shape: tuple[int, ...], label: int) -> np.ndarray:
+        """A step towards one end."""
+        return np.full(shape, 0.5 if label == 0 else -0.5)
+
+    def parts(self, shape: tuple[int, ...], m: int) -> tuple[Part, ...]:
+        """A zero-sum vector of two entries for every coordinate."""
+        return (ZeroSum(),) * int(np.prod(shape))
+
+
+@dataclasses.dataclass(frozen=True)
+class Entries(Move):
+    """The entries of simplices in centred log-ratios along the last axis."""
+
+    def swapped(self, values: Values, first: int, second: int) -> Values:
+        """Two columns of the logarithms exchanged."""
+        basis = zero_sum_basis(values.shape[-1] + 1)
+        logs = values @ basis.T
+        logs[..., [first, second]] = logs[..., [second, first]]
+        return logs @ basis
+
+    def raised(self, shape: tuple[int, ...], label: int) -> np.ndarray:
+        """One entry grows."""
+        return np.broadcast_to(0.7 * zero_sum_basis(shape[-1] + 1)[label], shape)
+
+    def parts(self, shape: tuple[int, ...], m: int) -> tuple[Part, ...]:
+        """One zero-sum vector per simplex."""
+        return (ZeroSum(),) * (int(np.prod(shape)) // (m - 1))
+
+
+@dataclasses.dataclass(frozen=True)
+class SquareSides(Move):
+    """An m x m matrix with the labels on both sides."""
+
+    def swapped(self, values: Values, first: int, second: int) -> Values:
+        """Rows and columns exchanged."""
+        return AlongAxis(1).swapped(AlongAxis(0).swapped(values, first, second), first, second)
+
+    def raised(self, shape: tuple[int, ...], label: int) -> np.ndarray:
+        """The diagonal entry of one label."""
+        step = np.zeros(shape)
+        step[label, label] = 0.6
+        return step
+
+    def parts(self, shape: tuple[int, ...], m: int) -> tuple[Part, ...]:
+        """A square."""
+        return (Square(),)
+
+
+@dataclasses.dataclass(frozen=True)
+class TransitionSides(Move):
+    """A transition matrix, one simplex per row, with the labels on both sides."""
+
+    def swapped(self, values: Values, first: int, second: int) -> Values:
+        """Rows exchanged, and the entries of every row."""
+        return Entries().swapped(AlongAxis(0).swapped(values, first, second), first, second)
+
+    def raised(self, shape: tuple[int, ...], label: int) -> np.ndarray:
+        """The chance of staying with one label."""
+        step = np.zeros(shape)
+        step[label] = 0.7 * zero_sum_basis(shape[-1] + 1)[label]
+        return step
+
+    def parts(self, shape: tuple[int, ...], m: int) -> tuple[Part, ...]:
+        """Rows that sum to zero."""
+        return (ZeroSumRows(),)
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class Mover:
+    """Coordinates that may carry m labels.
+
+    Attributes:
+        name: what the user calls it.
+        sites: the sites it is made of.
+        columns: places of its coordinates in a point, in the shape of the mover.
+        moves: ways to move it.
+        rank: the lower, the better its coordinates serve to sort labels by.
+        axes: for every axis of the mover the axis of its site; None for labels made of sites.
+    """
+
+    name: str
+    sites: tuple[str, ...]
+    columns: np.ndarray
+    moves: tuple[Move, ...]
+    rank: int = 0
+    axes: tuple[int | None, ...] = ()
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """Shape of its coordinates."""
+        return self.columns.shape
+
+    @property
+    def places(self) -> frozenset[int]:
+        """Its coordinates as a set."""
+        return frozenset(self.columns.reshape(-1).tolist())
+
+    def image(self, points: np.ndarray, move: Move, pair: tuple[int, int]) -> np.ndarray:
+        """Points with two labels of this mover exchanged, all else left alone."""
+        moved = points.copy()
+        moved[:, self.columns] = move.swapped(points[:, self.columns], *pair)
+        return moved
+
+    def part_of(self, axis: int, index: int) -> Mover:
+        """The mover at one place of an axis along which labels do not run."""
+        columns = np.take(self.columns, index, axis=axis)
+        axes = (*self.axes[:axis], *self.axes[axis + 1 :])
+        name = f"{self.name}[{index}]"
+        return dataclasses.replace(self, name=name, columns=columns, axes=axes)

@@ -1,0 +1,108 @@
+"""Coordinates that front-ends need besides those of `folt.coordinates`."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array
+
+from folt._types import Key
+from folt.coordinates import Coordinate, Identity, Logit, LogRatios, Prior, PriorNormal
+from folt.coordinates.leaves import Leaf, parameter
+
+LARGEST_EXPONENT = 700.0
+"""Beyond it exp leaves double precision; a density there is nothing but rounding."""
+
+Bounds = tuple[np.ndarray | None, np.ndarray | None]
+
+
+class Bounded(Coordinate):
+    """A parameter on one side of a bound: push(x) = bound + exp(x), or bound - exp(x)."""
+
+    bound: Leaf = parameter()
+    above: bool = eqx.field(static=True, default=True)
+
+    def push(self, x: Array) -> Array:
+        """The bound plus or minus exp(x)."""
+        distance = jnp.exp(jnp.clip(x, -LARGEST_EXPONENT, LARGEST_EXPONENT))
+        return jnp.asarray(self.bound + distance if self.above else self.bound - distance)
+
+    def pull(self, value: Array) -> Array:
+        """Logarithm of the distance from the bound."""
+        return jnp.log(value - self.bound if self.above else self.bound - value)
+
+    def log_slope(self, x: Array) -> Array:
+        """X itself."""
+        return jnp.asarray(x)
+
+
+class SimplexRows(eqx.Module):
+    """Probabilities along the last axis as centred log-ratios, (..., V) in (..., V - 1).
+
+    Args:
+        length: number of probabilities, V.
+        concentration: of an independent Dirichlet prior (..., V), if that is what they have.
+    """
+
+    length: int = eqx.field(static=True)
+    concentration: Any
+    flat: bool = eqx.field(static=True)
+
+    def __init__(self, length: int, concentration: np.ndarray | None = None):
+        self.length = length
+        self.concentration = concentration
+        self.flat = concentration is not None and bool(np.all(concentration == 1.0))
+
+    @property
+    def ratios(self) -> LogRatios:
+        """The coordinates of one simplex."""
+        return LogRatios.symmetric(self.length)
+
+    def push(self, x: Array) -> Array:
+        """Probabilities, never exactly zero, where some densities would not be numbers."""
+        flat = jax.vmap(self.ratios.push)(x.reshape(-1, self.length - 1))
+        values = flat.reshape(*x.shape[:-1], self.length)
+        return jnp.maximum(values, jnp.finfo(values.dtype).tiny)
+
+    def pull(self, value: Array) -> Array:
+        """Log-ratios of every row."""
+        flat = jax.vmap(self.ratios.pull)(value.reshape(-1, self.length))
+        return flat.reshape(*value.shape[:-1], self.length - 1)
+
+    def sample(self, key: Key) -> Array:
+        """Log-ratios drawn from the Dirichlet prior, one row per simplex."""
+        rows = jnp.asarray(self.concentration).reshape(-1, self.length)
+        if self.flat:  # exponential variables compile at once, Gamma ones do not
+            return jax.vmap(self.ratios.pull)(jax.random.exponential(key, rows.shape, rows.dtype))
+        keys = jax.random.split(key, rows.shape[0])
+        return jax.vmap(lambda own, row: LogRatios(row).sample_prior(own))(keys, rows)
+
+    def log_slope(self, x: Array) -> Array:
+        """One number per row."""
+        return jax.vmap(self.ratios.log_slope)(x.reshape(-1, self.length - 1))
+
+
+def plain_coordinate(shape: tuple[int, ...], low: Any, high: Any) -> Coordinate:
+    """The coordinate of real values between two bounds, either of which may be absent."""
+    if low is not None and high is not None:
+        return Logit(np.broadcast_to(low, shape), np.broadcast_to(high, shape))
+    if low is not None:
+        return Bounded(np.broadcast_to(low, shape), True)
+    if high is not None:
+        return Bounded(np.broadcast_to(high, shape), False)
+    return Identity()
+
+
+def known_coordinate(shape: tuple[int, ...], bounds: Bounds, prior: Prior | None) -> Coordinate:
+    """The prior-normal coordinate where an independent prior's quantiles are known, else the plain.
+
+    Args:
+        shape: shape of the site.
+        bounds: lower and upper bound, where there are any.
+        prior: independent prior whose quantiles are known, if there is one.
+    """
+    return PriorNormal(prior) if prior is not None else plain_coordinate(shape, *bounds)

@@ -1,0 +1,279 @@
+"""The sites of a NumPyro model: supports, priors, and which of them depend on others."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable
+from typing import Any
+
+import equinox as eqx
+import jax
+import numpy as np
+from jaxtyping import Array
+
+from folt.coordinates import (
+    Cauchy,
+    Exponential,
+    Gumbel,
+    HalfCauchy,
+    HalfNormal,
+    Laplace,
+    Logistic,
+    LogNormal,
+    Normal,
+    Prior,
+    Uniform,
+)
+from folt.interop.coordinates import Bounds
+from folt.interop.numpyro_model import CONCRETE, ONE_RUN_AT_A_TIME, is_latent
+from folt.interop.sites import Site, bounded_site, opaque_site, simplex_site
+
+try:
+    import numpyro.distributions as dist
+    from numpyro import handlers
+    from numpyro.distributions import biject_to, constraints
+except ImportError as error:  # pragma: no cover
+    raise ImportError("from_numpyro needs NumPyro: pip install 'folt[numpyro]'") from error
+
+
+@dataclasses.dataclass(frozen=True)
+class Seen:
+    """What two runs of a model at different parameters show of it.
+
+    Attributes:
+        latent: for every latent site its distribution in both runs.
+        scaled: latent sites whose log density is multiplied by something.
+        observed: names of the sites with observations that have terms of their own.
+        replicated: those of them that can be drawn again.
+        values: the observations.
+    """
+
+    latent: dict[str, tuple[Any, Any]]
+    scaled: frozenset[str]
+    observed: tuple[str, ...]
+    replicated: tuple[str, ...]
+    values: dict[str, Any]
+
+    def sites(self) -> list[Site]:
+        """The latent sites as folt sees them."""
+        return [_site(name, *both, name in self.scaled) for name, both in self.latent.items()]
+
+    @property
+    def proper(self) -> bool:
+        """Whether every latent site's own density is a normalised prior one can draw from."""
+        return not self.scaled and not any(
+            isinstance(_base(function), (dist.ImproperUniform, dist.MaskedDistribution))
+            for function, _ in self.latent.values()
+        )
+
+    def require_numbers(self) -> None:
+        """Refuse NaN among the observations."""
+        for name, given in self.values.items():
+            value = np.asarray(given)
+            if np.issubdtype(value.dtype, np.floating) and np.isnan(value).any():
+                raise ValueError(
+                    f"the observed site {name!r} has {int(np.isnan(value).sum())} NaN: leave out "
+                    "missing observations or make them latent"
+                )
+
+
+def seen(model: Callable[..., Any], args: Any, kwargs: Any) -> Seen:
+    """Two runs of the model, compiled as one program where that is possible.
+
+    Raises:
+        ValueError: a discrete latent site.
+    """
+    traces: list[dict[str, dict[str, Any]]] = []
+
+    def both() -> Any:
+        traces.clear()
+        traces.extend(_traced(model, args, kwargs, seed) for seed in (0, 1))
+        latent = [name for name, site in traces[0].items() if is_latent(site)]
+        functions = {name: tuple(trace[name]["fn"] for trace in traces) for name in latent}
+        values = {name: site["value"] for name, site in traces[0].items() if _is_observation(site)}
+        return functions, values
+
+    try:
+        functions, values = jax.jit(both)()
+    except (TypeError, *CONCRETE):  # numbers needed while tracing, or a distribution of one's own
+        functions, values = both()
+    first = traces[0]
+    terms = tuple(name for name, site in first.items() if _has_terms(site))
+    return Seen(
+        latent={name: functions[name] for name, site in first.items() if is_latent(site)},
+        scaled=frozenset(
+            n for n, site in first.items() if n in functions and site["scale"] is not None
+        ),
+        observed=terms,
+        replicated=tuple(name for name in terms if not isinstance(first[name]["fn"], dist.Unit)),
+        values=values,
+    )
+
+
+def _traced(model: Callable[..., Any], args: Any, kwargs: Any, seed: int) -> Any:
+    """One run of the model at arbitrary values of the latent sites."""
+    generator = np.random.default_rng(seed)
+
+    def arbitrary(site: dict[str, Any]) -> Any:
+        if not is_latent(site):
+            return None
+        if site["fn"].is_discrete:
+            raise ValueError(
+                f"the latent site {site['name']!r} is discrete: marginalise it, for a mixture with "
+                "numpyro.distributions.MixtureSameFamily or MixtureGeneral"
+            )
+        return _arbitrary_value(generator, site["fn"])
+
+    seeded = handlers.substitute(handlers.seed(model, seed), substitute_fn=arbitrary)
+    with ONE_RUN_AT_A_TIME:
+        return handlers.trace(seeded).get_trace(*args, **kwargs)
+
+
+def _arbitrary_value(generator: np.random.Generator, function: Any) -> Any:
+    """Some value in the support, made without compiling where that is easy."""
+    shape, support = tuple(function.shape()), _plain_support(function)
+    if isinstance(support, type(constraints.simplex)):
+        return generator.dirichlet(np.ones(shape[-1]), shape[:-1])
+    bounds = _raw_bounds(support)
+    if bounds is None:
+        transform = biject_to(function.support)
+        return transform(generator.uniform(-1, 1, transform.inverse_shape(shape)))
+    low, high = bounds
+    if low is not None and high is not None:
+        return low + (high - low) * generator.uniform(0.2, 0.8, shape)
+    if low is not None:
+        return low + generator.uniform(0.5, 1.5, shape)
+    if high is not None:
+        return high - generator.uniform(0.5, 1.5, shape)
+    return generator.normal(size=shape)
+
+
+def _plain_support(function: Any) -> Any:
+    """The support of one entry, or of one event that is not made of entries."""
+    support = function.support
+    while isinstance(support, constraints.independent):
+        support = support.base_constraint
+    return support
+
+
+def _is_observation(site: dict[str, Any]) -> bool:
+    return site["type"] == "sample" and site["is_observed"]
+
+
+def _has_terms(site: dict[str, Any]) -> bool:
+    """Observed, with terms of its own: a lone `numpyro.factor` cannot be taken apart."""
+    if not _is_observation(site):
+        return False
+    return not isinstance(site["fn"], dist.Unit) or site["fn"].batch_shape != ()
+
+
+def _site(name: str, function: Any, other: Any, scaled: bool) -> Site:
+    """A latent site as folt sees it; `other` is its distribution in another run."""
+    shape = tuple(function.shape())
+    if not _same(function.support, other.support):
+        raise ValueError(
+            f"the support of the latent site {name!r} depends on other sites: write it as a "
+            "fixed-support site and transform it"
+        )
+    support = _plain_support(function)
+    independent = not scaled and _same(function, other)
+    if isinstance(support, type(constraints.simplex)):
+        known = _base(function) if independent else None
+        concentration = None
+        if isinstance(known, dist.Dirichlet):
+            concentration = np.broadcast_to(_np(known.concentration), shape)
+        return simplex_site(name, shape, concentration)
+    bounds = _bounds(support)
+    if bounds is None:
+        transform = biject_to(function.support)
+        inner = tuple(transform.inverse_shape(shape))
+        axes = tuple(range(len(function.batch_shape)))
+        return opaque_site(name, inner, Bijected(transform), axes, _is_ordered(support))
+    prior = known_prior(function, shape) if independent else None
+    return bounded_site(name, shape, bounds, prior)
+
+
+def _is_ordered(support: Any) -> bool:
+    kinds = (constraints.ordered_vector, constraints.positive_ordered_vector)
+    return isinstance(support, tuple(type(kind) for kind in kinds))
+
+
+class Bijected(eqx.Module):
+    """One of NumPyro's own bijections, for supports without a coordinate of folt's."""
+
+    transform: Any
+
+    def push(self, x: Array) -> Array:
+        """The constrained value."""
+        return self.transform(x)
+
+    def pull(self, value: Array) -> Array:
+        """The unconstrained coordinates."""
+        return self.transform._inverse(value)
+
+    def log_slope(self, x: Array) -> Array:
+        """Log Jacobian, one number per event."""
+        return self.transform.log_abs_det_jacobian(x, self.transform(x))
+
+
+def _raw_bounds(support: Any) -> tuple[Any, Any] | None:
+    """Lower and upper bound of real values; None for a support of another kind."""
+    if isinstance(support, type(constraints.real)):
+        return None, None
+    if isinstance(support, constraints.interval):
+        return support.lower_bound, support.upper_bound
+    if isinstance(support, constraints.greater_than):
+        return support.lower_bound, None
+    if isinstance(support, constraints.less_than):
+        return None, support.upper_bound
+    return None
+
+
+def _bounds(support: Any) -> Bounds | None:
+    raw = _raw_bounds(support)
+    if raw is None:
+        return None
+    low, high = (None if bound is None else _np(bound) for bound in raw)
+    return low, high
+
+
+KNOWN: dict[type, Callable[[Any], Prior]] = {
+    dist.Normal: lambda d: Normal(_np(d.loc), _np(d.scale)),
+    dist.LogNormal: lambda d: LogNormal(_np(d.loc), _np(d.scale)),
+    dist.Uniform: lambda d: Uniform(_np(d.low), _np(d.high)),
+    dist.HalfNormal: lambda d: HalfNormal(_np(d.scale)),
+    dist.HalfCauchy: lambda d: HalfCauchy(_np(d.scale)),
+    dist.Exponential: lambda d: Exponential(1.0 / _np(d.rate)),
+    dist.Laplace: lambda d: Laplace(_np(d.loc), _np(d.scale)),
+    dist.Logistic: lambda d: Logistic(_np(d.loc), _np(d.scale)),
+    dist.Cauchy: lambda d: Cauchy(_np(d.loc), _np(d.scale)),
+    dist.Gumbel: lambda d: Gumbel(_np(d.loc), _np(d.scale)),
+}
+"""Priors whose quantiles folt knows exactly."""
+
+
+def known_prior(function: Any, shape: tuple[int, ...]) -> Prior | None:
+    """The prior of a site for prior-normal coordinates; None if its quantiles are not known."""
+    base = _base(function)
+    if type(base) not in KNOWN:
+        return None
+    prior = KNOWN[type(base)](base)
+    return jax.tree.map(lambda leaf: np.broadcast_to(leaf, shape), prior)
+
+
+def _base(function: Any) -> Any:
+    while isinstance(function, (dist.Independent, dist.ExpandedDistribution)):
+        function = function.base_dist
+    return function
+
+
+def _np(value: Any) -> np.ndarray:
+    return np.asarray(value, float)
+
+
+def _same(one: Any, other: Any) -> bool:
+    """Whether two pytrees hold equal numbers: a prior that no other site has moved."""
+    first, second = jax.tree.leaves(one), jax.tree.leaves(other)
+    return len(first) == len(second) and all(
+        np.array_equal(np.asarray(a), np.asarray(b)) for a, b in zip(first, second, strict=True)
+    )

@@ -1,0 +1,162 @@
+"""The free variables of a PyMC model: supports, priors, and which of them depend on others."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from folt.coordinates import (
+    Cauchy,
+    Exponential,
+    Gumbel,
+    HalfCauchy,
+    HalfNormal,
+    Identity,
+    Laplace,
+    Logistic,
+    LogNormal,
+    Normal,
+    Prior,
+    Uniform,
+)
+from folt.interop.coordinates import Bounds
+from folt.interop.sites import Site, bounded_site, opaque_site, simplex_site
+
+try:
+    import pymc
+    from pytensor.compile.mode import Mode
+    from pytensor.graph.basic import Constant
+    from pytensor.graph.traversal import ancestors
+except ImportError as error:  # pragma: no cover
+    raise ImportError("from_pymc needs PyMC: pip install 'folt[pymc]'") from error
+
+
+PYTHON = Mode(linker="py", optimizer="fast_compile")
+"""A few numbers are worth no compiler."""
+
+
+def number(expression: Any) -> np.ndarray:
+    """The value of an expression without free variables."""
+    known = expression.data if isinstance(expression, Constant) else expression.eval(mode=PYTHON)
+    return np.asarray(known, float)
+
+
+def _shape(variable: Any) -> Any:
+    known = variable.type.shape
+    return number(variable.shape) if None in known else known
+
+
+def require_model(model: pymc.Model) -> None:
+    """Refuse discrete variables and NaN among the observations."""
+    for variable in model.free_RVs:
+        if np.dtype(variable.dtype).kind != "f":
+            raise ValueError(
+                f"the variable {variable.name!r} is discrete: marginalise it, for a mixture with "
+                "pm.Mixture"
+            )
+    for variable in model.observed_RVs:
+        given = model.rvs_to_values[variable]
+        value = np.asarray(given.get_value() if hasattr(given, "get_value") else number(given))
+        if value.dtype.kind == "f" and np.isnan(value).any():
+            raise ValueError(
+                f"the observed variable {variable.name!r} has {int(np.isnan(value).sum())} NaN: "
+                "leave out missing observations or make them variables"
+            )
+
+
+def variable_site(
+    model: pymc.Model, variable: Any, free: set[str], keep_order: bool
+) -> Site | None:
+    """A free variable as folt sees it; None for a support without a coordinate of folt's."""
+    transform = model.rvs_to_transforms[variable]
+    kind = type(transform).__name__
+    shape = tuple(int(length) for length in _shape(variable))
+    if kind == "SimplexTransform":
+        alpha = _parameters(variable, free)
+        dirichlet = alpha is not None and type(variable.owner.op).__name__ == "DirichletRV"
+        concentration = np.broadcast_to(alpha[0], shape) if alpha and dirichlet else None
+        return simplex_site(variable.name, shape, concentration)
+    if kind == "Ordered" and not keep_order:
+        return bounded_site(variable.name, shape, (None, None), known_prior(variable, shape, free))
+    bounds = _bounds(kind, transform, variable, free)
+    if bounds is None:
+        return None
+    return bounded_site(variable.name, shape, bounds, known_prior(variable, shape, free))
+
+
+def transformed_site(model: pymc.Model, variable: Any) -> Site:
+    """A variable that keeps PyMC's own transform; its labels, if any, are not permuted."""
+    value = model.rvs_to_values[variable]
+    shape = tuple(np.shape(model.initial_point()[value.name]))
+    kind = type(model.rvs_to_transforms[variable]).__name__
+    return opaque_site(variable.name, shape, Identity(), ordered="Ordered" in kind)
+
+
+def _bounds(kind: str, transform: Any, variable: Any, free: set[str]) -> Bounds | None:
+    """Lower and upper bound of real values, as PyMC's transform knows them."""
+    if transform is None:
+        return None, None
+    if kind in ("LogTransform", "LogExpM1"):
+        return np.asarray(0.0), None
+    if kind == "LogOddsTransform":
+        return np.asarray(0.0), np.asarray(1.0)
+    if kind not in ("Interval", "IntervalTransform"):
+        return None
+    low, high = (
+        _constant(bound, variable, free) for bound in transform.args_fn(*variable.owner.inputs)
+    )
+    return low, high
+
+
+def _constant(bound: Any, variable: Any, free: set[str]) -> np.ndarray | None:
+    if bound is None:
+        return None
+    if not hasattr(bound, "eval"):
+        return np.asarray(bound, float)
+    if _depends(bound, free):
+        raise ValueError(
+            f"the support of the variable {variable.name!r} depends on other variables: write it "
+            "as a fixed-support variable and transform it"
+        )
+    return number(bound)
+
+
+def _depends(expression: Any, free: set[str]) -> bool:
+    return any(each.name in free for each in ancestors([expression]))
+
+
+KNOWN: dict[str, Callable[..., Prior]] = {
+    "NormalRV": Normal,
+    "LogNormalRV": LogNormal,
+    "UniformRV": Uniform,
+    "HalfNormalRV": lambda loc, scale: HalfNormal(scale, loc),
+    "HalfCauchyRV": HalfCauchy,
+    "ExponentialRV": Exponential,
+    "LaplaceRV": Laplace,
+    "LogisticRV": Logistic,
+    "CauchyRV": Cauchy,
+    "GumbelRV": Gumbel,
+}
+"""Priors whose quantiles folt knows exactly, with their parameters as PyTensor orders them."""
+
+
+def known_prior(variable: Any, shape: tuple[int, ...], free: set[str]) -> Prior | None:
+    """The prior of a variable for prior-normal coordinates; None if it is not known."""
+    make = KNOWN.get(type(variable.owner.op).__name__)
+    parameters = _parameters(variable, free)
+    if make is None or parameters is None:
+        return None
+    return make(*(np.broadcast_to(value, shape) for value in parameters))
+
+
+def _parameters(variable: Any, free: set[str]) -> list[np.ndarray] | None:
+    """Parameters of a distribution as numbers; None if they depend on other variables."""
+    operation = variable.owner.op
+    if not hasattr(operation, "dist_params"):
+        return None
+    expressions = operation.dist_params(variable.owner)
+    if any(_depends(expression, free) for expression in expressions):
+        return None
+    return [number(expression) for expression in expressions]
