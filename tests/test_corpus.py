@@ -7,10 +7,10 @@ import pytest
 
 pytest.importorskip("numpyro")
 
-import folt  # noqa: E402
-from corpus.numpyro_lopsided import LOPSIDED  # noqa: E402
-from corpus.numpyro_symmetric import SYMMETRIC  # noqa: E402
-from folt.symmetry import RotationError  # noqa: E402
+import folt
+from corpus.numpyro_lopsided import LOPSIDED
+from corpus.numpyro_symmetric import SYMMETRIC
+from folt.symmetry import RotationError
 
 CASES = {**SYMMETRIC, **LOPSIDED}
 

@@ -7,10 +7,10 @@ import pytest
 
 pytest.importorskip("pymc")
 
-import folt  # noqa: E402
-from corpus.pymc_models import PYMC, ordered_means  # noqa: E402
-from folt.symmetry import RotationError  # noqa: E402
-from test_corpus import judge  # noqa: E402
+import folt
+from corpus.pymc_models import PYMC, ordered_means
+from folt.symmetry import RotationError
+from test_corpus import judge
 
 
 def built(model, **options):
