@@ -3,7 +3,7 @@
 import dataclasses
 
 from folt.boundary import BoundaryMass
-from folt.diagnostics import Core, Coverage, Difference, Faults
+from folt.diagnostics import Core, Coverage, Difference, Faults, Switching
 
 
 def altered(certificate, **parts):
@@ -33,10 +33,13 @@ def steps(to_tenth, to_twentieth, to_hundredth):
 TOO_FEW = Core(None, None, None, False, 700.0)
 AMBIGUOUS = {"boundary": BoundaryMass(0.0, 0.0, 0.4, 0.1, 1.0)}
 
+SWITCHING = Switching("mu[0]", "mu[1]", 1e-9, 0.01, 1, 4000)
+
 WORSE = {
     "good": {},
     "fair": {"chains": {"accept_rate": 0.3}},
     "ambiguous labels": {"symmetry": AMBIGUOUS},
+    "symmetry suspected": {"symmetry": {"order": 1, "switching": SWITCHING}},
     "poor": {"chains": {"accept_rate": 0.02}},
     "heavy tail": {"mixing": steps(9, None, None)},
     "undecided": {"qc": {"target": {0.05: TOO_FEW}, "proposal": {}}},

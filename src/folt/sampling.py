@@ -20,7 +20,8 @@ from folt.certificate.certify import certify, examine
 from folt.certificate.facts import ReferenceFacts, SymmetryFacts
 from folt.certificate.held_out import Judged
 from folt.certificate.split import split_by_chain
-from folt.chains import run_chains
+from folt.chains import Chains, run_chains
+from folt.diagnostics import switching
 from folt.fit import Fit, ReferenceSummary
 from folt.flows import Mixture, Safety, StudentT
 from folt.flows.elliptical import log_radial, precision_root
@@ -116,7 +117,7 @@ def sample(
             certificate = certify(
                 examined,
                 result,
-                _symmetry_facts(ratio, judged, run, account),
+                _symmetry_facts(ratio, judged, run, account, result),
                 ReferenceFacts.of(run, judged.points, judged.steps),
                 burn_in=burn_in,
                 safety_weight=chosen.safety_weight,
@@ -131,7 +132,7 @@ def sample(
         evaluations=target.evaluations,
         labels=labels,
         whole_orbit=whole_orbit,
-        provenance=_provenance(seed, preset, problem.invariant),
+        provenance=_provenance(seed, preset, problem),
     )
 
 
@@ -215,7 +216,7 @@ def _sample_of(draws: np.ndarray, target: Target) -> Sample:
 
 
 def _symmetry_facts(
-    ratio: LogRatio, judged: Judged, run: Reference, account: SymmetryAccount
+    ratio: LogRatio, judged: Judged, run: Reference, account: SymmetryAccount, chains: Chains
 ) -> SymmetryFacts:
     problem = ratio.target.problem
     points = judged.points.reshape(-1, problem.dim)
@@ -228,6 +229,7 @@ def _symmetry_facts(
         holds=account.holds and within.holds,
         boundary=boundary_mass(problem.group, points, ratio.proposal),
         switch_rate=None if run.raw is None else label_switch_rate(problem.group, run.raw),
+        switching=switching(chains.draws, problem.names) if account.order == 1 else None,
     )
 
 
@@ -246,13 +248,20 @@ def _require_arguments(problem: Problem, chains: int, draws: int, labels: str) -
         raise ValueError(f"expected labels 'sorted' or 'proposal', got {labels!r}")
 
 
-def _provenance(seed: int, preset: str, invariant: bool) -> dict[str, Any]:
+def _provenance(seed: int, preset: str, problem: Problem) -> dict[str, Any]:
     packages = ("folt", "jax", "equinox", "blackjax", "flowjax", "numpy")
     return {
         "seed": seed,
         "preset": preset,
-        "invariant": invariant,
+        "invariant": problem.invariant,
+        "unfolded": _unfolded(problem),
         "versions": {name: version(name) for name in packages},
         "python": platform.python_version(),
         "machine": platform.machine(),
     }
+
+
+def _unfolded(problem: Problem) -> list[str]:
+    """Sites with repeated structure of a model in which no symmetry was found to fold."""
+    found = problem.symmetry_found
+    return list(found.repeated) if found is not None and found.missed else []

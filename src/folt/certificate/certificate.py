@@ -20,6 +20,7 @@ from folt.diagnostics import (
     Evidences,
     Faults,
     Mixing,
+    Switching,
 )
 from folt.faces import Face, Shown
 from folt.reference import Caution
@@ -131,6 +132,8 @@ class Certificate(Shown):
         )
         fields["symmetry"] = {**tree["symmetry"]}
         fields["symmetry"]["boundary"] = BoundaryMass(**tree["symmetry"]["boundary"])
+        seen = tree["symmetry"].get("switching")
+        fields["symmetry"]["switching"] = None if seen is None else Switching(**seen)
         fields["reference"] = {**tree["reference"]}
         cautions = tuple(Caution.from_dict(one) for one in tree["reference"]["cautions"])
         fields["reference"]["cautions"] = cautions

@@ -9,7 +9,13 @@ import numpy as np
 
 from folt.boundary import BoundaryMass
 from folt.chains import Chains
-from folt.diagnostics import ChainSummary, effective_size, split_rhat, summarise_chains
+from folt.diagnostics import (
+    ChainSummary,
+    Switching,
+    effective_size,
+    split_rhat,
+    summarise_chains,
+)
 from folt.reference import Caution, Reference, health
 
 
@@ -79,6 +85,8 @@ class SymmetryFacts:
         boundary: how much of the target lies where labels are a matter of chance.
         switch_rate: share of steps at which a raw reference chain changes its labels; None where
             no raw chain was kept.
+        switching: where nothing was folded, the pair of entries whose labels look most like
+            switching; None where something was folded or nothing can be said.
     """
 
     order: int
@@ -87,6 +95,12 @@ class SymmetryFacts:
     holds: bool
     boundary: BoundaryMass
     switch_rate: float | None
+    switching: Switching | None = None
+
+    @property
+    def suspected(self) -> bool:
+        """Whether labels seem to switch although nothing was folded."""
+        return self.order == 1 and self.switching is not None and self.switching.suspected
 
     @property
     def ambiguity_percent(self) -> float:

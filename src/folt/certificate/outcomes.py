@@ -7,7 +7,9 @@ from __future__ import annotations
 
 import enum
 
-RULES = 2
+from folt.diagnostics.switching import FALSE_ALARM
+
+RULES = 3
 """Number of the rules: raised whenever a condition changes, so that a file can be told apart."""
 
 PRIMARY = 0.05
@@ -93,6 +95,20 @@ class Outcome(enum.Enum):
         "{c.symmetry.ambiguity_percent:.0f} % of the cases: summaries by label mislead, so use "
         "quantities that no relabelling changes, or fewer components.",
         Use.CARE,
+    )
+    SYMMETRY_SUSPECTED = (
+        "symmetry suspected",
+        "The labels seem to switch",
+        "nothing was folded, and the difference of two entries is symmetric about zero with a "
+        f"valley there (p ≤ {FALSE_ALARM:g} over all pairs of entries, were there one mode)",
+        "No relabelling symmetry was folded, but the draws look as if there were one: what is "
+        "said of a single label mixes several.",
+        "No relabelling symmetry was folded, but the difference of {c.symmetry.switching.first} "
+        "and {c.symmetry.switching.second} is symmetric about zero with a mode on either side, as "
+        "where labels switch: do not report single labels. `print(problem.symmetry_found)` says "
+        "what nearly held; a symmetry that is nearly there is folded exactly by "
+        "`folt.Problem(..., invariant=False)`.",
+        Use.FIRST_LOOK,
     )
     POOR = (
         "poor",

@@ -111,6 +111,10 @@ def _ambiguous_labels(c: Certificate) -> bool:
     return (c.symmetry.boundary.ambiguity or 0.0) > AMBIGUOUS
 
 
+def _symmetry_suspected(c: Certificate) -> bool:
+    return c.symmetry.suspected
+
+
 def _fair(c: Certificate) -> bool:
     steps, strict = c.mixing.steps[PRIMARY], c.mixing.steps[STRICT]
     fast = steps is not None and steps <= FEW_STEPS
@@ -129,6 +133,7 @@ CONDITIONS: dict[Outcome, Callable[[Certificate], bool]] = {
     Outcome.UNDECIDED: _undecided,
     Outcome.HEAVY_TAIL: _heavy_tail,
     Outcome.POOR: _poor,
+    Outcome.SYMMETRY_SUSPECTED: _symmetry_suspected,
     Outcome.AMBIGUOUS_LABELS: _ambiguous_labels,
     Outcome.FAIR: _fair,
 }

@@ -31,6 +31,7 @@ from folt.diagnostics.gap import gap_upper, published_gap, valid_gap
 from folt.diagnostics.mixing import Mixing, acceptance, mixing_certificate
 from folt.diagnostics.pareto import ParetoTail, pareto_tail
 from folt.diagnostics.quantile_core import RHOS, Core, proposal_core, target_core
+from folt.diagnostics.switching import Switching, switching
 
 __all__ = [
     "RHOS",
@@ -47,6 +48,7 @@ __all__ = [
     "Method",
     "Mixing",
     "ParetoTail",
+    "Switching",
     "acceptance",
     "agreement",
     "batch_means_ess",
@@ -67,6 +69,7 @@ __all__ = [
     "renewed_size",
     "split_rhat",
     "summarise_chains",
+    "switching",
     "target_core",
     "valid_gap",
 ]

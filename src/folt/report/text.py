@@ -67,6 +67,7 @@ def overview(fit: Fit) -> Group:
     status = fit.certificate.status
     warnings = [Text(f"Warning: {sentence}", style="yellow") for sentence in cautions(fit)]
     return Group(
+        *(Text(line, style="bold yellow") for line in unfolded(fit)),
         headline(status),
         Padding(Text(status.advice), (0, 0, 0, 2)),
         *(Padding(warning, (0, 0, 0, 2)) for warning in warnings),
@@ -80,6 +81,13 @@ def overview(fit: Fit) -> Group:
 def headline(status: Status) -> Text:
     """The verdict in a few words, with a mark that does not need colour."""
     return Text(headline_words(status), style=STYLES[tone(status)])
+
+
+def unfolded(fit: Fit) -> list[str]:
+    """The first line where nothing was folded although the model has repeated structure."""
+    sites = fit.provenance.get("unfolded") or []
+    named = ", ".join(str(site) for site in sites)
+    return [f"! No relabelling symmetry was folded: {named} kept as labelled."] if sites else []
 
 
 def cautions(fit: Fit) -> list[str]:
