@@ -16,13 +16,14 @@ if TYPE_CHECKING:
     from folt.relabelling import relabel
     from folt.report.store import load
     from folt.sampling import sample
-    from folt.symmetry import SymmetryError, check
+    from folt.symmetry import RotationError, SymmetryError, check
 
 __version__ = _version("folt")
 
 _NAMES = {
     "Fit": "folt.fit",
     "Problem": "folt.problem",
+    "RotationError": "folt.symmetry",
     "SymmetryError": "folt.symmetry",
     "certify": "folt.certification",
     "check": "folt.symmetry",
@@ -39,6 +40,7 @@ _ROOMS = ("coordinates", "flows", "groups", "models", "reference", "training")
 __all__ = [
     "Fit",
     "Problem",
+    "RotationError",
     "SymmetryError",
     "certify",
     "check",

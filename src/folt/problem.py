@@ -59,6 +59,8 @@ class Problem(Density):
         predictive: from a key and a point (and data) to `{name: replicated observations}`.
         dims: names of the axes of parameters and observations, `{name: (axis, ...)}`.
         symmetry_found: what a search for the symmetry tried and found, where there was one.
+        allow_rotation: take a density whose signed columns may even be rotated into each other, a
+            continuous symmetry that no finite group folds away; it is refused otherwise.
     """
 
     log_density: Callable[..., Scalar]
@@ -74,6 +76,7 @@ class Problem(Density):
     predictive: Callable[..., dict[str, Array]] | None = None
     dims: tuple[tuple[str, tuple[str, ...]], ...] = eqx.field(static=True, default=())
     symmetry_found: Any = eqx.field(static=True, default=None)
+    allow_rotation: bool = eqx.field(static=True, default=False)
 
     def __init__(
         self,
@@ -91,6 +94,7 @@ class Problem(Density):
         predictive: Callable[..., dict[str, Array]] | None = None,
         dims: Mapping[str, Sequence[str]] | None = None,
         symmetry_found: Any = None,
+        allow_rotation: bool = False,
     ):
         if not callable(log_density):
             raise ValueError(f"log_density must be callable, got {type(log_density).__name__}")
@@ -116,6 +120,7 @@ class Problem(Density):
         self.predictive = predictive
         self.dims = tuple((name, tuple(axes)) for name, axes in (dims or {}).items())
         self.symmetry_found = symmetry_found
+        self.allow_rotation = allow_rotation
 
     def __repr__(self) -> str:
         return self._face().text()

@@ -20,7 +20,7 @@ from jaxtyping import Array
 
 from folt._types import Key, Point, Scalar, in_float64
 from folt.batching import map_keys, map_points
-from folt.groups import Element, Group
+from folt.groups import Element, Group, Product, SignedPermutation
 from folt.problem import Points, Problem
 
 TOLERANCE = 1e-7
@@ -56,6 +56,8 @@ class SymmetryAccount:
         element: the element with the largest defect, in words.
         point: the point where it occurred.
         holds: whether every defect is rounding.
+        rotation: change of the log density when two signed columns are rotated into each other,
+            where that is rounding: a continuous symmetry. None where there is none.
     """
 
     order: int
@@ -66,10 +68,12 @@ class SymmetryAccount:
     element: str
     point: np.ndarray
     holds: bool
+    rotation: float | None = None
 
     def __str__(self) -> str:
         found = "holds" if self.holds else f"fails under: {self.element}"
         hidden = "" if self.allowed <= MATTERS else f" {self.blindness}"
+        hidden += "" if self.rotation is None else f" {ROTATES}"
         return (
             f"Symmetry of order {self.order} {found}. Tested {len(self.tested)} elements at "
             f"{self.points} points; largest change of the log density {self.defect:.3g}.{hidden}"
@@ -85,7 +89,13 @@ class SymmetryAccount:
 
 
 @in_float64
-def check(problem: Problem, *, seed: int = 0, points: Points | None = None) -> SymmetryAccount:
+def check(
+    problem: Problem,
+    *,
+    seed: int = 0,
+    points: Points | None = None,
+    allow_rotation: bool = False,
+) -> SymmetryAccount:
     """Test the declared symmetry at random points and say what was found.
 
     Generators of the group are tested (a function invariant under these is invariant under all),
@@ -95,6 +105,11 @@ def check(problem: Problem, *, seed: int = 0, points: Points | None = None) -> S
         problem: what to test; the account is given for broken symmetry too, never raised.
         seed: chooses the points.
         points: where to test; draws of the prior or of the sampler, or normal points, if None.
+        allow_rotation: say it in the account, instead of refusing, where signed columns may even
+            be rotated into each other; so does `Problem(..., allow_rotation=True)`.
+
+    Raises:
+        RotationError: a continuous rotation symmetry that was not allowed.
     """
     require_scalar(problem)
     root = jax.random.key(seed)
@@ -109,7 +124,50 @@ def check(problem: Problem, *, seed: int = 0, points: Points | None = None) -> S
     count, dim = images.shape[1], problem.dim
     moved = _values(problem, images.reshape(-1, dim)).reshape(-1, count)
     _require_numbers(moved.reshape(-1), images.reshape(-1, dim))
-    return _account(problem, points, elements, np.asarray(plain), np.asarray(moved))
+    account = _account(problem, points, elements, np.asarray(plain), np.asarray(moved))
+    rotation = _rotation(problem, points, np.asarray(plain)) if account.holds else None
+    if rotation is not None and not (allow_rotation or problem.allow_rotation):
+        raise RotationError(
+            f"{ROTATES[:-1]}: turning columns 1 and 2 into each other by {ANGLE:g} radians changes "
+            f"it by {rotation:.1g}. Give the loadings a prior that is not round, such as Laplace, "
+            "or pass allow_rotation=True, which folds the signed permutations alone"
+        )
+    return dataclasses.replace(account, rotation=rotation)
+
+
+ROTATES = (
+    "The log density has a continuous rotation symmetry of its signed columns, which no finite "
+    "group folds away."
+)
+
+ANGLE = 0.6
+"""Radians by which columns are rotated; no multiple of a right angle, which signs would allow."""
+
+
+def _rotation(problem: Problem, points: Points, plain: np.ndarray) -> float | None:
+    """Change under a rotation of the first two signed columns, where that is mere rounding."""
+    for start, group in _signed(problem.group, 0):
+        columns = start + np.arange(group.dim).reshape(group.columns, group.size)
+        turned = points.copy()
+        first, second = points[:, columns[0]], points[:, columns[1]]
+        turned[:, columns[0]] = np.cos(ANGLE) * first - np.sin(ANGLE) * second
+        turned[:, columns[1]] = np.sin(ANGLE) * first + np.cos(ANGLE) * second
+        finite = np.isfinite(plain)
+        change = np.abs(_values(problem, turned) - plain)[finite]
+        if change.size and np.all(change <= TOLERANCE * (1.0 + np.abs(plain[finite]))):
+            return float(change.max())
+    return None
+
+
+def _signed(group: Group, start: int) -> list[tuple[int, SignedPermutation]]:
+    """Signed permutations of several columns of several entries, with their first coordinate."""
+    if isinstance(group, SignedPermutation):
+        return [(start, group)] if group.columns > 1 and group.size > 1 else []
+    if not isinstance(group, Product):
+        return []
+    starts = start + np.cumsum([0, *(each.dim for each in group.groups)])
+    pairs = zip(group.groups, starts[:-1].tolist(), strict=True)
+    return [found for each, first in pairs for found in _signed(each, first)]
 
 
 def require_symmetry(problem: Problem, seed: int = 0) -> SymmetryAccount:

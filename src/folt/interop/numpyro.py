@@ -84,6 +84,7 @@ def from_numpyro(
         predictive=Predictive(density, shown.replicated) if shown.replicated else None,
         dims=found.dims,
         symmetry_found=found.found,
+        allow_rotation=allow_rotation,
     )
 
 

@@ -123,6 +123,7 @@ def _from_pymc(
         pointwise=GraphTerms(density) if graph.observed else None,
         dims={**found.dims, **{name: dims for name, dims in axes.items() if None not in dims}},
         symmetry_found=found.found,
+        allow_rotation=allow_rotation,
     )
 
 

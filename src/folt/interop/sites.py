@@ -62,7 +62,7 @@ class Site:
     @property
     def rank(self) -> int:
         """The lower, the better to sort by: locations, other blocks, weights."""
-        if self.simplex:
+        if self.simplex or (self.unit and not self.shape):
             return 2
         return 0 if self.real else 1
 
