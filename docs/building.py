@@ -14,6 +14,10 @@ import latex2mathml.converter
 from mkdocs.structure.files import File, Files
 
 ROOT = Path(__file__).parent.parent
+sys.path.insert(0, str(ROOT / "docs"))
+
+from outputs import without_outputs  # noqa: E402
+
 os.environ.setdefault("JAX_PLATFORMS", "cpu")
 # Most of a small fit is compilation, which a second build need not repeat.
 os.environ.setdefault("JAX_COMPILATION_CACHE_DIR", str(ROOT / ".cache" / "jax"))
@@ -54,8 +58,12 @@ def on_files(files: Files, config: Any) -> Files:
 
 
 def on_page_markdown(markdown: str, page: Any, **_: Any) -> str:
-    """Turn links that hold in the repository into links that hold in the site."""
-    return LINK.sub(lambda link: relinked(link, page.file.src_uri), markdown)
+    """Turn links that hold in the repository into links that hold in the site.
+
+    What blocks printed when they were last run is left out: they run again.
+    """
+    plain = without_outputs(markdown)
+    return LINK.sub(lambda link: relinked(link, page.file.src_uri), plain)
 
 
 def relinked(link: re.Match[str], page: str) -> str:

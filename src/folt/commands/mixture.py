@@ -56,7 +56,7 @@ def mixture(
         str, typer.Option(help="Columns to use, by name or number from 1: a,b. All if not given.")
     ] = "",
     counts: Annotated[bool, typer.Option("--counts", help="A mixture of Poissons.")] = False,
-    labels: Annotated[Labels, typer.Option(help="How components are numbered.")] = Labels.proposal,
+    labels: Annotated[Labels, typer.Option(help="How components are numbered.")] = Labels.sorted,
     chains: Annotated[int, typer.Option(help="Independent chains.", min=1)] = 4,
     draws: Annotated[int, typer.Option(help="Draws per chain.", min=1)] = 5000,
     out: Annotated[Path, typer.Option(help="Folder for the results.")] = Path("folt-mixture"),

@@ -45,7 +45,7 @@ if TYPE_CHECKING:
 
 TEMPLATE = "page.html.j2"
 
-MOST_CURVES = 96
+MOST_CURVES = 40
 """Curves among the marginals of a page; each takes some ten thousand bytes."""
 
 
