@@ -98,6 +98,7 @@ def page(table: Any, document: Document) -> str:
     if claims:
         parts += ["## What is claimed", claim_list(claims)]
     git = f", commit {facts['git']}" if facts.get("git") else ""
+    git += f", {facts['date']}" if facts.get("date") else ""
     parts.append(
         f"`{facts.get('command')}`: {facts['wall_s']:.0f} s on {facts.get('cpu')}; "
         f"folt {facts.get('versions', {}).get('folt')}, jax {facts['versions'].get('jax')}{git}."

@@ -1,10 +1,11 @@
-"""Where numbers come from: versions, commit, processor."""
+"""Where numbers come from: versions, commit, date, processor."""
 
 from __future__ import annotations
 
 import os
 import platform
 import subprocess
+from datetime import UTC, datetime
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
@@ -17,8 +18,9 @@ def provenance(command: str, wall_s: float) -> dict[str, Any]:
     return {
         "command": command,
         "wall_s": round(wall_s, 1),
-        "versions": {**_versions(), "python": platform.python_version()},
+        "versions": versions(),
         "git": commit(),
+        "date": datetime.now(UTC).date().isoformat(),
         "cpu": processor(),
     }
 
@@ -46,8 +48,9 @@ def processor() -> str:
     return f"{os.cpu_count()} x {name}"
 
 
-def _versions() -> dict[str, str]:
-    found = {}
+def versions() -> dict[str, str]:
+    """Versions of Python and of the packages that numbers depend on."""
+    found = {"python": platform.python_version()}
     for name in PACKAGES:
         try:
             found[name] = version(name)
