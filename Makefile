@@ -6,7 +6,7 @@ BIN := $(VENV)/bin
 COMPILED := JAX_COMPILATION_CACHE_DIR=$(CURDIR)/.cache/jax JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS=0.2
 PIP := $(BIN)/python -m pip --disable-pip-version-check
 
-.PHONY: demo test validate bench check docs lock clean
+.PHONY: demo test validate bench tables check docs lock clean
 .DEFAULT_GOAL := demo
 
 $(BIN)/python:
@@ -35,8 +35,12 @@ test: $(VENV)/.installed-dev ## the whole test suite
 validate: $(VENV)/.installed-dev ## the long statistical validations; results in benchmarks/results
 	$(BIN)/python -m pytest -m validate
 
-bench: $(VENV)/.installed-dev ## speed and quality, as tables; results in benchmarks/results
+bench: $(VENV)/.installed-dev ## speed and quality; results in benchmarks/results
 	$(BIN)/python -m benchmarks
+
+tables: $(VENV)/.installed-dev ## the tables of README and docs from the committed results
+	$(BIN)/python -m benchmarks.tables
+	$(BIN)/python docs/reproduction.py
 
 check: $(VENV)/.installed-dev ## lint, formatting, types, import rules
 	$(BIN)/ruff check .

@@ -24,7 +24,7 @@ os.environ.setdefault("JAX_COMPILATION_CACHE_DIR", str(ROOT / ".cache" / "jax"))
 os.environ.setdefault("JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS", "0.2")
 
 PAGES = {"CONTRIBUTING.md": "contributing.md", "CHANGELOG.md": "changelog.md"}
-FOLDERS = {"benchmarks/results": "measurements", "results": "results", "examples": "examples"}
+FOLDERS = {"results": "results", "examples": "examples"}
 SUFFIXES = (".md", ".png", ".py")
 
 LINK = re.compile(r"(\]\()((?:\.\./)*)([^)#\s:]+)([^)]*\))")

@@ -1,4 +1,4 @@
-"""folt: exact draws, certificates and evidence for posteriors that repeat under relabelling."""
+"""folt: draws, certificates and evidence for posteriors that repeat under relabelling."""
 
 import importlib
 from importlib.metadata import version as _version

@@ -171,7 +171,7 @@ class Fit(Shown):
 
     @in_float64
     def unfolded(self, seed: int = 0) -> np.ndarray:
-        """The draws under all labels: exact draws of the original target, (chain, draw, dim).
+        """The draws under all labels, (chain, draw, dim): as close to the target as `draws` to π_F.
 
         A group element is drawn with probability proportional to the density at the image;
         uniformly where the target is invariant.

@@ -45,7 +45,8 @@ class Problem(Density):
         data: array leaves handed to `log_density`, so that a new data set of equal shape does
             not compile again.
         invariant: whether log_density(g·x) = log_density(x) for all g. False is the broken
-            symmetry mode: folding then sums over the orbit and stays exact.
+            symmetry mode: folding then sums over the orbit, and the chain leaves the density
+            invariant all the same.
         prior: a `Distribution` in the problem's coordinates; lets the reference run temper from
             the prior and the tail safety cover it.
         sampler: `sampler(key)`, an exact draw of the density, where one exists.

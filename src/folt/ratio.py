@@ -65,8 +65,8 @@ class LogRatio:
         group: the group.
         kept: positions in `group.elements` of a subset N with the identity (position 0) in it, to
             truncate the orbit: q_N(z) = Σ_{g in N} q(g·z), and a draw θ = g'·z' with g' not in N
-            dies. Exact for every N, never better than the whole orbit (None). N = {e} is the
-            sampler behind the published tables.
+            dies. The chain leaves π_F invariant for every N; none is better than the whole orbit
+            (None). N = {e} is the sampler behind the published tables.
     """
 
     target: Target

@@ -182,7 +182,7 @@ def require_symmetry(problem: Problem, seed: int = 0) -> SymmetryAccount:
         raise SymmetryError(
             f"the log density is declared invariant but changes by {account.defect:.6g} under "
             f"'{account.element}' at the point {point}. Either give the group the density really "
-            "has, or pass invariant=False to Problem: sampling is then exact without the symmetry."
+            "has, or pass invariant=False to Problem, which needs no symmetry."
         )
     return account
 

@@ -1,16 +1,21 @@
-"""Validation results as Markdown beside the benchmarks' own."""
+"""Validation results as measurements beside the benchmarks' own."""
 
+import os
+import sys
 from pathlib import Path
 
-RESULTS = Path(__file__).parents[2] / "benchmarks" / "results"
+ROOT = Path(__file__).parents[2]
+sys.path.insert(0, str(ROOT))
+
+from benchmarks import record  # noqa: E402
+
+started = 0.0
+"""CPU seconds when the running test began; `conftest.py` sets it."""
 
 
 def write_table(name, title, columns, rows):
-    """Write `validate-name.md`, one line per row."""
-    lines = [f"# {title}", "", _line(columns), _line(["---"] * len(columns)), *map(_line, rows), ""]
-    RESULTS.mkdir(parents=True, exist_ok=True)
-    (RESULTS / f"validate-{name}.md").write_text("\n".join(lines))
-
-
-def _line(cells):
-    return "| " + " | ".join(str(cell) for cell in cells) + " |"
+    """Write `validate-name.json`, with the test that is running as the command behind it."""
+    test = os.environ.get("PYTEST_CURRENT_TEST", "tests/validate").split(" ")[0].split("[")[0]
+    command = f"python -m pytest -m validate {test}"
+    cpu = record.cpu_seconds() - started
+    record.write(f"validate-{name}", title, columns, rows, command=command, cpu_s=cpu)

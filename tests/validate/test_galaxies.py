@@ -20,7 +20,7 @@ def test_galaxies_with_unknown_weights_and_variances():
         evidence = fit.log_evidence
         found[components] = fit.accept_rate, evidence.standard_error
         value = f"{evidence.value:.3f} ± {evidence.standard_error:.3f}"
-        rhat = f"{fit.reference.rhat:.3f}"
+        rhat = f"{fit.certificate.reference.rhat:.3f}"
         cells = (f"{fit.accept_rate:.3f}", value, rhat, f"{wall:.0f}", f"{cpu:.0f}")
         rows.append((components, *cells, fit.certificate.status.name))
         write_table(

@@ -180,8 +180,8 @@ class Outcome(enum.Enum):
         "a density declared invariant changes under relabelling at posterior draws",
         "The density was folded as if it were symmetric, and it is not.",
         "The log density was declared invariant but changes under relabelling at posterior draws "
-        "(by {c.symmetry.defect:.2g}): declare invariant=False, which is exact, or give the group "
-        "that the density really has.",
+        "(by {c.symmetry.defect:.2g}): declare invariant=False, which needs no symmetry, or "
+        "give the group that the density really has.",
         Use.NOTHING,
     )
     FAULTY = (

@@ -39,7 +39,8 @@ def from_callable(
         symmetry: the group that leaves the function unchanged.
         vectorized: whether the function takes many points at once; far faster in NumPy.
         batch: most points handed to a vectorized function in one call.
-        invariant: False for a symmetry that does not hold exactly; sampling stays exact.
+        invariant: False for a symmetry that does not hold exactly; the chain leaves the density
+            invariant all the same.
         prior: a `Distribution` on R^dim to begin from.
         names: one name per coordinate.
         constrain: from one point to `{name: value}` in the parameters of interest, in NumPy.

@@ -23,7 +23,7 @@ DEGREES = 4.0
 
 
 class Leap(Distribution):
-    """Independence Metropolis from q(x) = (1/M) Σ_j t₄(x; x_j, b²·Σ): exact for fixed centres.
+    """Independence Metropolis from q(x) = (1/M) Σ_j t₄(x; x_j, b²·Σ).
 
     Accepted with probability min(1, π(x')q(x)/(π(x)q(x'))). The centres are particles of the
     target, so q has every mode they found, in proportion; the acceptance corrects the rest.

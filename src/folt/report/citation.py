@@ -18,7 +18,7 @@ PAPER = """\
 SOFTWARE = """\
 @software{{folt,
   author  = {{{{The folt developers}}}},
-  title   = {{folt: exact sampling, certificates and evidence for
+  title   = {{folt: sampling, certificates and evidence for
              posteriors that repeat themselves under relabelling}},
   version = {{{version}}}
 }}"""

@@ -1,0 +1,129 @@
+"""`python -m benchmarks.tables`: write the tables of README and docs from `results/*.json`.
+
+What stands between `<!-- table: NAME -->` and `<!-- /table -->` is replaced by the measurement of
+that name and a line that says where it comes from. `<!-- table: NAME; heading; heading -->` shows
+only these columns, `<!-- table: ONE, OTHER -->` the rows of both. `<!-- tables -->` is replaced by
+every measurement there is.
+"""
+
+from __future__ import annotations
+
+import re
+import sys
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+
+from benchmarks.record import ROOT, Measurement, names, read
+
+PLACE = re.compile(r"(<!-- table: ([^\n]+?) -->\n).*?(<!-- /table -->)", re.DOTALL)
+ALL = re.compile(r"(<!-- tables -->\n).*?(<!-- /tables -->)", re.DOTALL)
+GENERATED = re.compile(
+    r"<!-- (table|tables|results)\b[^\n]*?-->\n.*?<!-- (/table|/tables|end) -->", re.DOTALL
+)
+CODE = re.compile(r"^```.*?^```", re.DOTALL | re.MULTILINE)
+NUMBER = r"[-+−±]?(?:\d+(?:\.\d+)?|\.\d+)(?:e[-+]?\d+)?"
+MEASURED = re.compile(rf"[<>≤≥~]?\s*{NUMBER}(?:\s*(?:%|s|±|to|–|/|,|[(]|[)]|x|×|{NUMBER}))*")
+DECIMAL = re.compile(r"(?<![\w.])[-+−±]?\d*\.\d+(?![\w.]*\w\()")
+
+
+def pages() -> list[Path]:
+    """The pages whose tables are looked after."""
+    return [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
+
+
+def filled(text: str, folder: Path | None = None) -> str:
+    """A page with every marked table as its measurement has it.
+
+    Raises:
+        ValueError: a marker names a measurement or a column that does not exist.
+    """
+    text = PLACE.sub(lambda place: f"{place[1]}{_table(place[2], folder)}\n{place[3]}", text)
+    return ALL.sub(lambda place: f"{place[1]}{_every(folder)}\n{place[2]}", text)
+
+
+def stale() -> list[str]:
+    """Pages that differ from what the measurements say."""
+    texts = ((page, page.read_text(encoding="utf-8")) for page in pages())
+    return [page.relative_to(ROOT).as_posix() for page, text in texts if filled(text) != text]
+
+
+def unbacked(text: str) -> list[str]:
+    """Table rows outside the markers with a cell that is nothing but a number: measurements."""
+    rows = [line for line in _by_hand(text).splitlines() if line.startswith("|")]
+    cells = ((row, [cell.strip() for cell in row.strip("|").split("|")]) for row in rows)
+    return [row for row, found in cells if any(MEASURED.fullmatch(cell) for cell in found[1:])]
+
+
+def decimals(text: str) -> list[str]:
+    """Decimal fractions that a page states by hand, outside markers and code."""
+    prose = re.sub(r"`[^`\n]*`", "", _by_hand(text))
+    return DECIMAL.findall(prose)
+
+
+def _by_hand(text: str) -> str:
+    return CODE.sub("", GENERATED.sub("", text))
+
+
+def _table(asked: str, folder: Path | None) -> str:
+    sources, *columns = (part.strip() for part in asked.split(";"))
+    found = [read(name.strip(), folder) for name in sources.split(",")]
+    columns = columns or found[0]["columns"]
+    rows = [row for measurement in found for row in _rows(measurement, columns)]
+    notes = "\n".join(
+        f"*{'' if len(found) == 1 else one['name'] + ': '}{origin(one)}*" for one in found
+    )
+    return f"\n{_markdown(columns, rows)}\n\n{notes}\n"
+
+
+def _every(folder: Path | None) -> str:
+    parts = []
+    for name in names(folder):
+        found = read(name, folder)
+        table = _markdown(found["columns"], found["rows"])
+        parts.append(
+            f"\n## {name}\n\n{found['title']}\n\n{table}\n\n*{origin(found, full=True)}*\n"
+        )
+    return "".join(parts)
+
+
+def _rows(measurement: Measurement, columns: Sequence[str]) -> list[list]:
+    there = measurement["columns"]
+    missing = [column for column in columns if column not in there]
+    if missing:
+        raise ValueError(f"{measurement['name']} has columns {there}, not {missing}")
+    return [[row[there.index(column)] for column in columns] for row in measurement["rows"]]
+
+
+def origin(measurement: Measurement, *, full: bool = False) -> str:
+    """The line under a table: command, commit and date; with all that is known, if asked."""
+    facts = measurement["provenance"]
+    parts = [f"`{facts['command']}`", f"commit {facts['commit']}", facts["date"]]
+    if full:
+        versions = facts.get("versions") or {}
+        parts += [facts["machine"]] if facts.get("machine") else []
+        parts += [f"{facts['cpu_s']:.0f} CPU s"] if facts.get("cpu_s") is not None else []
+        parts += [f"{key} {versions[key]}" for key in ("folt", "jax", "numpy") if key in versions]
+        parts += [facts["note"]] if facts.get("note") else []
+    return ", ".join(parts) + "."
+
+
+def _markdown(columns: Iterable[str], rows: Iterable[Iterable]) -> str:
+    lines = [list(columns), *rows]
+    lines.insert(1, ["---"] * len(lines[0]))
+    return "\n".join("| " + " | ".join(map(_shown, line)) + " |" for line in lines)
+
+
+def _shown(cell: object) -> str:
+    return "" if cell is None else str(cell).replace("|", "\\|")
+
+
+def main() -> None:
+    """Rewrite the pages that differ."""
+    for name in stale():
+        page = ROOT / name
+        page.write_text(filled(page.read_text(encoding="utf-8")), encoding="utf-8")
+        sys.stdout.write(f"filled {name}\n")
+
+
+if __name__ == "__main__":
+    main()

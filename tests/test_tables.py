@@ -1,0 +1,109 @@
+"""Measured numbers in the pages come from committed measurements, and say from which."""
+
+import re
+import shutil
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[1]
+sys.path.insert(0, str(ROOT))
+
+from benchmarks import record, tables  # noqa: E402
+
+README = ROOT / "README.md"
+SETTINGS = {".1", ".05", ".01", "0.05"}
+"""Decimal fractions in the README that are asked for, not found: distances and ρ."""
+VERSIONS = re.compile(r"(?:label\.switching`|pocoMC) [\d.]+")
+COMMIT = re.compile(r"[0-9a-f]{7,40}(-dirty)?")
+DATE = re.compile(r"\d{4}-\d\d-\d\d")
+
+
+def text_of(page):
+    return page.read_text(encoding="utf-8")
+
+
+def by_hand(text):
+    return [number for number in tables.decimals(VERSIONS.sub("", text)) if number not in SETTINGS]
+
+
+def test_every_table_in_a_page_is_what_its_measurement_says():
+    assert tables.stale() == [], "run `make tables`"
+
+
+@pytest.mark.parametrize("page", tables.pages(), ids=lambda page: page.name)
+def test_no_table_holds_numbers_of_its_own(page):
+    assert tables.unbacked(text_of(page)) == []
+
+
+def test_the_readme_states_no_measured_number_by_hand():
+    assert by_hand(text_of(README)) == []
+
+
+@pytest.mark.parametrize("name", record.names())
+def test_measurements_say_where_they_come_from(name):
+    measurement = record.read(name)
+    facts = measurement["provenance"]
+    assert {"command", "commit", "date", "versions", "machine", "cpu_s"} <= set(facts)
+    assert facts["command"].startswith("python -m ")
+    assert COMMIT.fullmatch(facts["commit"])
+    assert DATE.fullmatch(facts["date"])
+    assert measurement["rows"]
+    assert all(len(row) == len(measurement["columns"]) for row in measurement["rows"])
+
+
+def test_a_changed_number_is_noticed_in_the_measurement_and_in_the_page(tmp_path):
+    """Mutants: one digit of the JSON, one digit of the README, the commit under the table."""
+    folder = tmp_path / "results"
+    shutil.copytree(record.RESULTS, folder)
+    text = text_of(README)
+    assert tables.filled(text, folder) == text
+    cell = record.read("engine", folder)["rows"][0][1]
+    assert f"| {cell} |" in text
+    for mutant in (
+        text.replace(f"| {cell} |", "| 0.111 |", 1),
+        text.replace(record.read("engine", folder)["provenance"]["commit"], "0000000"),
+    ):
+        assert tables.filled(mutant, folder) == text != mutant
+    path = folder / "engine.json"
+    path.write_text(text_of(path).replace(f'"{cell}"', '"0.111"', 1), encoding="utf-8")
+    assert "| 0.111 |" in tables.filled(text, folder) != text
+
+
+def test_a_number_without_a_measurement_is_noticed():
+    """Mutants: a table by hand, a table whose markers were taken away, a number in a sentence."""
+    text = text_of(README)
+    assert tables.unbacked(text + "\n| problem | γ |\n|---|---|\n| mine | 0.99 |\n")
+    assert tables.unbacked(text + "\n| problem | time |\n|---|---|\n| mine | 12 s |\n")
+    assert tables.unbacked(text + "\n| a | b |\n|---|---|\n| mine | .984 to 1.000 |\n")
+    assert len(tables.unbacked(re.sub(r"<!-- /?table.*?-->", "", text))) == 10
+    assert by_hand(text + "\nOn the demo's mixture it is off by −.47.\n") == ["−.47"]
+    assert by_hand(text + "\n| tool | off by 0.467 at an error of .03 |\n") == ["0.467", ".03"]
+    assert not tables.unbacked("| formula | function |\n|---|---|\n| 2/(1+e^C) | `gap` |\n")
+
+
+def test_markers_that_name_nothing_are_errors():
+    with pytest.raises(ValueError, match="no measurement 'speed'"):
+        tables.filled("<!-- table: speed -->\n<!-- /table -->")
+    with pytest.raises(ValueError, match="not \\['colour'\\]"):
+        tables.filled("<!-- table: engine; problem; colour -->\n<!-- /table -->")
+
+
+def test_a_measurement_comes_back_as_it_was_written(tmp_path):
+    rows = [("a | b", 1.5, None), ("c", 2, "x ± y")]
+    record.write("m", "Title", ("k", "v", "w"), rows, command="python -m m", folder=tmp_path)
+    found = record.read("m", tmp_path)
+    assert found["rows"] == [["a | b", 1.5, None], ["c", 2, "x ± y"]]
+    assert found["provenance"]["cpu_s"] > 0
+    assert found["provenance"]["versions"]["folt"]
+    shown = tables.filled("<!-- table: m; w; k -->\nold\n<!-- /table -->", tmp_path)
+    there = ("| w | k |", "| x ± y | c |", "|  | a \\| b |", "`python -m m`")
+    assert [part for part in (*there, found["provenance"]["date"]) if part not in shown] == []
+    assert "old" not in shown
+    assert tables.filled(shown, tmp_path) == shown
+    with pytest.raises(ValueError, match="expected 3 cells"):
+        record.write("m", "Title", ("k", "v", "w"), [("a",)], command="x", folder=tmp_path)
+    with pytest.raises(ValueError, match="not JSON compliant"):
+        record.write("m", "T", ("k",), [(float("nan"),)], command="x", folder=tmp_path)
+    assert record.read("m", tmp_path) == found
