@@ -1,6 +1,7 @@
 """Measured numbers in the pages come from committed measurements, and say from which."""
 
 import re
+import runpy
 import shutil
 import sys
 from pathlib import Path
@@ -10,6 +11,7 @@ import pytest
 ROOT = Path(__file__).parents[1]
 sys.path.insert(0, str(ROOT))
 
+from benchmarks import __main__ as benchmark  # noqa: E402
 from benchmarks import record, tables  # noqa: E402
 
 README = ROOT / "README.md"
@@ -30,6 +32,20 @@ def by_hand(text):
 
 def test_every_table_in_a_page_is_what_its_measurement_says():
     assert tables.stale() == [], "run `make tables`"
+
+
+def test_the_page_of_the_reproduction_is_what_the_results_say():
+    """Mutant: one digit of the page."""
+    filled = runpy.run_path(str(ROOT / "docs" / "reproduction.py"))["filled"]
+    text = text_of(ROOT / "docs" / "reproduction.md")
+    assert filled(text) == text, "run `make tables`"
+    found = tables.GENERATED.search(text)[0]
+    assert filled(text.replace(found, found.replace("0.9", "0.8", 1))) == text
+    lines = re.findall(r"^`folt reproduce.*$", text, re.MULTILINE)
+    assert len(lines) == len(list((ROOT / "results").glob("*/*.json")))
+    assert all(
+        re.search(r"commit [0-9a-f]{12}(-dirty)?, \d{4}-\d\d-\d\d\.$", line) for line in lines
+    )
 
 
 @pytest.mark.parametrize("page", tables.pages(), ids=lambda page: page.name)
@@ -107,3 +123,23 @@ def test_a_measurement_comes_back_as_it_was_written(tmp_path):
     with pytest.raises(ValueError, match="not JSON compliant"):
         record.write("m", "T", ("k",), [(float("nan"),)], command="x", folder=tmp_path)
     assert record.read("m", tmp_path) == found
+
+
+def test_a_validation_writes_a_measurement_named_after_its_test(tmp_path, monkeypatch):
+    monkeypatch.setattr(record, "RESULTS", tmp_path)
+    written = runpy.run_path(str(ROOT / "tests" / "validate" / "table.py"))
+    written["write_table"]("coin", "A fair coin", ("side", "share"), [("head", "0.5")])
+    found = record.read("validate-coin")
+    assert found["rows"] == [["head", "0.5"]]
+    assert found["provenance"]["command"].endswith(
+        "test_tables.py::test_a_validation_writes_a_measurement_named_after_its_test"
+    )
+
+
+def test_the_table_of_the_engine_follows_from_its_fits():
+    for name in ("engine", "engine-typhoon"):
+        found = record.read(name)
+        assert benchmark.table(found["fits"]) == found["rows"]
+        assert list(benchmark.COLUMNS) == found["columns"]
+    assert benchmark.groups(["m2p2"]) == {"engine-m2p2": ["m2p2"]}
+    assert "typhoon" not in benchmark.groups([])["engine"]
