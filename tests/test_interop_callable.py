@@ -85,7 +85,7 @@ def test_a_fit_of_a_box_unfolds_and_extends(fit):
     longer = fit.extend(50)
     assert longer.draws.shape[1] == fit.draws.shape[1] + 50
     assert longer.evaluations["gradient"] == 0
-    assert longer.evaluations["value"] == fit.evaluations["value"] + 4 * 50
+    assert longer.evaluations["value"] == fit.evaluations["value"] + 4 * 50 * fit.steps_per_draw
 
 
 def test_values_one_by_one_equal_values_in_batches():

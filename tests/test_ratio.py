@@ -11,7 +11,7 @@ from folt.fold import Folded
 from folt.groups import Permutation, Reflection, Trivial
 from folt.kernels import sweep
 from folt.problem import Problem
-from folt.ratio import LogRatio, Target, _Orbit
+from folt.ratio import LogRatio, Target, _Truncated
 
 LEVEL = 1e-4  # six goodness-of-fit checks: a false alarm in this file about once in 1500 runs
 
@@ -109,7 +109,7 @@ def test_keeping_everything_equals_the_whole_orbit(asymmetric):
 def test_truncated_mass_is_the_surviving_share(asymmetric):
     """The integral of q_N over D is the probability of surviving (importance check)."""
     problem, _, proposal = asymmetric
-    orbit = _Orbit(proposal, problem.group, (0, 3))
+    orbit = _Truncated(proposal, problem.group, (0, 3))
     wide = Folded(Gaussian(jnp.full(3, 0.4), 0.5 * jnp.eye(3)), problem.group)
     keys = jax.random.split(jax.random.key(7), 40_000)
     z = jax.vmap(wide.sample)(keys)

@@ -20,6 +20,7 @@ from folt.reference import (
     Concern,
     Exact,
     Given,
+    HostChains,
     JitteredHmc,
     Nuts,
     Reference,
@@ -326,7 +327,7 @@ def test_reference_for():
     target = two_labels()
     plain = Problem(target.log_prob, Permutation(2, 1))
     exact = Problem(target.log_prob, Permutation(2, 1), sampler=target.sample)
-    assert isinstance(reference_for(plain), TemperedChains)
+    assert isinstance(reference_for(plain), HostChains)
     assert isinstance(reference_for(exact), Exact)
     assert isinstance(reference_for(exact, NORMAL), Given)
     assert reference_for(exact, SMALL) is SMALL

@@ -43,7 +43,7 @@ def test_the_error_names_element_point_defect_and_both_ways_out():
     message, account = str(caught.value), folt.check(problem)
     assert not account.holds
     assert account.element in message
-    assert "components" in account.element
+    assert "component" in account.element
     assert f"{account.defect:.6g}" in message
     assert np.array2string(account.point, precision=4, separator=", ") in message
     assert "give the group the density really has" in message

@@ -14,9 +14,9 @@ from folt.flows import Gaussian, Mixture, StudentT
 from folt.flows.elliptical import log_radial
 from folt.fold import Folded
 from folt.groups import Permutation, Trivial
-from folt.sampling import GUARD_DEGREES, guard_of, guard_stretch
 from folt.training import Arena, OrbitMixture, Sample, regress
 from folt.training.gauss_newton import _row, huber, moved
+from folt.training.guard import GUARD_DEGREES, guard_of, guard_stretch
 from folt.training.orbit_em import fit_orbit_mixture
 from folt.training.orbit_mixture import nearest_images, relabelled
 from folt.training.pool import Resolver
@@ -246,7 +246,7 @@ def test_a_guard_that_is_small_enough_already_is_not_stretched():
 
 
 def test_the_guard_sits_around_the_training_draws(points):
-    guard = guard_of(Sample(points, np.zeros(len(points))), 0.02)
+    guard = guard_of(points, 0.02)
     np.testing.assert_allclose(guard.mean, points.mean(axis=0))
     precision = guard.factor.T @ guard.factor * guard_stretch(3, 0.02) ** 2
     np.testing.assert_allclose(np.linalg.inv(precision), np.cov(points.T), rtol=1e-9)

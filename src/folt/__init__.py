@@ -8,6 +8,7 @@ if TYPE_CHECKING:
     from folt import coordinates, flows, groups, models, reference, training
     from folt.certification import certify
     from folt.detection import detect
+    from folt.effort import Effort
     from folt.fit import Fit
     from folt.interop.callable import from_callable
     from folt.interop.numpyro import from_numpyro
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
 __version__ = _version("folt")
 
 _NAMES = {
+    "Effort": "folt.effort",
     "Fit": "folt.fit",
     "Problem": "folt.problem",
     "RotationError": "folt.symmetry",
@@ -38,6 +40,7 @@ _NAMES = {
 _ROOMS = ("coordinates", "flows", "groups", "models", "reference", "training")
 
 __all__ = [
+    "Effort",
     "Fit",
     "Problem",
     "RotationError",

@@ -7,7 +7,7 @@ a single point, a batch of points, and the scalars computed from them.
 import functools
 from abc import abstractmethod
 from collections.abc import Callable
-from typing import ParamSpec, TypeVar
+from typing import Any, ParamSpec, TypeVar
 
 import equinox as eqx
 import jax
@@ -71,3 +71,9 @@ def in_float64(function: Callable[P, R]) -> Callable[P, R]:
 def host_generator(key: Key) -> np.random.Generator:
     """A NumPy generator seeded by a key, for choices made on the host without compiling."""
     return np.random.default_rng(np.asarray(jax.random.key_data(key)).ravel())
+
+
+def root_key(seed: int) -> Key:
+    """The key `jax.random.key(seed)`, made on the host without compiling."""
+    words: Any = np.array([seed >> 32 & 0xFFFFFFFF, seed & 0xFFFFFFFF], np.uint32)
+    return jax.random.wrap_key_data(words, impl="threefry2x32")

@@ -38,7 +38,9 @@ def chunk_length(count: int, terms: int = 1) -> int:
     return length
 
 
-def map_points(function: Function, module: Any, points: Any, terms: int = 1) -> Any:
+def map_points(
+    function: Function, module: Any, points: Any, terms: int = 1, length: int | None = None
+) -> Any:
     """`function(module, point)` for every point along the leading axis, chunk by chunk.
 
     Args:
@@ -46,13 +48,15 @@ def map_points(function: Function, module: Any, points: Any, terms: int = 1) -> 
         module: a pytree handed to it whole.
         points: an array, or a pytree of arrays with a common leading axis.
         terms: how many density terms one point costs, |G| for an orbit sum.
+        length: points per chunk, always the same, so that there is one program whatever the
+            number of points; by default one of two sizes.
 
     Returns:
         NumPy arrays.
     """
     points = jax.tree.map(_on_host, points)
     count = jax.tree.leaves(points)[0].shape[0]
-    length = chunk_length(count, terms)
+    length = length or chunk_length(count, terms)
 
     def chunk(start: int) -> Any:
         rows = np.minimum(np.arange(start, start + length), count - 1)
@@ -61,12 +65,32 @@ def map_points(function: Function, module: Any, points: Any, terms: int = 1) -> 
     return _joined(chunk, count, length)
 
 
-def map_keys(function: Function, module: Any, key: Key, count: int, terms: int = 1) -> Any:
-    """`function(module, key)` for `count` keys split off from one, chunk by chunk."""
-    length = chunk_length(count, terms)
+def map_keys(
+    function: Function,
+    module: Any,
+    key: Key,
+    count: int,
+    terms: int = 1,
+    length: int | None = None,
+    once: bool = False,
+) -> Any:
+    """`function(module, key)` for `count` keys split off from one, chunk by chunk.
+
+    Args:
+        function: as for `map_points`.
+        module: a pytree handed to it whole.
+        key: the root of the keys.
+        count: how many keys.
+        terms: how many density terms one key costs.
+        length: keys per chunk, as for `map_points`.
+        once: compile cheaply, for a program that runs once or twice: random numbers take seconds
+            to compile well and no time to run.
+    """
+    length = length or chunk_length(count, terms)
+    mapped = _mapped_keys_once if once else _mapped_keys
 
     def chunk(start: int) -> Any:
-        return _mapped_keys(function, module, key, np.arange(start, start + length))
+        return mapped(function, module, key, np.arange(start, start + length))
 
     return _joined(chunk, count, length)
 
@@ -76,9 +100,15 @@ def _mapped(function: Function, module: Any, points: Any) -> Any:
     return jax.vmap(lambda point: function(module, point))(points)
 
 
-@eqx.filter_jit
-def _mapped_keys(function: Function, module: Any, key: Key, indices: Any) -> Any:
+def _over_keys(function: Function, module: Any, key: Key, indices: Any) -> Any:
     return jax.vmap(lambda index: function(module, jax.random.fold_in(key, index)))(indices)
+
+
+_mapped_keys = eqx.filter_jit(_over_keys)
+_mapped_keys_once: Any = eqx.filter_jit(
+    _over_keys,
+    compiler_options={"xla_backend_optimization_level": 0},  # type: ignore[call-overload]
+)
 
 
 def _joined(chunk: Callable[[int], Any], count: int, length: int) -> Any:

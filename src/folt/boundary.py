@@ -7,19 +7,19 @@ label, do.
 from __future__ import annotations
 
 import dataclasses
-from typing import Any
 
 import jax
-import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Float
+from jaxtyping import Float
 
-from folt._types import Distribution, Point, Scalar, in_float64
-from folt.batching import map_points
-from folt.fold import Folded
+from folt._types import Distribution, in_float64
 from folt.groups import Group
+from folt.orbits import Action, action_of, orbit_sum
 
 Draws = Float[np.ndarray, "..."]
+
+IMAGES_AT_ONCE = 1 << 18
+"""Images of points that are in memory at once."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -68,20 +68,20 @@ def boundary_mass(
         nearness: how many posterior standard deviations from a mirror are near.
         seed: of the nudges.
     """
-    points = map_points(Group.fold, group, _flat(group, draws))
+    action = action_of(group)
+    points = action.fold(_flat(group, draws))
     count = points.shape[0]
     if count < 2:
         raise ValueError(f"expected at least two draws, got {count}")
     generator = np.random.default_rng(seed)
     nudged = points + nudge * points.std(axis=0) * generator.normal(size=points.shape)
-    inside = map_points(Group.contains, group, nudged)
-    terms = group.order
+    inside = action.contains(nudged)
     spread = np.cov(points.T).reshape(group.dim, group.dim)
-    mirrors = map_points(mirror_distance, (group, spread), points, terms=terms)
+    mirrors = mirror_distances(action, spread, points)
     ambiguity = None
     if proposal is not None and group.order > 1:
-        folded = Folded(proposal, group)
-        ambiguity = float(map_points(ambiguity_at, folded, points, terms=terms).mean())
+        shares = orbit_sum(proposal, group).responsibilities(points)
+        ambiguity = float(1.0 - shares.max(axis=1).mean())
     elif proposal is not None:
         ambiguity = 0.0
     return BoundaryMass(
@@ -89,25 +89,28 @@ def boundary_mass(
     )
 
 
-def mirror_distance(context: tuple[Group, Float[Array, "dim dim"]], z: Point) -> Scalar:
-    """Standard deviations from z to its nearest mirror, min over g ≠ e of |v|²/(2·sqrt(vᵀΣv)).
+def mirror_distances(
+    action: Action, spread: Float[np.ndarray, "dim dim"], points: Float[np.ndarray, "n dim"]
+) -> Float[np.ndarray, " n"]:
+    """Standard deviations from each point to its nearest mirror, infinite if there is none.
 
-    With v = z - g·z, the mirror is |v|/2 away and the spread along v is sqrt(vᵀΣv)/|v|.
+    With v = z - g·z, the mirror is |v|/2 away and the spread along v is sqrt(vᵀΣv)/|v|: the least
+    of |v|²/(2·sqrt(vᵀΣv)) over g ≠ e.
 
     Args:
-        context: the group, and the covariance Σ of the draws.
-        z: a point.
+        action: the group on the host.
+        spread: the covariance Σ of the draws.
+        points: draws.
     """
-    group, spread = context
-    moved = z - group.orbit(z)[1:]
-    along = jnp.sqrt(jnp.einsum("ij,jk,ik->i", moved, spread, moved))
-    lengths = 0.5 * jnp.sum(jnp.square(moved), axis=1) / jnp.where(along > 0.0, along, 1.0)
-    return jnp.min(lengths, initial=jnp.inf)
-
-
-def ambiguity_at(folded: Folded, z: Point) -> Scalar:
-    """1 minus the largest of p(g·z)/p_F(z) over g: one half where two labels are equally likely."""
-    return 1.0 - jnp.max(jax.nn.softmax(folded.log_terms(z)))
+    length = max(1, IMAGES_AT_ONCE // action.group.order)
+    parts = []
+    for start in range(0, len(points), length):
+        some = points[start : start + length]
+        moved = some[:, None] - action.images(some)[:, 1:]
+        along = np.sqrt(np.einsum("ngi,ij,ngj->ng", moved, spread, moved, optimize=True))
+        distances = 0.5 * np.sum(moved**2, axis=-1) / np.where(along > 0.0, along, 1.0)
+        parts.append(np.min(distances, axis=1, initial=np.inf))
+    return np.concatenate(parts)
 
 
 @in_float64
@@ -126,7 +129,7 @@ def label_switch_rate(group: Group, raw_chain: Draws) -> float:
             "expected a chain of at least two draws, (draw, dim) or (chain, draw, dim), "
             f"got shape {chains.shape}"
         )
-    elements = map_points(_folding_element, group, _flat(group, chains))
+    elements = action_of(group).folding_elements(_flat(group, chains))
     changed = np.zeros((int(np.prod(chains.shape[:-2])), chains.shape[-2] - 1), bool)
     for leaf in jax.tree.leaves(elements):
         steps = np.diff(leaf.reshape(*changed.shape[:1], chains.shape[-2], -1), axis=1)
@@ -139,7 +142,3 @@ def _flat(group: Group, draws: Draws) -> np.ndarray:
     if array.ndim < 2 or array.shape[-1] != group.dim:
         raise ValueError(f"expected draws of shape (..., {group.dim}), got {array.shape}")
     return array.reshape(-1, group.dim)
-
-
-def _folding_element(group: Group, x: Point) -> Any:
-    return group.folding_element(x)

@@ -21,6 +21,7 @@ from folt.fold import Folded
 from folt.groups import Group
 from folt.problem import Problem
 from folt.ratio import IDENTITY_ONLY, LogRatio, Target
+from folt.threads import one_blas_thread
 
 if TYPE_CHECKING:
     import arviz
@@ -140,13 +141,18 @@ class Fit(Shown):
 
     @property
     def accept_rate(self) -> float:
-        """Share of steps that moved."""
+        """Share of steps of the chain that moved, whether or not they were recorded."""
         return float(self.accepted.mean())
 
     @property
     def is_certified_whole(self) -> bool:
         """Whether the certificate was made from all of these draws, not from earlier ones."""
         return self.accepted.size == self.certificate.chains.draws
+
+    @property
+    def steps_per_draw(self) -> int:
+        """Steps of the chain from one recorded draw to the next."""
+        return int(self.provenance.get("steps_per_draw", 1))
 
     @property
     def log_evidence(self) -> Evidence:
@@ -191,6 +197,7 @@ class Fit(Shown):
         return np.asarray(images).reshape(self.draws.shape)
 
     @in_float64
+    @one_blas_thread
     def extend(self, draws: int) -> Fit:
         """The fit with more draws on every chain, from the same proposal.
 
@@ -216,7 +223,7 @@ class Fit(Shown):
         key = jax.random.fold_in(jax.random.key(self.provenance["seed"]), EXTENSIONS)
         key = jax.random.fold_in(key, self.draws.shape[1])
         old = Chains(self.draws, self.log_ratio, self.accepted)
-        new = continue_chains(key, ratio, old, draws)
+        new = continue_chains(key, ratio, old, draws, self.steps_per_draw)
         new = new._replace(draws=labelled(new.draws, self.proposal, self.group, self.labels))
         both = Chains(*(np.concatenate(parts, axis=1) for parts in zip(old, new, strict=True)))
         return dataclasses.replace(

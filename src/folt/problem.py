@@ -18,15 +18,23 @@ from jaxtyping import Array, ArrayLike, Float
 from scipy.special import logsumexp
 
 from folt._types import Density, Distribution, Key, Point, Scalar, in_float64
-from folt.batching import map_points
+from folt.batching import LARGE_CHUNK, map_keys, map_points
 from folt.black_box import BlackBox
 from folt.faces import Face, folding, shapes
 from folt.fold import Folded
 from folt.groups import Group
 from folt.named_values import by_draw, require_inside
+from folt.orbits import action_of
 
 Points = Float[np.ndarray, "n dim"]
 Values = Float[np.ndarray, " n"]
+
+VALUES_PER_BLOCK = 1024
+GRADIENTS_PER_BLOCK = 128
+"""Points per call of the compiled density: larger blocks leave the cache, smaller ones wait."""
+
+IMAGES_AT_ONCE = 1 << 16
+"""Images of points that are in memory at once."""
 
 
 class WithData(eqx.Module):
@@ -167,25 +175,51 @@ class Problem(Density):
         """Log density at many points: compiled, or by the black box in batches of its own."""
         if self.black_box is not None:
             return self.black_box.values(points)
-        return map_points(Problem.log_prob, self, points)
+        return map_points(Problem.log_prob, self, points, length=VALUES_PER_BLOCK)
+
+    def gradients(self, points: Points) -> tuple[Values, Points]:
+        """Log density and its gradient at many points."""
+        return map_points(_with_gradient, self, points, length=GRADIENTS_PER_BLOCK)
 
     def log_folds(self, points: Points) -> Values:
         """Log π_F at many points, s·π or the orbit sum."""
-        order = self.group.order
-        terms = 1 if self.invariant else order
-        if self.black_box is None:
-            return map_points(Folded.log_prob, self.folded(), points, terms=terms)
-        if terms == 1:
-            return self.log_probs(points) + math.log(order)
+        if self.invariant or self.group.order == 1:
+            return self.log_probs(points) + math.log(self.group.order)
         return logsumexp(self.log_orbits(points), axis=1)
 
     def log_orbits(self, points: Points) -> Float[np.ndarray, "n order"]:
         """Log π(g·z) for every g, at many points."""
-        order = self.group.order
-        if self.black_box is None:
-            return map_points(Folded.log_terms, self.folded(), points, terms=order)
-        images = map_points(Group.orbit, self.group, points, terms=order)
-        return self.log_probs(images.reshape(-1, self.dim)).reshape(-1, order)
+        order, action = self.group.order, action_of(self.group)
+        length = max(1, IMAGES_AT_ONCE // order)
+        parts = []
+        for start in range(0, len(points), length):
+            images = action.images(points[start : start + length])
+            parts.append(self.log_probs(images.reshape(-1, self.dim)).reshape(-1, order))
+        return np.concatenate(parts)
+
+    def folded_gradients(self, points: Points) -> tuple[Values, Points]:
+        """Log π_F and its gradient, Σ_g (π(g·z)/π_F(z))·gᵀ∇log π(g·z)."""
+        if self.invariant or self.group.order == 1:
+            values, gradients = self.gradients(points)
+            return values + math.log(self.group.order), gradients
+        action, count = action_of(self.group), len(points)
+        terms, slopes = self.gradients(action.images(points).reshape(-1, self.dim))
+        terms = terms.reshape(count, -1)
+        values = logsumexp(terms, axis=1)
+        with np.errstate(invalid="ignore"):  # -inf everywhere: no gradient, and no number
+            shares = np.exp(terms - values[:, None])
+        slopes = np.where(shares[..., None] > 0.0, slopes.reshape(count, -1, self.dim), 0.0)
+        return values, np.einsum("ng,ngi,gij->nj", shares, slopes, action.matrices)
+
+    def exact_draws(self, key: Key, count: int) -> Points:
+        """Independent draws of the exact sampler.
+
+        Raises:
+            ValueError: the problem has none.
+        """
+        if self.sampler is None:
+            raise ValueError("expected a problem with an exact sampler, got one without")
+        return map_keys(_exact_draw, self.sampler, key, count, length=LARGE_CHUNK, once=True)
 
     def parameters(self, points: ArrayLike) -> dict[str, Any]:
         """The user's parameters at one point (dim,), or at many (..., dim).
@@ -319,6 +353,14 @@ def _parameter_words(problem: Problem) -> str:
             return shapes(_own_shapes(problem).items())
     except Exception:  # a face must never fail
         return ", ".join(problem.names)
+
+
+def _with_gradient(problem: Problem, x: Point) -> tuple[Scalar, Point]:
+    return jax.value_and_grad(problem.log_prob)(x)
+
+
+def _exact_draw(sampler: Callable[[Key], Point], key: Key) -> Point:
+    return sampler(key)
 
 
 def _numbered(dim: int) -> tuple[str, ...]:

@@ -7,6 +7,7 @@ the proposal takes, and a density that only a host program can evaluate fits in 
 from __future__ import annotations
 
 import dataclasses
+import functools
 from typing import Any
 
 import equinox as eqx
@@ -18,8 +19,8 @@ from jaxtyping import Array, Bool, Float
 
 from folt._types import Distribution, Key, Point, Scalar
 from folt.batching import map_keys, map_points
-from folt.fold import Folded
 from folt.groups import Group
+from folt.orbits import OrbitSum, orbit_sum
 from folt.problem import Problem
 
 Points = Float[np.ndarray, "n dim"]
@@ -84,32 +85,39 @@ class LogRatio:
 
     def draw(self, key: Key, count: int) -> tuple[Points, Values]:
         """Proposals folded into D, with their h; -inf for those that died or lie outside."""
-        points, alive = map_keys(_propose, self._orbit, key, count)
+        if self.kept is None:
+            points = self.orbit.draw(key, count)
+            return points, self.at(points)
+        points, alive = map_keys(_propose, self._truncated, key, count)
         return points, np.where(alive, self.at(points), -np.inf)
 
     def log_proposal(self, points: Points) -> Values:
         """Log q_F, or log q_N of the truncated orbit."""
         if self.kept is None:
-            folded = Folded(self.proposal, self.group)
-            return map_points(Folded.log_prob, folded, points, terms=self.group.order)
-        return map_points(_Orbit.log_prob, self._orbit, points, terms=len(self.kept))
+            return self.orbit.log_sum(points)
+        return map_points(_Truncated.log_prob, self._truncated, points, terms=len(self.kept))
+
+    @functools.cached_property
+    def orbit(self) -> OrbitSum:
+        """The proposal summed over the whole orbit."""
+        return orbit_sum(self.proposal, self.group)
 
     @property
-    def _orbit(self) -> _Orbit:
-        return _Orbit(self.proposal, self.group, self.kept)
+    def _truncated(self) -> _Truncated:
+        assert self.kept is not None
+        return _Truncated(self.proposal, self.group, self.kept)
 
 
-class _Orbit(eqx.Module):
+class _Truncated(eqx.Module):
     """A proposal with the part of the orbit that its draws may come from."""
 
     proposal: Distribution
     group: Group
-    kept: tuple[int, ...] | None = eqx.field(static=True)
+    kept: tuple[int, ...] = eqx.field(static=True)
 
     @property
     def elements(self) -> Any:
         """The kept elements, stacked."""
-        assert self.kept is not None
         rows = np.asarray(self.kept)
         return jax.tree.map(lambda leaf: np.asarray(leaf)[rows], self.group.elements)
 
@@ -120,8 +128,6 @@ class _Orbit(eqx.Module):
 
     def survives(self, x: Point) -> Bool[Array, ""]:
         """Whether x = g'·z' with g' kept; g' is the inverse of the element that folds x."""
-        if self.kept is None:
-            return jnp.asarray(True)
         origin = self.group.inverse(self.group.folding_element(x))
         same = jax.tree.map(
             lambda kept, one: jnp.all((kept == one).reshape(len(kept), -1), axis=1),
@@ -131,7 +137,7 @@ class _Orbit(eqx.Module):
         return jnp.any(jnp.all(jnp.stack(jax.tree.leaves(same)), axis=0))
 
 
-def _propose(orbit: _Orbit, key: Any) -> tuple[Array, Bool[Array, ""]]:
+def _propose(orbit: _Truncated, key: Any) -> tuple[Array, Bool[Array, ""]]:
     x = orbit.proposal.sample(key)
     return orbit.group.fold(x), orbit.survives(x)
 

@@ -2,19 +2,15 @@
 
 from __future__ import annotations
 
-import math
 import platform
 from importlib.metadata import version
 from typing import Any, Literal
 
 import equinox as eqx
 import jax
-import jax.numpy as jnp
 import numpy as np
-from scipy.optimize import brentq
-from scipy.stats import chi2
 
-from folt._types import Distribution, Key, in_float64
+from folt._types import Distribution, Key, in_float64, root_key
 from folt.boundary import boundary_mass, label_switch_rate
 from folt.certificate.certify import certify, examine
 from folt.certificate.facts import ReferenceFacts, SymmetryFacts
@@ -22,9 +18,10 @@ from folt.certificate.held_out import Judged
 from folt.certificate.split import split_by_chain
 from folt.chains import Chains, run_chains
 from folt.diagnostics import switching
+from folt.effort import Effort
 from folt.fit import Fit, ReferenceSummary
-from folt.flows import Mixture, Safety, StudentT
-from folt.flows.elliptical import log_radial, precision_root
+from folt.flows import Mixture, Safety
+from folt.kernels import chances_to_leave, steps_worth_taking
 from folt.presets import Preset, preset_named
 from folt.problem import Problem
 from folt.progress import Stages
@@ -32,15 +29,23 @@ from folt.ratio import IDENTITY_ONLY, LogRatio, Target
 from folt.reference import Reference, reference_for
 from folt.reference.soundness import require_numbers_around
 from folt.symmetry import SymmetryAccount, check, require_symmetry
-from folt.training import Arena, Sample
+from folt.threads import one_blas_thread
+from folt.training import Arena, Sample, guard_of
 
-GUARD_DEGREES = 5.0
+PILOT = 1_000
+"""Number of the random stream that tells how many steps a draw is worth."""
+
+PILOT_DRAWS = 2_048
+
+WORTHWHILE = 1.1
+"""Autocorrelation time of recorded draws above which more steps lie between them."""
 
 SYMMETRY_DRAWS = 2_048
 """Held-out draws at which labels are looked at."""
 
 
 @in_float64
+@one_blas_thread
 def sample(
     problem: Problem,
     *,
@@ -49,6 +54,7 @@ def sample(
     draws: int = 5000,
     reference: Any = None,
     flow: Any = None,
+    effort: Effort | None = None,
     preset: Literal["default", "paper"] = "default",
     labels: Literal["sorted", "proposal"] = "sorted",
     start: Fit | None = None,
@@ -70,6 +76,7 @@ def sample(
             `folt.reference`; by default the problem's exact sampler, or tempered particles
             followed by Hamiltonian chains.
         flow: a trainer, or a `Distribution` to propose from as it is; by default the preset's.
+        effort: what the fit may cost, `folt.Effort.quick()`, `.default()` or `.thorough()`.
         preset: "default", or "paper" for the architecture and objective of the paper.
         labels: report draws in the sorted chamber, or under the labels the proposal finds
             likeliest.
@@ -86,32 +93,35 @@ def sample(
         SymmetryError: a density declared invariant that is not.
     """
     _require_arguments(problem, chains, draws, labels)
-    chosen = preset_named(preset)
+    chosen = preset_named(preset, effort)
     keys = _named_keys(seed)
     target = Target(problem)
     with Stages(progress) as stages:
         with stages.stage("symmetry"):
             account = require_symmetry(problem, seed)
         with stages.stage("reference") as tell:
-            run = reference_for(problem, reference)(keys["reference"], problem, tell)
+            sampler = reference_for(problem, reference, chosen.reference)
+            run = sampler(keys["reference"], problem, tell)
             target.add(run.evaluations)
             probed = require_numbers_around(keys["probes"], problem, run.draws)
             target.add({"value": probed * (1 if problem.invariant else problem.group.order)})
             train, select, held_out = split_by_chain(
-                run, chosen.training_draws, chosen.certification_draws
+                run, chosen.training_draws, chosen.effort.held_out_draws
             )
         with stages.stage("training") as tell:
+            learn = (_sample_of(train, target), _sample_of(select, target))
             proposal = _proposal(
-                keys["training"], problem, target, (train, select), flow, chosen, start, tell
+                keys["training"], problem, target, learn, flow, chosen, start, tell
             )
         ratio = LogRatio(target, proposal, problem.group, None if whole_orbit else IDENTITY_ONLY)
         with stages.stage("certificate"):
+            steps = _steps_per_draw(keys["training"], ratio, learn[1], chosen.effort.steps_per_draw)
             examined = examine(
-                keys["certificate"], ratio, held_out, chosen.certification_draws, draws
+                keys["certificate"], ratio, held_out, chosen.certification_draws, draws * steps
             )
             burn_in = examined.burn_in(chosen.burn_in)
         with stages.stage("sampling"):
-            result = run_chains(keys["chains"], ratio, chains, draws, burn_in)
+            result = run_chains(keys["chains"], ratio, chains, draws, burn_in, steps)
         with stages.stage("certificate"):
             judged = examined.judged
             certificate = certify(
@@ -132,7 +142,11 @@ def sample(
         evaluations=target.evaluations,
         labels=labels,
         whole_orbit=whole_orbit,
-        provenance=_provenance(seed, preset, problem),
+        provenance={
+            **_provenance(seed, preset, problem),
+            "effort": chosen.effort.name,
+            "steps_per_draw": steps,
+        },
     )
 
 
@@ -140,15 +154,15 @@ def _proposal(
     key: Key,
     problem: Problem,
     target: Target,
-    learn: tuple[np.ndarray, np.ndarray],
+    learn: tuple[Sample, Sample],
     flow: Any,
     preset: Preset,
     start: Fit | None,
     tell: Any,
 ) -> Distribution:
     """Train on what may be learnt from, or take what was given, and add the tail safety."""
-    training = _sample_of(learn[0], target)
-    guard = guard_of(training, preset.safety_weight) if preset.safety_weight > 0 else None
+    training, selection = learn
+    guard = guard_of(training.points, preset.safety_weight) if preset.safety_weight > 0 else None
     if isinstance(flow, Distribution):
         fitted: Distribution = flow
     else:
@@ -160,7 +174,7 @@ def _proposal(
             guard_weight=preset.safety_weight,
             evaluate=target,
             training=training,
-            selection=_sample_of(learn[1], target),
+            selection=selection,
         )
         fitted = trainer(key, arena, None if start is None else start.flow, tell)
     fitted = settled(fitted)
@@ -174,7 +188,9 @@ def settled(flow: Distribution) -> Distribution:
     """
 
     def doubled(leaf: Any) -> Any:
-        return leaf.astype(jnp.float64) if eqx.is_inexact_array(leaf) else leaf
+        if not eqx.is_array(leaf) or leaf.dtype not in (np.float16, np.float32):
+            return leaf
+        return jax.device_put(np.asarray(leaf, np.float64))
 
     def accurate(part: Any) -> Any:
         return part.settled() if isinstance(part, Mixture) else part
@@ -183,31 +199,13 @@ def settled(flow: Distribution) -> Distribution:
     return jax.tree.map(accurate, doubled_flow, is_leaf=lambda part: isinstance(part, Mixture))
 
 
-def guard_of(training: Sample, weight: float) -> StudentT:
-    """The guard of the tail safety: a wide multivariate t around the training draws.
-
-    Heavy enough to dominate any Gaussian tail, and so wide that λ·r stays below half a percent
-    of the proposal on all but 3 % of a Gaussian of the same moments.
-    """
-    mean = training.points.mean(axis=0)
-    dim = mean.shape[0]
-    factor = precision_root(np.cov(training.points.T).reshape(dim, dim))
-    return StudentT(jnp.asarray(mean), factor / guard_stretch(dim, weight), GUARD_DEGREES)
-
-
-def guard_stretch(dim: int, weight: float, share: float = 0.005, tail: float = 0.03) -> float:
-    """The factor τ by which the guard is wider than the draws.
-
-    The root of λ·t_ν(u/τ)/τ^dim = share·N(u) at the edge |u|² of all but `tail` of a Gaussian.
-    """
-    squared = chi2.isf(tail, dim)
-    log_normal = float(log_radial(squared, dim))
-
-    def excess(log_stretch: float) -> float:
-        radial = float(log_radial(squared / math.exp(2 * log_stretch), dim, GUARD_DEGREES))
-        return math.log(weight / share) + radial - dim * log_stretch - log_normal
-
-    return math.exp(brentq(excess, 0.0, 20.0)) if excess(0.0) > 0 else 1.0
+def _steps_per_draw(key: Key, ratio: LogRatio, selection: Sample, most: int) -> int:
+    """Steps of the chain per recorded draw: few where they would repeat, more where they pay."""
+    if most == 1:
+        return 1
+    _, fresh = ratio.draw(jax.random.fold_in(key, PILOT), PILOT_DRAWS)
+    states = selection.log_target - ratio.log_proposal(selection.points)
+    return steps_worth_taking(chances_to_leave(fresh, states), WORTHWHILE, most)
 
 
 def _sample_of(draws: np.ndarray, target: Target) -> Sample:
@@ -235,7 +233,7 @@ def _symmetry_facts(
 
 def _named_keys(seed: int) -> dict[str, Key]:
     names = ("reference", "training", "chains", "certificate", "probes")
-    root = jax.random.key(seed)
+    root = root_key(seed)
     return {name: jax.random.fold_in(root, number) for number, name in enumerate(names)}
 
 

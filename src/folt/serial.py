@@ -72,6 +72,8 @@ def unpack(tree: Any, arrays: list[np.ndarray]) -> Any:
         return tree
     if "kind" not in tree:
         return _plain(tree, arrays)
+    if tree["kind"] not in _known():
+        pass  # a class that is defined on first use
     kind = _known()[tree["kind"]]
     # Fields are set directly: some classes are built from other arguments than they hold.
     module = object.__new__(kind)

@@ -18,9 +18,10 @@ import numpy as np
 from jax._src.config import check_static_indices  # the public switch is global, this one local
 from jaxtyping import Array
 
-from folt._types import Key, Point, Scalar, in_float64
+from folt._types import Key, Scalar, host_generator, in_float64, root_key
 from folt.batching import map_keys, map_points
 from folt.groups import Element, Group, Product, SignedPermutation
+from folt.orbits import HostDistribution, action_of
 from folt.problem import Points, Problem
 
 TOLERANCE = 1e-7
@@ -33,6 +34,9 @@ ROUNDINGS = 64.0
 """Units in the last place of log π by which two orders of the same sum may differ."""
 
 POINTS = 16
+
+RANDOM_ELEMENTS = 4
+"""Elements tested besides the generators."""
 
 
 class SymmetryError(ValueError):
@@ -112,15 +116,14 @@ def check(
         RotationError: a continuous rotation symmetry that was not allowed.
     """
     require_scalar(problem)
-    root = jax.random.key(seed)
+    root = root_key(seed)
     point_key, element_key = jax.random.fold_in(root, 0), jax.random.fold_in(root, 1)
     if points is None:
         points = scattered_points(point_key, problem, POINTS)
     points = np.asarray(points, np.float64)
-    elements = _tested_elements(problem, element_key)
     plain = _values(problem, points)
     _require_numbers(plain, points)
-    images = map_points(_images, (problem.group, elements), points)
+    elements, images = _tested(problem, element_key, points)
     count, dim = images.shape[1], problem.dim
     moved = _values(problem, images.reshape(-1, dim)).reshape(-1, count)
     _require_numbers(moved.reshape(-1), images.reshape(-1, dim))
@@ -189,15 +192,11 @@ def require_symmetry(problem: Problem, seed: int = 0) -> SymmetryAccount:
 
 def scattered_points(key: Key, problem: Problem, count: int) -> Points:
     """Points at which the density is tried: prior draws, exact draws, or standard normals."""
-    return map_keys(_scattered, problem, key, count)
-
-
-def _scattered(problem: Problem, key: Key) -> Point:
     if problem.prior is not None:
-        return problem.prior.sample(key)
+        return HostDistribution(problem.prior).sample(key, count)
     if problem.sampler is not None:
-        return problem.sampler(key)
-    return jax.random.normal(key, (problem.dim,))
+        return problem.exact_draws(key, count)
+    return host_generator(key).standard_normal((count, problem.dim))
 
 
 def require_scalar(problem: Problem) -> None:
@@ -248,10 +247,19 @@ def _require_numbers(values: np.ndarray, points: Points) -> None:
         )
 
 
-def _tested_elements(problem: Problem, key: Key) -> object:
-    generators = problem.group.generators
-    drawn = map_keys(_random_element, problem.group, key, 4)
-    return jax.tree.map(lambda a, b: np.concatenate([np.asarray(a), b]), generators, drawn)
+def _tested(problem: Problem, key: Key, points: Points) -> tuple[Element, np.ndarray]:
+    """Generators and a few random elements, and the images (n, element, dim) of the points."""
+    group, action = problem.group, action_of(problem.group)
+    if action.listed:
+        drawn = host_generator(key).integers(group.order, size=RANDOM_ELEMENTS)
+        places = np.concatenate([action.places(group.generators), drawn])
+        elements = jax.tree.map(lambda leaf: np.asarray(leaf)[places], group.elements)
+        return elements, np.einsum("gij,nj->ngi", action.matrices[places], points)
+    random = map_keys(_random_element, group, key, RANDOM_ELEMENTS)
+    elements = jax.tree.map(
+        lambda a, b: np.concatenate([np.asarray(a), b]), group.generators, random
+    )
+    return elements, map_points(_images, (group, elements), points)
 
 
 def _random_element(group: Group, key: Key) -> Element:

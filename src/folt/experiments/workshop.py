@@ -13,6 +13,7 @@ import numpy as np
 from folt._types import Density, Key, Point, Scalar, in_float64
 from folt.batching import map_points
 from folt.chains import Chains, run_chains
+from folt.effort import Effort
 from folt.experiments.rows import facts
 from folt.experiments.settings import Settings
 from folt.fit import Fit
@@ -117,6 +118,7 @@ class Workshop:
             problem,
             seed=seed,
             draws=self.settings.draws,
+            effort=None if self.settings.paper else Effort.thorough(),
             preset=self.settings.preset,
             flow=flow,
             reference=reference,

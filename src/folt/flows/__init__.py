@@ -4,6 +4,8 @@ Where a distribution is a map of a simpler one, `push` goes from the latent spac
 `pull` back.
 """
 
+from typing import TYPE_CHECKING, Any
+
 from folt.flows.coupling import (
     LipschitzBounds,
     SpectralCoupling,
@@ -15,8 +17,10 @@ from folt.flows.gaussian import Gaussian, standard_normal
 from folt.flows.mixture import Mixture
 from folt.flows.pushed import Pushed, symmetric_root, whitening
 from folt.flows.safety import Safety
-from folt.flows.spline import Transported, spline_coupling
 from folt.flows.student import StudentT
+
+if TYPE_CHECKING:
+    from folt.flows.spline import Transported, spline_coupling
 
 __all__ = [
     "Gaussian",
@@ -35,3 +39,12 @@ __all__ = [
     "symmetric_root",
     "whitening",
 ]
+
+
+def __getattr__(name: str) -> Any:
+    """Splines on first use: they need flowjax, which takes half a second to import."""
+    if name in ("Transported", "spline_coupling"):
+        from folt.flows import spline
+
+        return getattr(spline, name)
+    raise AttributeError(f"module 'folt.flows' has no attribute {name!r}")

@@ -9,6 +9,7 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
+import scipy.special
 from jax.scipy.linalg import solve_triangular
 from jax.scipy.special import logsumexp
 from jaxtyping import Array, Float
@@ -89,9 +90,11 @@ class Mixture(Distribution):
 
     def settled(self) -> Mixture:
         """The same mixture, `direct` if monomials would cost more than `HARMLESS` in a log term."""
-        weights = np.asarray(jax.nn.softmax(self.log_weights))
+        weights = scipy.special.softmax(np.asarray(self.log_weights))
         centre = weights @ np.asarray(self.means)
-        pulled = np.einsum("kij,kj->ki", np.tril(self.factors), np.asarray(self.means) - centre)
+        pulled = np.einsum(
+            "kij,kj->ki", np.tril(np.asarray(self.factors)), np.asarray(self.means) - centre
+        )
         loss = np.finfo(float).eps * float(np.max(np.sum(pulled**2, axis=-1)))
         return dataclasses.replace(self, direct=not loss <= HARMLESS)
 

@@ -97,12 +97,27 @@ class HostSweep(NamedTuple):
     accepted: np.ndarray
 
 
-def sweeps(keys: Key, start_log_ratios: np.ndarray, log_ratios: np.ndarray) -> HostSweep:
-    """`sweep` for several chains."""
-    swept = _sweeps(keys, jnp.asarray(start_log_ratios), jnp.asarray(log_ratios))
-    return HostSweep(*(np.asarray(leaf) for leaf in swept))
+def sweeps(
+    log_uniforms: np.ndarray, start_log_ratios: np.ndarray, log_ratios: np.ndarray
+) -> HostSweep:
+    """`sweep` for several chains, scalar by scalar on the host: cheaper than compiling a loop."""
+    usable = np.where(np.isfinite(log_ratios), log_ratios, -np.inf)
+    source = np.empty(usable.shape, np.int64)
+    for row, start, proposed, chances in zip(
+        source, start_log_ratios, usable, log_uniforms, strict=True
+    ):
+        row[:] = _sources(float(start), proposed.tolist(), chances.tolist())
+    before = np.concatenate([np.full((len(source), 1), -1), source[:, :-1]], axis=1)
+    padded = np.concatenate([np.asarray(start_log_ratios)[:, None], usable], axis=1)
+    return HostSweep(source, np.take_along_axis(padded, source + 1, axis=1), source != before)
 
 
-@eqx.filter_jit
-def _sweeps(keys: Key, start_log_ratios: Array, log_ratios: Array) -> Sweep:
-    return jax.vmap(sweep)(keys, start_log_ratios, log_ratios)
+def _sources(current: float, proposed: list[float], chances: list[float]) -> list[int]:
+    """The proposal that one chain occupies after every step, -1 for its start."""
+    place = -1
+    places = []
+    for number, (log_ratio, chance) in enumerate(zip(proposed, chances, strict=True)):
+        if chance < log_ratio - current:
+            place, current = number, log_ratio
+        places.append(place)
+    return places

@@ -10,21 +10,17 @@ from __future__ import annotations
 
 import math
 from abc import abstractmethod
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
-import blackjax
 import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
-from blackjax.mcmc.hmc import HMCState
-from blackjax.mcmc.metrics import gaussian_euclidean
-from blackjax.optimizers.dual_averaging import DualAveragingState, dual_averaging
 from jax.scipy.linalg import solve_triangular
 from jaxtyping import Array, Float, Int
 
 from folt._types import Density, Key, Points, Scalar, Scalars
-from folt.reference.leap import Leap, choose
+from folt.reference.leap import Leap, PathState, choose
 from folt.reference.supplied import Progress
 
 BLOCK = 25
@@ -34,7 +30,7 @@ BLOCK = 25
 class Moved(NamedTuple):
     """What one iteration did: new states, acceptance probabilities, gradients per chain."""
 
-    states: HMCState
+    states: PathState
     acceptance: Scalars
     gradients: Int[Array, ""]
 
@@ -46,7 +42,7 @@ class Trajectory(eqx.Module):
     def move(
         self,
         key: Key,
-        states: HMCState,
+        states: PathState,
         target: Density,
         step_size: Scalar,
         covariance: Float[Array, "dim dim"],
@@ -73,7 +69,7 @@ class JitteredHmc(Trajectory):
     def move(
         self,
         key: Key,
-        states: HMCState,
+        states: PathState,
         target: Density,
         step_size: Scalar,
         covariance: Float[Array, "dim dim"],
@@ -108,22 +104,22 @@ def _kinetic(momentum: Points, covariance: Float[Array, "dim dim"]) -> Scalars:
 
 def leapfrog(
     target: Density,
-    states: HMCState,
+    states: PathState,
     momentum: Points,
     step_size: Scalar,
     covariance: Float[Array, "dim dim"],
     steps: Int[Array, ""],
-) -> tuple[HMCState, Points]:
+) -> tuple[PathState, Points]:
     """All chains along their paths: half a kick, a drift by ε·Σ̄p, half a kick, `steps` times."""
     value_and_gradient = jax.vmap(jax.value_and_grad(target.log_prob))
 
-    def step(_: Array, carry: tuple[HMCState, Points]) -> tuple[HMCState, Points]:
+    def step(_: Array, carry: tuple[PathState, Points]) -> tuple[PathState, Points]:
         states, momentum = carry
         momentum = momentum + 0.5 * step_size * states.logdensity_grad
         position = states.position + step_size * momentum @ covariance
         value, gradient = value_and_gradient(position)
         momentum = momentum + 0.5 * step_size * gradient
-        return HMCState(position, value, gradient), momentum
+        return PathState(position, value, gradient), momentum
 
     return jax.lax.fori_loop(0, steps, step, (states, momentum))
 
@@ -140,21 +136,25 @@ class Nuts(Trajectory):
     def move(
         self,
         key: Key,
-        states: HMCState,
+        states: PathState,
         target: Density,
         step_size: Scalar,
         covariance: Float[Array, "dim dim"],
     ) -> Moved:
         """One NUTS transition of every chain."""
+        import blackjax
+        from blackjax.mcmc.hmc import HMCState
+        from blackjax.mcmc.metrics import gaussian_euclidean
+
         kernel = blackjax.nuts.build_kernel()
         metric = gaussian_euclidean(covariance)
         chains = states.logdensity.shape[0]
 
-        def one(chain_key: Key, state: HMCState) -> tuple[HMCState, Scalar, Array]:
+        def one(chain_key: Key, state: PathState) -> tuple[PathState, Scalar, Array]:
             state, info = kernel(
-                chain_key, state, target.log_prob, step_size, metric, self.doublings
+                chain_key, HMCState(*state), target.log_prob, step_size, metric, self.doublings
             )
-            return state, info.acceptance_rate, info.num_integration_steps
+            return PathState(*state), info.acceptance_rate, info.num_integration_steps
 
         states, acceptance, steps = jax.vmap(one)(jax.random.split(key, chains), states)
         return Moved(states, acceptance, jnp.sum(steps))
@@ -163,8 +163,8 @@ class Nuts(Trajectory):
 class Chains(NamedTuple):
     """States of all chains, the pooled step-size search, and what has been spent."""
 
-    states: HMCState
-    search: DualAveragingState
+    states: PathState
+    search: Any
     gradients: Int[Array, ""]
     leaps: Int[Array, ""]
     tried: Int[Array, ""]
@@ -261,8 +261,8 @@ def compile_ahead(
 
 @eqx.filter_jit
 def _begin(target: Density, points: Points) -> Chains:
-    states = jax.vmap(lambda point: blackjax.hmc.init(point, target.log_prob))(points)
-    search = dual_averaging()[0](0.5)
+    states = PathState(points, *jax.vmap(jax.value_and_grad(target.log_prob))(points))
+    search = _dual_averaging()[0](0.5)
     search = jax.tree.map(lambda leaf: jnp.asarray(leaf, points.dtype), search)
     zero = jnp.zeros((), jnp.int64)
     return Chains(states, search, zero, zero, zero)
@@ -285,7 +285,7 @@ def _advance(
     Phase and length are traced, so that one program serves warm-up, run and the compilation
     ahead of both.
     """
-    update = dual_averaging()[1]
+    update = _dual_averaging()[1]
     keys = jax.random.split(key, BLOCK)
 
     def iteration(index: Array, carry: tuple[Chains, Array]) -> tuple[Chains, Array]:
@@ -306,6 +306,13 @@ def _advance(
     points = chains.states.position
     history = jnp.zeros((BLOCK, *points.shape), points.dtype)
     return jax.lax.fori_loop(0, length, iteration, (chains, history))
+
+
+def _dual_averaging() -> Any:
+    """BlackJAX's, imported late because the import takes a second."""
+    from blackjax.optimizers.dual_averaging import dual_averaging
+
+    return dual_averaging()
 
 
 def _leapt(key: Key, chains: Chains, target: Density, leap: Leap) -> Chains:

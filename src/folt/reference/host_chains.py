@@ -1,90 +1,54 @@
-"""The reference run of a black box: particles and chains in lock step, values on the host.
+"""The default reference run: particles and chains in lock step, the small steps on the host.
 
-The same plan as for a density in JAX (search or prior, tempered particles, chains started from
-them, leaps between modes), with random-walk steps in place of gradients and NumPy in place of
-compiled loops. Every step hands the box all its points at once.
+Only the density is compiled, once for values and once for gradients; a black box is called as it is
+and random-walk steps take the place of paths. Every step hands over all its points at once.
 """
 
 from __future__ import annotations
 
 import dataclasses
 import math
-from typing import NamedTuple
+from concurrent.futures import Future, ThreadPoolExecutor
+from typing import Any
 
-import equinox as eqx
 import jax
-import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Float
+from jaxtyping import Float
 
-from folt._types import Distribution, Key, Scalars, host_generator, in_float64
-from folt._types import Points as JaxPoints
-from folt.batching import map_points
-from folt.problem import Points, Problem, Values
-from folt.reference.leap import Leap
-from folt.reference.random_walk import ACCEPTANCE, SPREAD, first_scale
-from folt.reference.result import Reference, folded, health
-from folt.reference.start import (
-    LARGEST_RADIUS,
-    SMALLEST_RADIUS,
-    fault_cautions,
-    near_the_best,
-    start_around,
-    starts_from_prior,
-    usable_start,
-)
-from folt.reference.supplied import Progress, for_picture
-from folt.reference.tempering import LONGEST_LADDER, metric, next_temperature, systematic_resample
+from folt._types import Key, host_generator, in_float64
+from folt.orbits import Action, HostDistribution, action_of
+from folt.problem import GRADIENTS_PER_BLOCK, Points, Problem, Values
+from folt.reference.host_moves import LeapKernel, Paths, States, StepSize
+from folt.reference.host_tempering import Walk, found_start, random_walk_step, temper
+from folt.reference.landscape import Landscape, Matrix
+from folt.reference.result import Reference, health
+from folt.reference.start import fault_cautions
+from folt.reference.supplied import Progress, for_picture, part_of
 
-SEARCHERS = 256
 TEMPERING_SHARE = 0.4
 """Share of the progress bar that search and tempering take."""
 
+FIRST_STEP = 0.5
+"""First step size of the paths, in whitened units."""
 
-class Box:
-    """Log π_F of a problem on the host; counts points and faults, which become -inf."""
+AGREED = 1.03
+"""R-hat at which chains of some tens of draws agree: refreshment does the rest."""
 
-    def __init__(self, problem: Problem) -> None:
-        self.problem = problem
-        self.points = 0
-        self.faults = 0
+ENOUGH = 2_000
+"""Effective draws that chains must be worth."""
 
-    def __call__(self, points: Points) -> Values:
-        """Log π_F at every point."""
-        self.points += points.shape[0]
-        values = self.problem.log_folds(points)
-        fault = np.isnan(values) | np.isposinf(values)
-        self.faults += int(fault.sum())
-        return np.where(fault, -np.inf, values)
-
-    def first(self, points: Points) -> Values:
-        """Values where a run begins; one of them at least is finite."""
-        self.points += points.shape[0]
-        values = self.problem.log_folds(points)
-        self.faults += int(np.sum(np.isnan(values) | (values == np.inf)))
-        return usable_start(values, points)
-
-
-class Walk(NamedTuple):
-    """Walkers of a random walk: where they are, log π_F there, log of the start, log scale."""
-
-    points: Points
-    log_target: Values
-    log_start: Values
-    log_scale: float
-
-    def at(self, rows: np.ndarray) -> Walk:
-        """The walkers in these rows."""
-        return self._replace(
-            points=self.points[rows],
-            log_target=self.log_target[rows],
-            log_start=self.log_start[rows],
-        )
+Raw = Float[np.ndarray, "chain draw dim"]
 
 
 @dataclasses.dataclass(frozen=True)
 class HostChains:
-    """Tempered particles, then random-walk chains with leaps: values only, all on the host.
+    """Tempered particles, then chains started from them, with leaps between modes.
+
+    From the prior, or without one from a broad t found by a search that knows no scale. Particles
+    put chains into separate modes in proportion to their mass; paths along the gradient (random
+    walks for a black box) refine every mode with the equivariant metric Σ̄ of the particles, and
+    leaps from particle to particle correct the weights of the modes. A mode without a particle
+    stays unseen, and R-hat cannot tell: a mode of weight ω needs several times 1/ω particles.
 
     Args:
         particles: particles of the tempering.
@@ -92,192 +56,193 @@ class HostChains:
         share: effective share of particles kept per temperature.
         chains: chains started from resampled particles.
         draws: recorded draws per chain.
-        thin: random-walk steps between two recorded draws; each draw ends with a leap.
+        longest: most iterations per recorded draw: chains that do not agree yet, or are worth too
+            little, run twice as long and record every other draw.
+        warmup: iterations that tune the step size of the paths; thrown away.
+        acceptance: acceptance probability that it is tuned to.
+        thin: random-walk steps between two recorded draws, where there is no gradient.
         bandwidth: width of the leaps' kernels, as a multiple of the root of Σ̄.
+        searchers: walkers of the search.
+        search_steps: their steps, and how many more per dimension.
     """
 
-    particles: int = 1_000
-    moves: int = 10
-    share: float = 0.6
-    chains: int = 100
-    draws: int = 250
+    particles: int = 1_024
+    moves: int = 20
+    share: float = 0.5
+    chains: int = 128
+    draws: int = 80
+    longest: int = 2
+    warmup: int = 20
+    acceptance: float = 0.8
     thin: int = 8
     bandwidth: float = 0.5
+    searchers: int = 512
+    search_steps: tuple[int, int] = (150, 25)
 
     @in_float64
     def __call__(self, key: Key, problem: Problem, progress: Progress | None = None) -> Reference:
-        """Search, temper, walk and fold."""
-        box = Box(problem)
-        keys = [jax.random.fold_in(key, number) for number in range(5)]
-        start = problem.prior
-        if start is None:
-            start = self._search(keys[0], box)
-        walk, log_evidence = self._temper(keys[1], keys[2], box, start, progress)
-        covariance = np.asarray(metric(problem.group, walk.points))
-        raw = self._chains(keys[3], keys[4], box, walk, covariance, progress)
-        draws = folded(problem.group, raw)
+        """Search, temper, move and fold."""
+        landscape, action = Landscape(problem), action_of(problem.group)
+        keys = [jax.random.fold_in(key, number) for number in range(3)]
+        with ThreadPoolExecutor(1) as other:
+            # Tempering needs values and the paths gradients: two programs, compiled side by side.
+            ready = None if problem.black_box else other.submit(_compile_gradient, problem)
+            start = self._start(keys[0], landscape)
+            tell = part_of(progress, 0.0, TEMPERING_SHARE)
+            walk, log_evidence = temper(
+                keys[1], landscape, start, action, self.particles, self.moves, self.share, tell
+            )
+            raw, learnt = self._chains(
+                keys[2],
+                landscape,
+                walk,
+                action.covariance(walk.points),
+                ready,
+                part_of(progress, TEMPERING_SHARE, 1.0),
+            )
+        draws = action.fold(raw.reshape(-1, problem.dim)).reshape(raw.shape)
         rhat, ess, cautions = health(draws)
-        terms = 1 if problem.invariant else problem.group.order
         return Reference(
             draws=draws,
             rhat=rhat,
             ess=ess,
             exact=False,
-            evaluations={"value": box.points * terms, "gradient": 0},
-            cautions=cautions + fault_cautions(box.faults, box.points),
+            evaluations=landscape.evaluations,
+            cautions=cautions + fault_cautions(landscape.faults, landscape.values),
             raw=for_picture(raw),
             log_evidence=log_evidence,
+            log_target=learnt,
         )
 
-    def _search(self, key: Key, box: Box) -> Distribution:
-        """A broad t around what walkers with step lengths of their own have found.
-
-        They begin at radii spread evenly in the logarithm and lengthen their steps on
-        acceptance, so that the scale of the density need not be known.
-        """
-        generator = host_generator(key)
-        dim = box.problem.dim
-        logs = generator.uniform(math.log(SMALLEST_RADIUS), math.log(LARGEST_RADIUS), SEARCHERS)
-        points = generator.normal(size=(SEARCHERS, dim))
-        points *= (np.exp(logs) / np.linalg.norm(points, axis=1))[:, None]
-        values, log_steps = box.first(points), logs + math.log(0.3)
-        for _ in range(250 + 50 * dim):
-            proposal = points + np.exp(log_steps)[:, None] * generator.normal(size=points.shape)
-            value = box(proposal)
-            # A walker at -inf accepts anything finite: its way to the support is a search.
-            accept = (value > -np.inf) & _accepted(generator, value, values)
-            log_steps += np.where(accept, 0.4, -0.12)
-            points = np.where(accept[:, None], proposal, points)
-            values = np.where(accept, value, values)
-        ends = points[near_the_best(values, dim)]
-        return start_around(jax.random.fold_in(key, 1), box.problem.group, ends)
-
-    def _temper(
-        self, start_key: Key, key: Key, box: Box, start: Distribution, progress: Progress | None
-    ) -> tuple[Walk, float]:
-        """Particles of π_F and the rough estimate of log Z, along start^(1-λ)·π^λ."""
-        generator = host_generator(key)
-        points = np.asarray(starts_from_prior(start_key, start, self.particles))
-        walk = Walk(
-            points, box.first(points), _log_starts(start, points), math.log(first_scale(start.dim))
-        )
-        temperature, log_evidence = 0.0, -math.log(box.problem.group.order)
-        for number in range(LONGEST_LADDER):
-            temperature, log_weights = next_temperature(
-                temperature, walk.log_target - walk.log_start, self.share
-            )
-            log_evidence += float(np.logaddexp.reduce(log_weights)) - math.log(self.particles)
-            chosen = systematic_resample(generator.uniform(), log_weights)
-            walk = walk.at(chosen)
-            root = np.linalg.cholesky(np.asarray(metric(box.problem.group, walk.points)))
-            for _ in range(self.moves):
-                walk = _step(generator, box, walk, root, temperature, start, self.moves**-0.5)
-            if progress is not None:
-                progress(TEMPERING_SHARE * temperature, f"tempering, step {number + 1}")
-            if temperature >= 1.0:
-                return walk, log_evidence
-        raise RuntimeError(
-            f"tempering reached only λ = {temperature:.3g} after {LONGEST_LADDER} temperatures: "
-            "the start is too far from the density"
-        )
+    def _start(self, key: Key, landscape: Landscape) -> HostDistribution:
+        prior, dim = landscape.problem.prior, landscape.problem.dim
+        if prior is not None:
+            return HostDistribution(prior)
+        first, more = self.search_steps
+        return found_start(key, landscape, self.searchers, first + more * dim)
 
     def _chains(
         self,
-        leap_key: Key,
         key: Key,
-        box: Box,
+        landscape: Landscape,
         walk: Walk,
-        covariance: Float[np.ndarray, "dim dim"],
-        progress: Progress | None,
-    ) -> Float[np.ndarray, "chain draw dim"]:
-        """Fixed random-walk steps and one leap per draw.
-
-        A leap does not depend on the state, so all of them are proposed, and valued by the box,
-        before the chains run.
-        """
+        covariance: Matrix,
+        ready: Future[Any] | None,
+        tell: Progress,
+    ) -> tuple[Raw, Values]:
+        """Unfolded draws (chain, draw, dim), and log π_F at them (chain, draw)."""
         generator = host_generator(key)
-        leap = Leap.around(walk.points, covariance, self.bandwidth)
-        root = np.linalg.cholesky(covariance)
+        leap = LeapKernel.around(walk.points, covariance, self.bandwidth)
         chosen = np.resize(generator.permutation(self.particles), self.chains)
-        walk = walk.at(chosen)
-        places = np.asarray(_leap_points(leap, leap_key, self.chains * self.draws))
-        shape = (self.draws, self.chains)
-        log_places = box(places).reshape(shape)
-        log_ratios = log_places - map_points(Leap.log_prob, leap, places).reshape(shape)
-        places = places.reshape(*shape, -1)
-        record = np.empty((self.draws, *walk.points.shape))
-        for number in range(self.draws):
-            for _ in range(self.thin):
-                walk = _step(generator, box, walk, root, 1.0, None, 0.0)
-            here = walk.log_target - np.asarray(_log_leaps(leap, walk.points))
-            accept = _accepted(generator, log_ratios[number], here)
-            walk = walk._replace(
-                points=np.where(accept[:, None], places[number], walk.points),
-                log_target=np.where(accept, log_places[number], walk.log_target),
+        if ready is None:
+            mover: _Mover = _Walkers(landscape, walk.at(chosen), covariance, self.thin)
+        else:
+            ready.result()
+            mover = _Hamiltonian(landscape, walk.points[chosen], covariance, self.acceptance)
+        for number in range(0 if ready is None else self.warmup):
+            _iterate(generator, mover, leap, tuning=True)
+            tell(0.2 * (number + 1) / self.warmup, "warm-up")
+        action, every = action_of(landscape.problem.group), 1
+        raw, values = self._recorded(generator, mover, leap, part_of(tell, 0.2, 1.0 / self.longest))
+        while every < self.longest and not _settled(action, raw):
+            done = every / self.longest
+            more, more_values = self._recorded(
+                generator, mover, leap, part_of(tell, done, 2 * done), every
             )
-            record[number] = walk.points
-            if progress is not None:
-                done = (number + 1) / self.draws
-                progress(TEMPERING_SHARE + (1 - TEMPERING_SHARE) * done, "random walk")
-        return record.swapaxes(0, 1)
+            raw = np.concatenate([raw, more], axis=1)[:, 1::2]
+            values = np.concatenate([values, more_values], axis=1)[:, 1::2]
+            every *= 2
+        return raw, values
+
+    def _recorded(
+        self,
+        generator: np.random.Generator,
+        mover: _Mover,
+        leap: LeapKernel,
+        tell: Progress,
+        every: int = 1,
+    ) -> tuple[Raw, Values]:
+        """Draws (chain, draw, dim) at every so many iterations, and log π_F at them."""
+        record = np.empty((self.draws, *mover.states.points.shape))
+        values = np.empty((self.draws, self.chains))
+        for number in range(self.draws):
+            for _ in range(every):
+                _iterate(generator, mover, leap, tuning=False)
+            record[number], values[number] = mover.states.points, mover.states.values
+            tell((number + 1) / self.draws, "chains")
+        return record.swapaxes(0, 1), values.T
 
 
-def _step(
-    generator: np.random.Generator,
-    box: Box,
-    walk: Walk,
-    root: Float[np.ndarray, "dim dim"],
-    temperature: float,
-    start: Distribution | None,
-    rate: float,
-) -> Walk:
-    """One Metropolis step of every walker at a temperature; rate 0 leaves the scale alone."""
-    count, dim = walk.points.shape
-    noise = generator.normal(size=(count, dim + 1))
-    length = np.exp(walk.log_scale + SPREAD * noise[:, dim:])
-    proposal = walk.points + length * (noise[:, :dim] @ root.T)
-    log_target = box(proposal)
-    log_start = walk.log_start if start is None else _log_starts(start, proposal)
-    new = _along(log_start, log_target, temperature)
-    old = _along(walk.log_start, walk.log_target, temperature)
-    accept = _accepted(generator, new, old)
-    pooled = float(np.mean(np.exp(np.minimum(new - old, 0.0))))
-    return Walk(
-        np.where(accept[:, None], proposal, walk.points),
-        np.where(accept, log_target, walk.log_target),
-        np.where(accept, log_start, walk.log_start),
-        walk.log_scale + rate * (pooled - ACCEPTANCE),
-    )
+def _iterate(generator: np.random.Generator, mover: _Mover, leap: LeapKernel, tuning: bool) -> None:
+    """One move of every chain, then one leap."""
+    states = mover.move(generator, tuning)
+    proposed = mover.at(leap.sample(generator, len(states.values)))
+    mover.states, _ = leap.move(generator, states, proposed)
 
 
-def _along(log_start: Values, log_target: Values, temperature: float) -> Values:
-    """(1-λ)·log start + λ·log π, -inf where either vanishes."""
-    if temperature == 1.0:
-        return log_target
-    alive = (log_start > -np.inf) & (log_target > -np.inf)
-    safe_start, safe_target = np.where(alive, log_start, 0.0), np.where(alive, log_target, 0.0)
-    return np.where(alive, safe_start + temperature * (safe_target - safe_start), -np.inf)
+def _settled(action: Action, raw: Raw) -> bool:
+    """Whether the folded chains agree and are worth enough to learn from and to certify with."""
+    draws = action.fold(raw.reshape(-1, raw.shape[-1])).reshape(raw.shape)
+    rhat, ess, _ = health(draws)
+    return rhat <= AGREED and ess >= ENOUGH
 
 
-def _accepted(generator: np.random.Generator, new: Values, old: Values) -> np.ndarray:
-    """Metropolis: whether a uniform falls below exp(new - old)."""
-    with np.errstate(invalid="ignore", divide="ignore"):
-        return np.log(generator.uniform(size=new.shape)) < new - old
+class _Mover:
+    """Chains that know how to move and how to be put somewhere else."""
+
+    states: States
+
+    def move(self, generator: np.random.Generator, tuning: bool) -> States:
+        raise NotImplementedError
+
+    def at(self, points: Points) -> States:
+        raise NotImplementedError
 
 
-def _log_starts(start: Distribution, points: Points) -> Values:
-    return map_points(_log_prob, start, points)
+class _Hamiltonian(_Mover):
+    """Paths whose step size is tuned during the warm-up."""
+
+    def __init__(
+        self, landscape: Landscape, points: Points, covariance: Matrix, acceptance: float
+    ) -> None:
+        self.paths = Paths(landscape, covariance)
+        self.states = self.paths.at(points)
+        self.size = StepSize(FIRST_STEP, acceptance)
+
+    def move(self, generator: np.random.Generator, tuning: bool) -> States:
+        """One path of every chain."""
+        log_step = self.size.log_current if tuning else self.size.log_average
+        states, acceptance = self.paths.move(generator, self.states, math.exp(log_step))
+        if tuning:
+            self.size.update(acceptance)
+        return states
+
+    def at(self, points: Points) -> States:
+        """States with gradients."""
+        return self.paths.at(points)
 
 
-def _log_prob(start: Distribution, point: Array) -> Array:
-    return start.log_prob(point)
+class _Walkers(_Mover):
+    """Random-walk steps with the scale that tempering tuned."""
+
+    def __init__(self, landscape: Landscape, walk: Walk, covariance: Matrix, thin: int) -> None:
+        self.landscape, self.thin, self.log_scale = landscape, thin, walk.log_scale
+        self.root = np.linalg.cholesky(covariance)
+        self.states = States(walk.points, walk.log_target, np.zeros_like(walk.points))
+
+    def move(self, generator: np.random.Generator, tuning: bool) -> States:
+        """Some steps of every chain."""
+        points, values, gradients = self.states
+        walk = Walk(points, values, values, self.log_scale)
+        for _ in range(self.thin):
+            walk = random_walk_step(generator, self.landscape, walk, self.root, 1.0, None, 0.0)
+        return States(walk.points, walk.log_target, gradients)
+
+    def at(self, points: Points) -> States:
+        """States without gradients."""
+        return States(points, self.landscape(points), np.zeros_like(points))
 
 
-@eqx.filter_jit
-def _log_leaps(leap: Leap, points: JaxPoints | Points) -> Scalars:
-    return jax.vmap(leap.log_prob)(jnp.asarray(points))
-
-
-@eqx.filter_jit
-def _leap_points(leap: Leap, key: Key, count: int) -> JaxPoints:
-    return leap.points(key, count)
+@in_float64
+def _compile_gradient(problem: Problem) -> None:
+    problem.gradients(np.zeros((GRADIENTS_PER_BLOCK, problem.dim)))

@@ -7,12 +7,12 @@ few hundred particles. An independence proposal centred on the particles correct
 from __future__ import annotations
 
 import math
+from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 import scipy.linalg
-from blackjax.mcmc.hmc import HMCState
 from jaxtyping import Array, Bool, Float
 
 from folt._types import Density, Distribution, Key, Point, Points, Scalar
@@ -20,6 +20,14 @@ from folt.flows.elliptical import log_radial
 
 DEGREES = 4.0
 """Degrees of freedom of the kernels: tails heavier than any posterior the particles come from."""
+
+
+class PathState(NamedTuple):
+    """Chains of a Hamiltonian sampler: position, log density there, and its gradient."""
+
+    position: Array
+    logdensity: Array
+    logdensity_grad: Array
 
 
 class Leap(Distribution):
@@ -95,8 +103,8 @@ class Leap(Distribution):
         return self.origin + (self.whitened[index] + step) @ self.root.T
 
     def move(
-        self, key: Key, states: HMCState, target: Density
-    ) -> tuple[HMCState, Bool[Array, " chain"]]:
+        self, key: Key, states: PathState, target: Density
+    ) -> tuple[PathState, Bool[Array, " chain"]]:
         """One independence move of every chain; the gradient follows the accepted point."""
         draw_key, accept_key = jax.random.split(key)
         count = states.logdensity.shape[0]
@@ -107,7 +115,7 @@ class Leap(Distribution):
         usable = jnp.isfinite(value) & jnp.all(jnp.isfinite(gradient), axis=1)
         ratio = jnp.where(usable, value, -jnp.inf) - log_q - here
         accept = jnp.log(jax.random.uniform(accept_key, (count,), log_q.dtype)) < ratio
-        proposed = HMCState(points, value, gradient)
+        proposed = PathState(points, value, gradient)
         return choose(accept, proposed, states), accept
 
 
@@ -118,7 +126,7 @@ def _power(base: Array, halves: int) -> Array:
     return power * jnp.sqrt(base) if odd else power
 
 
-def choose(accept: Bool[Array, " chain"], new: HMCState, old: HMCState) -> HMCState:
+def choose(accept: Bool[Array, " chain"], new: PathState, old: PathState) -> PathState:
     """The new state where accepted, the old one elsewhere."""
 
     def leaf(fresh: Array, stale: Array) -> Array:

@@ -8,10 +8,9 @@ import math
 import numpy as np
 from jaxtyping import Float
 
-from folt._types import Point
-from folt.batching import map_points
 from folt.diagnostics.chains import effective_size, split_rhat
 from folt.groups import Group
+from folt.orbits import action_of
 from folt.reference.cautions import Caution, Concern
 
 RHAT_LIMIT = 1.01
@@ -36,6 +35,7 @@ class Reference:
         cautions: what a user should know of the run.
         raw: a few chains before folding, thinned for a picture.
         log_evidence: the rough estimate of log Z that tempering leaves behind, where it ran.
+        log_target: log π_F at the draws, (chain, draw), where the run knows it.
     """
 
     draws: Draws
@@ -46,16 +46,12 @@ class Reference:
     cautions: tuple[Caution, ...] = ()
     raw: Draws | None = None
     log_evidence: float | None = None
+    log_target: Float[np.ndarray, "chain draw"] | None = None
 
 
 def folded(group: Group, draws: np.ndarray) -> Draws:
     """Every draw of (chain, draw, dim) moved to its representative in D."""
-    flat = map_points(_fold, group, np.reshape(draws, (-1, group.dim)))
-    return np.asarray(flat, np.float64).reshape(draws.shape)
-
-
-def _fold(group: Group, point: Point) -> Point:
-    return group.fold(point)
+    return action_of(group).fold(np.reshape(draws, (-1, group.dim))).reshape(draws.shape)
 
 
 def health(draws: Draws) -> tuple[float, float, tuple[Caution, ...]]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import equinox as eqx
 import jax
@@ -14,6 +14,7 @@ from jaxtyping import Array, Float
 from folt._types import Density, Distribution, Key, Point, Points, Scalar, Scalars
 from folt.batching import map_keys, map_points
 from folt.flows import StudentT
+from folt.flows.elliptical import require_positive_definite
 from folt.fold import Folded
 from folt.groups import Group
 from folt.reference.cautions import Caution, Concern
@@ -161,20 +162,24 @@ def broad_start(key: Key, target: Folded) -> tuple[StudentT, int]:
 
 def start_around(key: Key, group: Group, points: Float[np.ndarray, "n dim"]) -> StudentT:
     """The multivariate t over random images of the points."""
-    mean, covariance = _spread(key, group, points)
-    return StudentT.from_moments(mean, INFLATION**2 * covariance, degrees=DEGREES)
-
-
-def _spread(
-    key: Key, group: Group, points: Float[np.ndarray, "n dim"]
-) -> tuple[Float[np.ndarray, " dim"], Float[np.ndarray, "dim dim"]]:
-    """Mean and averaged covariance over the orbits of the points."""
     images = map_points(_image, (group, key), (np.arange(points.shape[0]), points))
-    mean = images.mean(axis=0)
-    centred = images - mean
-    covariance = np.asarray(_averaged(group, centred.T @ centred / points.shape[0]))
+    return broad(images.mean(axis=0), np.asarray(_averaged(group, covariance_of(images))))
+
+
+def covariance_of(points: Float[np.ndarray, "n dim"]) -> Float[np.ndarray, "dim dim"]:
+    """Mean of the products of centred coordinates."""
+    centred = points - points.mean(axis=0)
+    return centred.T @ centred / len(points)
+
+
+def broad(mean: Float[np.ndarray, " dim"], covariance: Float[np.ndarray, "dim dim"]) -> StudentT:
+    """A t that is wider than these moments, a trace of ridge added."""
     variances = np.diagonal(covariance)
-    return mean, covariance + np.diag(1e-6 * variances + 1e-12 * variances.max() + 1e-300)
+    ridge = 1e-6 * variances + 1e-12 * variances.max() + 1e-300
+    widened = INFLATION**2 * (covariance + np.diag(ridge))
+    require_positive_definite(widened)
+    root = np.linalg.inv(np.linalg.cholesky(widened * (DEGREES - 2) / DEGREES))
+    return StudentT(jax.device_put(mean), jax.device_put(root), DEGREES)
 
 
 def _image(context: tuple[Group, Key], numbered: tuple[Array, Point]) -> Point:
@@ -184,5 +189,5 @@ def _image(context: tuple[Group, Key], numbered: tuple[Array, Point]) -> Point:
 
 
 @eqx.filter_jit
-def _averaged(group: Group, matrix: Float[Array, "dim dim"]) -> Float[Array, "dim dim"]:
+def _averaged(group: Group, matrix: Any) -> Float[Array, "dim dim"]:
     return group.average(matrix)

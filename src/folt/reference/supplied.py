@@ -9,8 +9,7 @@ from typing import Any
 import jax
 import numpy as np
 
-from folt._types import Key, Point, in_float64
-from folt.batching import map_keys
+from folt._types import Key, in_float64
 from folt.draws import GROUPED, draws_by_name, split
 from folt.problem import Problem
 from folt.reference.result import Draws, Reference, folded, health
@@ -56,10 +55,8 @@ class Exact:
     @in_float64
     def __call__(self, key: Key, problem: Problem, progress: Progress | None = None) -> Reference:
         """Draw, fold and deal into chains."""
-        if problem.sampler is None:
-            raise ValueError("expected a problem with an exact sampler, got one without")
         length = -(-self.draws // self.chains)
-        flat = np.asarray(map_keys(_draw, problem, key, length * self.chains), np.float64)
+        flat = np.asarray(problem.exact_draws(key, length * self.chains), np.float64)
         raw = flat.reshape(self.chains, length, problem.dim)
         if not np.all(np.isfinite(raw)):
             raise ValueError("the problem's sampler returned a draw that is not finite")
@@ -73,11 +70,6 @@ class Exact:
             evaluations={"value": 0, "gradient": 0},
             raw=for_picture(raw),
         )
-
-
-def _draw(problem: Problem, key: Key) -> Point:
-    assert problem.sampler is not None
-    return problem.sampler(key)
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -234,3 +226,13 @@ def for_picture(raw: np.ndarray) -> Draws:
     """A few chains before folding, thinned to a few hundred draws each."""
     every = max(1, raw.shape[1] // PICTURE_DRAWS)
     return np.asarray(raw[:PICTURE_CHAINS, ::every], np.float64)
+
+
+def part_of(progress: Progress | None, low: float, high: float) -> Progress:
+    """The same progress, told in a part of the bar; silent if there is none."""
+
+    def tell(fraction: float, message: str) -> None:
+        if progress is not None:
+            progress(low + (high - low) * fraction, message)
+
+    return tell

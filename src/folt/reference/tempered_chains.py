@@ -17,7 +17,7 @@ from folt.reference.hamiltonian import JitteredHmc, Trajectory, compile_ahead, r
 from folt.reference.leap import Leap
 from folt.reference.result import Reference, folded, health
 from folt.reference.start import broad_start, fault_cautions
-from folt.reference.supplied import Progress, for_picture
+from folt.reference.supplied import Progress, for_picture, part_of
 from folt.reference.tempering import first_particles, temper
 
 TEMPERING_SHARE = 0.4
@@ -92,7 +92,7 @@ class TemperedChains:
                 particles,
                 self.moves,
                 self.share,
-                _part(progress, 0.0, TEMPERING_SHARE),
+                part_of(progress, 0.0, TEMPERING_SHARE),
             )
             ready.result()
         points = tempered.particles.points
@@ -108,7 +108,7 @@ class TemperedChains:
             self.warmup,
             self.draws,
             self.acceptance,
-            _part(progress, TEMPERING_SHARE, 1.0),
+            part_of(progress, TEMPERING_SHARE, 1.0),
         )
         draws = folded(problem.group, run.draws)
         rhat, ess, cautions = health(draws)
@@ -133,16 +133,8 @@ class TemperedChains:
 
     @in_float64
     def _prepare(self, target: Folded) -> None:
-        """Compile the chains and import what judges them."""
+        """Compile the chains."""
         points = jnp.zeros((self.particles, target.dim))
         leap = self._leap(points, jnp.eye(target.dim))
         starts = points[np.resize(np.arange(self.particles), self.chains)]
         compile_ahead(target, starts, self.trajectory, leap, self.acceptance)
-        import arviz  # noqa: F401
-
-
-def _part(progress: Progress | None, low: float, high: float) -> Progress | None:
-    """The same progress, told in a part of the bar."""
-    if progress is None:
-        return None
-    return lambda fraction, message: progress(low + (high - low) * fraction, message)

@@ -4,11 +4,13 @@ A trainer is called with a key, an `Arena` (draws, target values, symmetry, safe
 flow to start from or None, and a function to tell progress; it returns a `Distribution`.
 """
 
+from folt.training.guard import guard_of
 from folt.training.orbit_flow import OrbitFlow
 from folt.training.orbit_mixture import OrbitMixture
 from folt.training.paper import fit_paper_flow
 from folt.training.paper_flow import PaperFlow
 from folt.training.regression import Arena, Sample, Setting, regress
+from folt.training.thrifty import ThriftyMixture
 from folt.training.widening import Wide, widen
 
 __all__ = [
@@ -18,8 +20,10 @@ __all__ = [
     "PaperFlow",
     "Sample",
     "Setting",
+    "ThriftyMixture",
     "Wide",
     "fit_paper_flow",
+    "guard_of",
     "regress",
     "widen",
 ]

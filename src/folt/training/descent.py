@@ -7,6 +7,7 @@ every judgement is made on the flow itself in double precision.
 
 from __future__ import annotations
 
+import functools
 import math
 from collections.abc import Callable
 from typing import Any
@@ -15,7 +16,6 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
-import optax
 from jaxtyping import Array, Float
 
 from folt._types import Distribution, Scalar
@@ -23,7 +23,13 @@ from folt._types import Distribution, Scalar
 Objective = Callable[[Any, Any], Scalar]
 """From a flow and a batch to the loss."""
 
-_OPTIMISER = optax.chain(optax.clip_by_global_norm(1.0), optax.scale_by_adam(b2=0.99))
+
+@functools.cache
+def _optimiser() -> Any:
+    """Optax's, imported late because the import takes half a second."""
+    import optax
+
+    return optax.chain(optax.clip_by_global_norm(1.0), optax.scale_by_adam(b2=0.99))
 
 
 class Trainee(eqx.Module):
@@ -55,7 +61,7 @@ def trainee(flow: Distribution, trained: Callable[[Any], Any] = lambda flow: flo
     nothing = jax.tree.map(lambda _: False, flow)
     chosen = jax.tree.map(eqx.is_inexact_array, trained(flow))
     parameters, rest = eqx.partition(flow, eqx.tree_at(trained, nothing, chosen))
-    return Trainee(parameters, rest, _OPTIMISER.init(parameters))
+    return Trainee(parameters, rest, _optimiser().init(parameters))
 
 
 @eqx.filter_jit
@@ -78,7 +84,7 @@ def descend(
         parameters, state = carry
         batch, rate = part
         value, gradient = jax.value_and_grad(loss)(parameters, batch)
-        direction, state = _OPTIMISER.update(gradient, state)
+        direction, state = _optimiser().update(gradient, state)
         parameters = jax.tree.map(lambda p, d: p - rate.astype(p.dtype) * d, parameters, direction)
         return (parameters, state), value
 

@@ -141,3 +141,8 @@ def moved(mixture: Mixture, step: Float[Array, " parameters"]) -> Mixture:
         mixture,
         (log_weights, mixture.means + shift, transform @ mixture.factors),
     )
+
+
+def parameters_per_component(dim: int) -> int:
+    """A weight, a mean and a triangular factor."""
+    return 1 + dim + dim * (dim + 1) // 2

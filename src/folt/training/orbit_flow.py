@@ -18,7 +18,7 @@ import numpy as np
 
 from folt._types import Distribution, Key, host_generator
 from folt.batching import map_points
-from folt.flows import Pushed, spline_coupling, whitening
+from folt.flows import Pushed, whitening
 from folt.fold import Folded
 from folt.groups import Trivial
 from folt.training.descent import (
@@ -140,6 +140,8 @@ class OrbitFlow:
         mean, root = whitening(Trivial(start.dim), jnp.asarray(points))
         inverse = np.linalg.inv(np.asarray(root))
         base = Pushed(start, jnp.asarray(-inverse @ np.asarray(mean)), jnp.asarray(inverse))
+
+        from folt.flows.spline import spline_coupling  # flowjax takes half a second
 
         def built() -> Distribution:
             return spline_coupling(

@@ -11,6 +11,7 @@ epoch is one minibatch step.
 
 from __future__ import annotations
 
+import functools
 import math
 from collections.abc import Callable
 from typing import Any, NamedTuple, TypeVar
@@ -19,7 +20,6 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
-import optax
 from jax.scipy.special import logsumexp
 from jaxtyping import Array, Float
 
@@ -109,7 +109,7 @@ def fit_paper_flow(
     teaching = _teaching(flow, draws, log_target)
     schedule = Schedule(*(jnp.float32(value * steps) for value in (1.0, *ramp)))
     flow = _cast(flow, jnp.float32)
-    state = _OPTIMISER.init(eqx.filter(flow, eqx.is_inexact_array))
+    state = _optimiser().init(eqx.filter(flow, eqx.is_inexact_array))
     for start in range(0, steps, BLOCK):
         flow, state, loss = _block(key, flow, state, teaching, schedule, jnp.int32(start))
         done = min(start + BLOCK, steps)
@@ -142,7 +142,12 @@ def _mean_length(vectors: Points) -> Scalar:
     return jnp.mean(jnp.sqrt(jnp.sum(vectors**2, axis=-1) + 1e-12))
 
 
-_OPTIMISER = optax.chain(optax.clip_by_global_norm(CLIP_NORM), optax.scale_by_adam())
+@functools.cache
+def _optimiser() -> Any:
+    """Optax's, imported late because the import takes half a second."""
+    import optax
+
+    return optax.chain(optax.clip_by_global_norm(CLIP_NORM), optax.scale_by_adam())
 
 
 @eqx.filter_jit
@@ -159,7 +164,7 @@ def _block(
         parameters, state = carry
         batch = _minibatch(jax.random.fold_in(key, step), teaching)
         value, gradient = jax.value_and_grad(loss)(parameters, batch, schedule.ramp(step))
-        direction, state = _OPTIMISER.update(gradient, state)
+        direction, state = _optimiser().update(gradient, state)
         rate = schedule.learning_rate(step)
         parameters = jax.tree.map(lambda p, d: p - rate * d, parameters, direction)
         moved = refreshed(eqx.combine(parameters, rest))

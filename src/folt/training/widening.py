@@ -22,7 +22,7 @@ from folt._types import Distribution, Key, Point, Scalar, host_generator
 from folt.flows import Mixture
 from folt.groups import Group
 from folt.training.descent import cosine_rates, descend, rows_of_batches, single_precision, trainee
-from folt.training.gauss_newton import moved
+from folt.training.gauss_newton import moved, parameters_per_component
 from folt.training.pool import Pool, concatenate
 from folt.training.regression import FULL, Arena, Judgement, Progress, Setting, judge
 from folt.training.symmetrised import ClippedVariance
@@ -132,11 +132,6 @@ def most_components(group: Group, wide: Wide = WIDE) -> int:
     return min(
         wide.components, TERMS // group.order, PARAMETERS // parameters_per_component(group.dim)
     )
-
-
-def parameters_per_component(dim: int) -> int:
-    """A weight, a mean and a triangular factor."""
-    return 1 + dim + dim * (dim + 1) // 2
 
 
 def polish(

@@ -1,0 +1,109 @@
+"""Effort: what a fit may cost."""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import Any
+
+
+@dataclasses.dataclass(frozen=True)
+class Effort:
+    """What a fit may cost, as counts of work: the same effort and seed give the same draws.
+
+    Use one of the three that exist, `Effort.quick()`, `Effort.default()` and `Effort.thorough()`,
+    or change one: `dataclasses.replace(Effort.default(), particles=4096)`.
+
+    Attributes:
+        name: what it is called in reports.
+        particles: particles of the tempering; a mode of weight ω needs several times 1/ω.
+        moves: random-walk steps per temperature.
+        chains: reference chains.
+        draws: draws per reference chain.
+        exact_draws: draws of an exact sampler, where the problem has one.
+        training_draws: reference draws for training and selection together.
+        held_out_draws: reference draws for the certificate.
+        certification_draws: fresh proposals for the certificate and the evidence.
+        rounds: most rounds of training per size; None for the trainer that goes on while h can be
+            made flatter, whatever it costs.
+        fresh: fresh proposals per round of training.
+        steps_per_draw: most steps of the chain per recorded draw.
+        evaluations: most log densities computed in all; None for no limit.
+    """
+
+    name: str
+    particles: int
+    moves: int
+    chains: int
+    draws: int
+    exact_draws: int
+    training_draws: int
+    held_out_draws: int
+    certification_draws: int
+    rounds: int | None
+    fresh: int
+    steps_per_draw: int
+    evaluations: int | None = None
+
+    def __post_init__(self) -> None:
+        for field in dataclasses.fields(self):
+            value: Any = getattr(self, field.name)
+            if isinstance(value, int) and value < (0 if field.name == "rounds" else 1):
+                raise ValueError(f"expected a positive {field.name}, got {value}")
+
+    @classmethod
+    def quick(cls) -> Effort:
+        """A first look: fewer chains, a single round of training, a smaller certificate."""
+        return cls(
+            name="quick",
+            particles=1_024,
+            moves=10,
+            chains=128,
+            draws=40,
+            exact_draws=8_192,
+            training_draws=2_048,
+            held_out_draws=3_072,
+            certification_draws=8_192,
+            rounds=1,
+            fresh=2_048,
+            steps_per_draw=2,
+        )
+
+    @classmethod
+    def default(cls) -> Effort:
+        """Training stops where more steps per draw are cheaper than more training."""
+        return cls(
+            name="default",
+            particles=1_024,
+            moves=20,
+            chains=128,
+            draws=80,
+            exact_draws=12_800,
+            training_draws=5_120,
+            held_out_draws=5_120,
+            certification_draws=40_000,
+            rounds=8,
+            fresh=4_096,
+            steps_per_draw=10,
+        )
+
+    @classmethod
+    def thorough(cls) -> Effort:
+        """Training goes on while h becomes flatter, at many times the cost: for γ, for tables."""
+        return cls(
+            name="thorough",
+            particles=1_000,
+            moves=20,
+            chains=100,
+            draws=250,
+            exact_draws=25_000,
+            training_draws=5_000,
+            held_out_draws=20_000,
+            certification_draws=20_000,
+            rounds=None,
+            fresh=8_192,
+            steps_per_draw=1,
+        )
+
+
+EFFORTS = {name: getattr(Effort, name) for name in ("quick", "default", "thorough")}
+"""The efforts by name, for the command line."""

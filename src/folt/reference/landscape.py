@@ -1,0 +1,74 @@
+"""The target of a reference run as the host sees it: many points, plain numbers."""
+
+from __future__ import annotations
+
+import numpy as np
+from jaxtyping import Float
+
+from folt.problem import Points, Problem, Values
+from folt.reference.start import usable_start
+
+Matrix = Float[np.ndarray, "dim dim"]
+
+
+class Landscape:
+    """Log π_F of a problem; counts what it costs, and faults, which become -inf.
+
+    Attributes:
+        problem: the problem.
+        values: log densities computed so far, every image counted.
+        gradients: gradients computed so far.
+        faults: values that were NaN or +inf.
+        visited: points that may be learnt from, with their values.
+    """
+
+    def __init__(self, problem: Problem) -> None:
+        self.problem = problem
+        self.values = 0
+        self.gradients = 0
+        self.faults = 0
+        self.visited: list[tuple[Points, Values]] = []
+
+    def __call__(self, points: Points, keep: np.ndarray | None = None) -> Values:
+        """Log π_F at every point.
+
+        Args:
+            points: where.
+            keep: which of them may be learnt from later; none by default.
+        """
+        self.values += points.shape[0] * self._terms
+        values = self._without_faults(self.problem.log_folds(points))
+        if keep is not None:
+            self.visited.append((points[keep], values[keep]))
+        return values
+
+    def first(self, points: Points) -> Values:
+        """Values where a run begins; one of them at least is finite."""
+        self.values += points.shape[0] * self._terms
+        values = self.problem.log_folds(points)
+        self.faults += int(np.sum(np.isnan(values) | np.isposinf(values)))
+        return usable_start(values, points)
+
+    def with_gradients(self, points: Points) -> tuple[Values, Points]:
+        """Log π_F and its gradient at every point; -inf where either is not a number.
+
+        Paths that diverge end there often, so nothing is counted as a fault.
+        """
+        self.gradients += points.shape[0] * self._terms
+        values, gradients = self.problem.folded_gradients(points)
+        usable = np.isfinite(values) & np.isfinite(gradients).all(axis=1)
+        return np.where(usable, values, -np.inf), np.where(usable[:, None], gradients, 0.0)
+
+    @property
+    def evaluations(self) -> dict[str, int]:
+        """What was computed."""
+        return {"value": self.values, "gradient": self.gradients}
+
+    @property
+    def _terms(self) -> int:
+        return 1 if self.problem.invariant else self.problem.group.order
+
+    def _without_faults(self, values: Values) -> Values:
+        fault = np.isnan(values) | np.isposinf(values)
+        self.faults += int(fault.sum())
+        return np.where(fault, -np.inf, values)

@@ -1,0 +1,114 @@
+"""Expectation-maximisation of an orbit mixture on the host.
+
+The model is z ~ Σ_g Σ_k w_k N(g·z; μ_k, Σ_k): responsibilities run over components and images, the
+maximisation is closed form. The images of a large group that a scout finds unlikely are left out.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+from jaxtyping import Float
+
+from folt.orbits import Action, Components, ListedSum
+from folt.orbits.components import log_sum_exp
+
+Points = Float[np.ndarray, "n dim"]
+
+CHUNK_TERMS = 1 << 20
+"""Images times components that are in memory at once."""
+
+CANDIDATES = 16
+"""Images that are looked at where a scout says which."""
+
+
+def candidate_images(
+    action: Action, points: Points, scout: Components | None
+) -> Float[np.ndarray, "n images dim"]:
+    """All images of every point, or of a large group those that the scout finds likeliest."""
+    order = action.group.order
+    if scout is None or order <= CANDIDATES:
+        return action.images(points)
+    shares = ListedSum((scout,), action).responsibilities(points)
+    best = np.argpartition(shares, order - CANDIDATES, axis=1)[:, -CANDIDATES:]
+    return images_at(action, points, best)
+
+
+def images_at(
+    action: Action, points: Points, places: np.ndarray
+) -> Float[np.ndarray, "n images dim"]:
+    """The images of every point at its own places of the list."""
+    columns = [action.move(places[:, number], points) for number in range(places.shape[1])]
+    return np.stack(columns, axis=1)
+
+
+def fit_components(
+    generator: np.random.Generator,
+    images: Float[np.ndarray, "n images dim"],
+    points: Points,
+    count: int,
+    iterations: int,
+    tolerance: float = 1e-3,
+) -> Components:
+    """Components fitted to the images of draws.
+
+    Args:
+        generator: chooses the draws at which the components start.
+        images: candidate images of every draw.
+        points: the draws under one labelling; the components start there.
+        count: number of components.
+        iterations: most steps of expectation and maximisation.
+        tolerance: gain in mean log likelihood below which they stop.
+    """
+    dim = points.shape[1]
+    share = 1.0 if count == 1 else 0.5
+    spread = share * np.cov(points.T).reshape(dim, dim)
+    if count == 1:
+        means = points.mean(axis=0, keepdims=True)
+    else:
+        means = points[generator.choice(len(points), count, replace=False)]
+    root = np.linalg.inv(np.linalg.cholesky(spread))
+    found = Components(
+        np.full(count, -math.log(count)), means, np.repeat(root[None], count, axis=0)
+    )
+    last = -math.inf
+    for _ in range(iterations):
+        found, likelihood = _step(found, images, spread)
+        if likelihood - last < tolerance:
+            break
+        last = likelihood
+    return found
+
+
+def _step(
+    components: Components, images: np.ndarray, spread: Float[np.ndarray, "dim dim"]
+) -> tuple[Components, float]:
+    """One expectation and maximisation, and the mean log likelihood before it.
+
+    Covariances are shrunk towards the spread by an inverse Wishart prior worth dim + 2 draws, which
+    keeps components that few draws see from collapsing.
+    """
+    n, candidates, dim = images.shape
+    count = components.count
+    rows, columns = np.triu_indices(dim)
+    mass, first = np.full(count, 1e-10), np.zeros((count, dim))
+    second, total = np.zeros((count, rows.size)), 0.0
+    length = max(1, CHUNK_TERMS // (candidates * max(count, rows.size)))
+    for start in range(0, n, length):
+        flat = images[start : start + length].reshape(-1, dim)
+        terms = components.log_terms(flat).reshape(-1, candidates * count)
+        logs = log_sum_exp(terms.copy())
+        total += float(logs.sum())
+        shares = np.exp(terms - logs[:, None]).reshape(-1, count)
+        mass += shares.sum(axis=0)
+        first += shares.T @ flat
+        second += shares.T @ (flat[:, rows] * flat[:, columns])
+    means = first / mass[:, None]
+    scatter = np.empty((count, dim, dim))
+    scatter[:, rows, columns] = scatter[:, columns, rows] = second
+    scatter -= mass[:, None, None] * means[:, :, None] * means[:, None, :]
+    prior = 0.0 if count == 1 else dim + 2.0
+    covariances = (scatter + prior * spread) / (mass + prior)[:, None, None] + 1e-9 * spread
+    factors = np.linalg.inv(np.linalg.cholesky(covariances))
+    return Components(np.log(mass / mass.sum()), means, factors), total / n

@@ -1,0 +1,135 @@
+"""Gauss-Newton steps on the log ratio of a mixture, on the host.
+
+The same steps as in `gauss_newton`, for Gaussian components: a component moves in its own
+coordinates, mean by factor⁻¹a and factor by (I + T)·factor with T lower triangular.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from jaxtyping import Float
+
+from folt.orbits import Components, ListedSum
+from folt.orbits.components import log_sum_exp, log_sum_of
+from folt.training.gauss_newton import Quadratic, huber
+from folt.training.host_em import Points, images_at
+
+KEPT = 2
+"""Images of a point whose terms are trained; the others are frozen."""
+
+
+class HostPool(NamedTuple):
+    """Regression points with their orbits resolved under one proposal.
+
+    Attributes:
+        images: the likeliest images of every point.
+        log_rest: log of what the other images and the guard add to the orbit sum, over the share
+            of the main part.
+        log_target: log π_F.
+    """
+
+    images: Float[np.ndarray, "n kept dim"]
+    log_rest: Float[np.ndarray, " n"]
+    log_target: Float[np.ndarray, " n"]
+
+    def log_proposal(self, main: Components) -> Float[np.ndarray, " n"]:
+        """Log q_F, up to the share of the main part, with only the kept terms computed anew."""
+        n, kept, dim = self.images.shape
+        terms = main.log_terms(self.images.reshape(-1, dim)).reshape(n, kept * main.count)
+        return np.logaddexp(log_sum_exp(terms), self.log_rest)
+
+    def loss(self, main: Components, width: float) -> float:
+        """Huber-clipped half variance of h."""
+        return huber(self.log_target - self.log_proposal(main), width).value
+
+
+def resolve(
+    main: ListedSum, guard: ListedSum | None, points: Points, log_target: np.ndarray
+) -> HostPool:
+    """A pool of these points under a proposal.
+
+    Args:
+        main: the mixture that is trained.
+        guard: the tail safety, weighted relative to the main part.
+        points: where.
+        log_target: log π_F there.
+    """
+    order = main.action.group.order
+    kept = min(KEPT, order)
+    shares = main.responsibilities(points)
+    places = np.argpartition(shares, order - kept, axis=1)[:, order - kept :]
+    rest = 1.0 - np.take_along_axis(shares, places, axis=1).sum(axis=1)
+    with np.errstate(divide="ignore"):
+        # Below rounding the rest is as good as nothing.
+        log_rest = np.log(np.where(rest > 1e-14, rest, 0.0)) + main.log_sum(points)
+    if guard is not None:
+        log_rest = np.logaddexp(log_rest, log_sum_of(guard.folded, points))
+    return HostPool(images_at(main.action, points, places), log_rest, log_target)
+
+
+def linearise(main: Components, pool: HostPool, width: float, floor: float = 0.1) -> Quadratic:
+    """The Gauss-Newton model of the loss over a pool; derivatives in single precision."""
+    n, kept, dim = pool.images.shape
+    count, flat = main.count, pool.images.reshape(-1, pool.images.shape[-1])
+    terms = main.log_terms(flat).reshape(n, kept * count)
+    log_flow = np.logaddexp(log_sum_exp(terms.copy()), pool.log_rest)
+    share = np.exp(terms - log_flow[:, None]).reshape(n, kept, count).astype(np.float32)
+    offsets = np.einsum("kij,kj->ki", main.factors, main.means)
+    u = (flat @ main.factors.reshape(count * dim, dim).T).reshape(n, kept, count, dim) - offsets
+    u = u.astype(np.float32)
+    rows, columns = np.tril_indices(dim, -1)
+    weighted = share[..., None] * u
+    total = share.sum(axis=1)
+    weights = np.exp(main.log_weights).astype(np.float32)
+    slopes = np.concatenate(
+        [
+            total - weights * total.sum(axis=1, keepdims=True),
+            weighted.sum(axis=1).reshape(n, -1),
+            -(weighted[..., rows] * u[..., columns]).sum(axis=1).reshape(n, -1),
+            (total[..., None] - (weighted * u).sum(axis=1)).reshape(n, -1),
+        ],
+        axis=1,
+    )
+    current = huber(pool.log_target - log_flow, width)
+    emphasis = current.weights.astype(np.float32)
+    slopes -= emphasis @ slopes
+    slopes *= np.sqrt(emphasis)[:, None]
+    descent = slopes.T @ (np.sqrt(current.weights) * current.centred).astype(np.float32)
+    curvature = (slopes.T @ slopes).astype(np.float64)
+    diagonal = np.diag(curvature)
+    damping = diagonal + floor * diagonal.mean()
+    return Quadratic(current.value, curvature, descent.astype(np.float64), damping)
+
+
+def moved(main: Components, step: Float[np.ndarray, " parameters"]) -> Components:
+    """The components after a step; steps are clipped so that no component leaps."""
+    count, dim = main.means.shape
+    rows, columns = np.tril_indices(dim, -1)
+    cuts = np.cumsum([count, count * dim, count * rows.size])
+    weights, means, lower, diagonal = np.split(step, cuts)
+    transform = np.zeros((count, dim, dim))
+    places = np.arange(dim)
+    transform[:, places, places] = np.exp(np.clip(diagonal.reshape(count, dim), -0.5, 0.5))
+    transform[:, rows, columns] = np.clip(lower.reshape(count, -1), -1.0, 1.0)
+    shift = np.linalg.solve(main.factors, np.clip(means.reshape(count, dim), -1.5, 1.5)[..., None])
+    log_weights = main.log_weights + np.clip(weights, -1.0, 1.0)
+    return Components(
+        log_weights - np.logaddexp.reduce(log_weights),
+        main.means + shift[..., 0],
+        transform @ main.factors,
+    )
+
+
+def stepped(
+    main: Components, pool: HostPool, damping: float, width: float, tries: int = 5
+) -> tuple[Components, float]:
+    """One damped step that lowers the loss on the pool; more damping until it does."""
+    model = linearise(main, pool, width)
+    for _ in range(tries):
+        candidate = moved(main, model.step(damping))
+        if pool.loss(candidate, width) < model.value:
+            return candidate, damping
+        damping *= 4.0
+    return main, damping
