@@ -131,6 +131,13 @@ def test_steps_decide(numbers, name):
     assert altered(GOOD, mixing=numbers).status.name == name
 
 
+@pytest.mark.parametrize("name", ["rhat", "rhat_log_ratio"])
+def test_chains_that_disagree_with_each_other_are_poor(name):
+    """Whatever the certificate of the kernel says: the chains did not do what it promises."""
+    assert altered(GOOD, chains={name: 1.3}).status.name == "poor"
+    assert altered(GOOD, chains={name: math.nan}).status.name == "good"
+
+
 def test_a_long_burn_in_makes_slow_mixing_fair():
     certificate = altered(GOOD, mixing=steps(300, 400, None), chains={"burn_in": 400})
     assert certificate.status.name == "fair"

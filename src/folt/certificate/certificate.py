@@ -99,7 +99,9 @@ class Certificate(Shown):
         The verdict stands in it for readers, with the number of the rules that gave it.
         """
         tree = dataclasses.asdict(self)
-        tree["status"] = {"name": self.status.name, "advice": self.status.advice, "rules": RULES}
+        status = self.status
+        words = {"name": status.name, "advice": status.advice, "cure": status.cure}
+        tree["status"] = {**words, "rules": RULES}
         tree["evidence"] = dataclasses.asdict(self.evidence)
         tree["qc"] = {
             protocol: {

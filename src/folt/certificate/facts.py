@@ -66,6 +66,12 @@ class ChainFacts:
         )
 
     @property
+    def worst_rhat(self) -> float:
+        """The larger R-hat of the coordinates and of h; NaN where neither can be had."""
+        known = [rhat for rhat in (self.rhat, self.rhat_log_ratio) if not math.isnan(rhat)]
+        return max(known, default=math.nan)
+
+    @property
     def frozen_words(self) -> str:
         """How many chains are frozen."""
         count = len(self.frozen)

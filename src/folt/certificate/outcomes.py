@@ -41,6 +41,9 @@ RHAT_DOUBT, ESS_DOUBT = 1.1, 100.0
 REFRESHED_RHAT = 1.01
 """R-hat of refreshed reference draws above which separate modes are suspected."""
 
+CHAIN_RHAT = 1.1
+"""R-hat of the chains themselves above which they disagree, whatever was certified."""
+
 AMBIGUOUS = 0.2
 """Mean share of the labels that are a matter of chance above which summaries by label mislead."""
 
@@ -63,6 +66,7 @@ class Outcome(enum.Enum):
         condition: when it applies, in words.
         meaning: what it says of the fit.
         advice: meaning and next step, a template for a certificate `c`.
+        cure: a line of code that is the next step; it runs as it stands.
         use: what the draws may be used for.
     """
 
@@ -75,6 +79,7 @@ class Outcome(enum.Enum):
         "The proposal follows the folded target closely and the chain forgets its start at once.",
         "The proposal follows the folded target closely, and after its burn-in the chain is within "
         "{c.distance:.2g} of it in total variation: the draws can be used.",
+        "fit.report('report.html')",
         Use.EVERYTHING,
     )
     FAIR = (
@@ -82,8 +87,9 @@ class Outcome(enum.Enum):
         "The fit can be used, with room to improve",
         "one of these numbers falls short of what `good` asks, none by as much as `poor` needs",
         "The chain works, but more slowly than it could, or part of it is not certified closely.",
-        "The chain works but the fit has room: the draws can be used; more of them "
-        "(`fit.extend(20_000)`) or a richer proposal would make it better.",
+        "The chain works but the fit has room: the draws can be used, and more effort, or more of "
+        "them by fit.extend(20_000), would make it better.",
+        "folt.sample(problem, effort=folt.Effort.thorough())",
         Use.CARE,
     )
     AMBIGUOUS_LABELS = (
@@ -94,6 +100,7 @@ class Outcome(enum.Enum):
         "The draws can be used, but the label of a component is a matter of chance in "
         "{c.symmetry.ambiguity_percent:.0f} % of the cases: summaries by label mislead, so use "
         "quantities that no relabelling changes, or fewer components.",
+        "fit.unfolded()",
         Use.CARE,
     )
     SYMMETRY_SUSPECTED = (
@@ -108,16 +115,19 @@ class Outcome(enum.Enum):
         "where labels switch: do not report single labels. `print(problem.symmetry_found)` says "
         "what nearly held; a symmetry that is nearly there is folded exactly by "
         "`folt.Problem(..., invariant=False)`.",
+        "print(problem.symmetry_found)",
         Use.FIRST_LOOK,
     )
     POOR = (
         "poor",
         "The fit is poor",
         f"acceptance below {POOR_ACCEPTANCE}, or more than {MANY_STEPS} certified steps to "
-        f"{PRIMARY}, or a burn-in shorter than those",
+        f"{PRIMARY}, or a burn-in shorter than those, or chains that disagree (R-hat of a "
+        f"coordinate or of h above {CHAIN_RHAT:g})",
         "The proposal fits badly and the chain mixes slowly.",
         "The proposal fits badly and the chain mixes slowly (acceptance "
-        "{c.chains.accept_rate:.2f}): a richer proposal is needed, or better reference draws.",
+        "{c.chains.accept_rate:.2f}, R-hat {c.chains.worst_rhat:.3f}): more effort makes a richer proposal.",
+        "folt.sample(problem, effort=folt.Effort.thorough())",
         Use.FIRST_LOOK,
     )
     HEAVY_TAIL = (
@@ -126,7 +136,8 @@ class Outcome(enum.Enum):
         f"no number of steps to {PRIMARY} can be certified, or Pareto k̂ is {HEAVY_TAIL:g} or more",
         "The target outweighs the proposal in part of its mass: there the chain stays too long.",
         "The target outweighs the proposal too much in part of its mass (Pareto k̂ "
-        "{c.evidence.pareto_k:.2f}): a richer proposal is needed, trained on more reference draws.",
+        "{c.evidence.pareto_k:.2f}): more effort makes a richer proposal.",
+        "folt.sample(problem, effort=folt.Effort.thorough())",
         Use.FIRST_LOOK,
     )
     UNDECIDED = (
@@ -135,7 +146,8 @@ class Outcome(enum.Enum):
         "the held-out draws are worth too few independent ones for a statement at 5 %",
         "Nothing speaks against the fit, and too little for it.",
         "The reference is worth {c.effective:.0f} independent draws, too few for a statement at "
-        "5 %: ask for more, e.g. reference=folt.reference.TemperedChains(draws=1000).",
+        "5 %: a longer one is needed.",
+        "folt.sample(problem, reference=folt.reference.TemperedChains(particles=4000, draws=1000))",
         Use.FIRST_LOOK,
     )
     EVIDENCE_IN_DOUBT = (
@@ -146,7 +158,8 @@ class Outcome(enum.Enum):
         "Proposals and chain do not see the same target: one of them misses something.",
         "Two estimates of log Z from proposals and from the chain differ by "
         "{c.evidences.difference.score:.1f} errors of their difference: they do not see the same "
-        "target, so more reference draws and a richer proposal are needed.",
+        "target, so more effort is needed, or a log density that does not change while it runs.",
+        "folt.sample(problem, effort=folt.Effort.thorough())",
         Use.FIRST_LOOK,
     )
     REFERENCE_IN_DOUBT = (
@@ -158,8 +171,8 @@ class Outcome(enum.Enum):
         "The draws that the proposal learnt from do not agree with each other or with the chain.",
         "The reference chains disagree with each other (R-hat {c.reference.rhat:.3f}) or with the "
         "sampler ({c.agreement.size:.1f} errors in a {c.agreement.compared}): separate modes are "
-        "suspected, so run a longer reference before trusting their weights, e.g. "
-        "reference=folt.reference.TemperedChains(particles=4000, draws=1000).",
+        "suspected, so run a longer reference before trusting their weights.",
+        "folt.sample(problem, reference=folt.reference.TemperedChains(particles=4000, draws=1000))",
         Use.FIRST_LOOK,
     )
     UNCOVERED = (
@@ -172,6 +185,7 @@ class Outcome(enum.Enum):
         "{c.coverage.value:.3f} instead of 1, largest difference {c.agreement.size:.1f} errors in "
         "a {c.agreement.compared}): do not use these draws or this evidence before a "
         "richer proposal covers it.",
+        "folt.sample(problem, effort=folt.Effort.thorough())",
         Use.NOTHING,
     )
     BROKEN_SYMMETRY = (
@@ -182,6 +196,7 @@ class Outcome(enum.Enum):
         "The log density was declared invariant but changes under relabelling at posterior draws "
         "(by {c.symmetry.defect:.2g}): declare invariant=False, which needs no symmetry, or "
         "give the group that the density really has.",
+        "folt.Problem(log_density, group, invariant=False)",
         Use.NOTHING,
     )
     FAULTY = (
@@ -191,6 +206,7 @@ class Outcome(enum.Enum):
         "The log density cannot be evaluated where the proposal goes.",
         "The log density was not a number or infinite at {c.faults.real} proposals: repair it "
         "there (return -inf outside the support) before using the draws.",
+        "folt.check(problem)",
         Use.NOTHING,
     )
     FROZEN = (
@@ -198,19 +214,28 @@ class Outcome(enum.Enum):
         "The chains are frozen",
         "a chain never moved",
         "The proposal does not reach the target.",
-        "{c.chains.frozen_words} never moved: the proposal does not reach the target, so use "
-        "better reference draws or a richer proposal, not these draws.",
+        "{c.chains.frozen_words} never moved: the proposal does not reach the target, so do not "
+        "use these draws; more effort makes a richer proposal.",
+        "folt.sample(problem, effort=folt.Effort.thorough())",
         Use.NOTHING,
     )
 
     def __init__(
-        self, label: str, headline: str, condition: str, meaning: str, advice: str, use: Use
+        self,
+        label: str,
+        headline: str,
+        condition: str,
+        meaning: str,
+        advice: str,
+        cure: str,
+        use: Use,
     ):
         self.label = label
         self.headline = headline
         self.condition = condition
         self.meaning = meaning
         self.advice = advice
+        self.cure = cure
         self.use = use
 
     @property

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 from folt.certificate.outcomes import (
     AMBIGUOUS,
+    CHAIN_RHAT,
     DISAGREEMENT,
     ESS_DOUBT,
     EVIDENCE_ERRORS,
@@ -49,6 +50,11 @@ class Status:
     def name(self) -> str:
         """The outcome's label."""
         return self.outcome.label
+
+    @property
+    def cure(self) -> str:
+        """A line of code that is the next step."""
+        return self.outcome.cure
 
 
 def verdict(certificate: Certificate) -> Status:
@@ -104,7 +110,8 @@ def _heavy_tail(c: Certificate) -> bool:
 def _poor(c: Certificate) -> bool:
     steps = c.mixing.steps[PRIMARY]
     slow = steps is not None and (steps > MANY_STEPS or c.chains.burn_in < steps)
-    return slow or not c.chains.accept_rate >= POOR_ACCEPTANCE
+    apart = c.chains.worst_rhat > CHAIN_RHAT
+    return slow or apart or not c.chains.accept_rate >= POOR_ACCEPTANCE
 
 
 def _ambiguous_labels(c: Certificate) -> bool:

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from folt.certificate.face import mark, tone, verdict_words
+from folt.certificate.outcomes import Use
 from folt.report import figures
 from folt.report.captions import (
     Labelling,
@@ -96,6 +97,7 @@ def content(fit: Fit, sections: Sequence[Section] = ()) -> dict[str, Any]:
         "mark": mark(status),
         "verdict": verdict_words(status),
         "advice": status.advice,
+        "cure": "" if status.outcome.use is Use.EVERYTHING else status.cure,
         "warnings": cautions(fit),
         "conclusions": conclusions(fit),
         "assumption": fit.certificate.assumption,

@@ -16,6 +16,7 @@ from rich.text import Text
 
 from folt.certificate.face import headline as headline_words
 from folt.certificate.face import tone
+from folt.certificate.outcomes import Use
 from folt.faces import folding
 
 if TYPE_CHECKING:
@@ -70,12 +71,20 @@ def overview(fit: Fit) -> Group:
         *(Text(line, style="bold yellow") for line in unfolded(fit)),
         headline(status),
         Padding(Text(status.advice), (0, 0, 0, 2)),
+        *cure_lines(status),
         *(Padding(warning, (0, 0, 0, 2)) for warning in warnings),
         Text(),
         estimates(fit),
         Text(),
         facts(fit),
     )
+
+
+def cure_lines(status: Status) -> list[Padding]:
+    """The next step as code; nothing where the fit is good."""
+    if status.outcome.use is Use.EVERYTHING:
+        return []
+    return [Padding(Text(f"Next: {status.cure}", style="bold"), (0, 0, 0, 2))]
 
 
 def headline(status: Status) -> Text:
