@@ -17,6 +17,7 @@ import folt
 import folt.report.store
 from brief import brief_fit
 from cases import GROUPS
+from folt.certificate.certificate import Certificate
 from folt.diagnostics import Coverage
 from folt.fit import fitting_dims
 from folt.flows import (
@@ -141,11 +142,11 @@ def test_numbers_that_are_not_finite_survive(fit, tmp_path):
             full_osc=math.inf,
             gap_upper=math.nan,
             coverage=Coverage(-math.inf, math.nan, 0.0),
+            reference=dataclasses.replace(fit.certificate.reference, rhat=math.inf),
         ),
     )
     back = folt.load(strange.save(tmp_path / "strange.nc"))
     assert same(back.certificate, strange.certificate)
-    assert same(back.reference, strange.reference)
 
 
 def test_the_problem_must_fit_the_file(saved):
@@ -316,7 +317,8 @@ def in_certificate(fit, part, **changes):
         (lambda fit: {"wall": {"training": "long"}}, "wall"),
         (lambda fit: {"wall": {"training": -1.0}}, "wall"),
         (lambda fit: {"evaluations": {"value": -3}}, "evaluations"),
-        (lambda fit: in_certificate(fit, "evidence", standard_error=-0.1), "standard_error"),
+        (lambda fit: in_certificate(fit, "faults", infinite=-1), "infinite"),
+        (lambda fit: in_certificate(fit, "chains", accept_rate=1.2), "accept_rate"),
         (lambda fit: in_certificate(fit, "chains", ess=-5.0), "ess"),
         (lambda fit: in_certificate(fit, "safety", weight=1.5), "weight"),
     ],
@@ -331,7 +333,7 @@ def test_numbers_that_cannot_be_are_refused(fit, tmp_path, changes, words):
     "edit",
     [
         lambda meta: meta.pop("certificate"),
-        lambda meta: meta["certificate"]["items"].pop("evidence"),
+        lambda meta: meta["certificate"]["items"].pop("evidences"),
         lambda meta: meta.update(group={"kind": "os.system"}),
         lambda meta: meta.update(arrays=99),
         lambda meta: meta.update(wall=[1]),
@@ -353,6 +355,33 @@ def test_parts_that_are_missing_are_one_sentence(fit, tmp_path, monkeypatch, edi
     with pytest.raises(ValueError, match="not a fit file that can be relied on") as refusal:
         folt.load(path)
     assert "\n" not in str(refusal.value)
+
+
+def with_status(monkeypatch, **status):
+    """Files whose verdict was edited."""
+    tree = Certificate.tree
+
+    def edited(self):
+        found = tree(self)
+        return {**found, "status": {**found["status"], **status}}
+
+    monkeypatch.setattr(Certificate, "tree", edited)
+
+
+def test_a_verdict_that_its_numbers_do_not_give_is_refused(fit, tmp_path, monkeypatch):
+    with_status(monkeypatch, name="splendid")
+    path = fit.save(tmp_path / "edited.nc")
+    with pytest.raises(ValueError, match=r"verdict is 'splendid', its numbers give"):
+        folt.load(path)
+
+
+def test_a_verdict_under_other_rules_is_made_anew_and_said(fit, tmp_path, monkeypatch):
+    with monkeypatch.context() as patch:
+        with_status(patch, name="splendid", rules=1)
+        path = fit.save(tmp_path / "earlier.nc")
+    with pytest.warns(UserWarning, match=r"under rules 1 and called 'splendid'; by today's rules"):
+        back = folt.load(path)
+    assert back.certificate.status.name == fit.certificate.status.name
 
 
 def drawn_section():

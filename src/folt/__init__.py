@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from folt import coordinates, flows, groups, models, reference, training
     from folt.certification import certify
+    from folt.checks import check
     from folt.detection import detect
     from folt.effort import Effort
     from folt.fit import Fit
@@ -17,7 +18,7 @@ if TYPE_CHECKING:
     from folt.relabelling import relabel
     from folt.report.store import load
     from folt.sampling import sample
-    from folt.symmetry import RotationError, SymmetryError, check
+    from folt.symmetry import RotationError, SymmetryError
 
 __version__ = _version("folt")
 
@@ -28,7 +29,7 @@ _NAMES = {
     "RotationError": "folt.symmetry",
     "SymmetryError": "folt.symmetry",
     "certify": "folt.certification",
-    "check": "folt.symmetry",
+    "check": "folt.checks",
     "detect": "folt.detection",
     "from_callable": "folt.interop.callable",
     "from_numpyro": "folt.interop.numpyro",

@@ -112,10 +112,14 @@ class Problem(Density):
                 f"symmetry must be a folt group such as folt.groups.Permutation(3, 2), "
                 f"got {type(symmetry).__name__}"
             )
+        if prior is not None and not isinstance(prior, Distribution):
+            raise ValueError(f"prior must be a Distribution, got {type(prior).__name__}")
         if prior is not None and prior.dim != symmetry.dim:
             raise ValueError(f"prior has dimension {prior.dim}, the group acts on {symmetry.dim}")
         if names is not None and len(names) != symmetry.dim:
             raise ValueError(f"expected {symmetry.dim} names, one per coordinate, got {len(names)}")
+        if names is not None:
+            _require_distinct(names)
         self.log_density = log_density
         self.group = symmetry
         self.data = data
@@ -361,6 +365,15 @@ def _with_gradient(problem: Problem, x: Point) -> tuple[Scalar, Point]:
 
 def _exact_draw(sampler: Callable[[Key], Point], key: Key) -> Point:
     return sampler(key)
+
+
+def _require_distinct(names: Sequence[str]) -> None:
+    """Refuse names of which one would stand for two coordinates."""
+    for place, name in enumerate(names):
+        if not isinstance(name, str) or not name.strip():
+            raise ValueError(f"expected names to be words, got {name!r} at position {place}")
+        if name in names[:place]:
+            raise ValueError(f"expected a name of its own for every coordinate, got {name!r} twice")
 
 
 def _numbered(dim: int) -> tuple[str, ...]:

@@ -17,6 +17,7 @@ from folt.certificate.facts import ReferenceFacts, SymmetryFacts
 from folt.certificate.held_out import Judged
 from folt.certificate.split import split_by_chain
 from folt.chains import Chains, run_chains
+from folt.checks import require_options
 from folt.diagnostics import switching
 from folt.effort import Effort
 from folt.fit import Fit, ReferenceSummary
@@ -92,7 +93,20 @@ def sample(
         ValueError: wrong shapes or parts, a density that is not a number.
         SymmetryError: a density declared invariant that is not.
     """
-    _require_arguments(problem, chains, draws, labels)
+    require_options(
+        problem,
+        seed,
+        chains,
+        draws,
+        reference,
+        flow,
+        effort,
+        preset,
+        labels,
+        start,
+        whole_orbit,
+        progress,
+    )
     chosen = preset_named(preset, effort)
     keys = _named_keys(seed)
     target = Target(problem)
@@ -235,15 +249,6 @@ def _named_keys(seed: int) -> dict[str, Key]:
     names = ("reference", "training", "chains", "certificate", "probes")
     root = root_key(seed)
     return {name: jax.random.fold_in(root, number) for number, name in enumerate(names)}
-
-
-def _require_arguments(problem: Problem, chains: int, draws: int, labels: str) -> None:
-    if not isinstance(problem, Problem):
-        raise ValueError(f"expected a folt.Problem, got {type(problem).__name__}")
-    if chains < 1 or draws < 1:
-        raise ValueError(f"expected chains ≥ 1 and draws ≥ 1, got chains={chains}, draws={draws}")
-    if labels not in ("sorted", "proposal"):
-        raise ValueError(f"expected labels 'sorted' or 'proposal', got {labels!r}")
 
 
 def _provenance(seed: int, preset: str, problem: Problem) -> dict[str, Any]:

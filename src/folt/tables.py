@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import codecs
 import csv
 from pathlib import Path
 from typing import NamedTuple
@@ -11,10 +12,17 @@ from jaxtyping import Float
 
 
 class Columns(NamedTuple):
-    """A table of numbers: names, or none where the file has no heading, and values by row."""
+    """A table of numbers: names, or none where the file has no heading, and values by row.
+
+    Attributes:
+        names: one per column.
+        values: the numbers.
+        lines: the line of the file that each row stands in.
+    """
 
     names: tuple[str, ...] | None
     values: Float[np.ndarray, "row column"]
+    lines: tuple[int, ...] = ()
 
 
 def read_columns(path: Path) -> Columns:
@@ -26,11 +34,11 @@ def read_columns(path: Path) -> Columns:
         ValueError: no such file, no numbers in it, or a field that is no number, by its line.
     """
     try:
-        text = path.read_text(encoding="utf-8-sig")
+        text = _decoded(path.read_bytes())
     except OSError as error:
         raise ValueError(f"expected a CSV file at {path}, got '{error.strerror}'") from error
     except UnicodeDecodeError as error:
-        raise ValueError(f"{path} is not a text file: expected CSV") from error
+        raise ValueError(f"{path} is not a text file: expected CSV in UTF-8") from error
     lines = [
         (number, line)
         for number, line in enumerate(text.splitlines(), 1)
@@ -41,9 +49,20 @@ def read_columns(path: Path) -> Columns:
     first = _fields(lines[0][1])
     names = None if all(_is_number(field) for field in first) else tuple(first)
     rows = lines if names is None else lines[1:]
+    if ";" in lines[0][1] and "," not in lines[0][1]:
+        raise ValueError(
+            f"{path} seems to be separated by semicolons: expected commas, and a point in decimals"
+        )
     if not rows:
         raise ValueError(f"{path} has a heading and nothing below it: expected numbers")
-    return Columns(names, _values(path, rows, len(first)))
+    return Columns(names, _values(path, rows, len(first)), tuple(number for number, _ in rows))
+
+
+def _decoded(data: bytes) -> str:
+    """Text in UTF-8, or in UTF-16 where the file begins as spreadsheets write that."""
+    if data.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
+        return data.decode("utf-16")
+    return data.decode("utf-8-sig")
 
 
 def _values(path: Path, rows: list[tuple[int, str]], width: int) -> np.ndarray:

@@ -126,7 +126,8 @@ class Outcome(enum.Enum):
         f"coordinate or of h above {CHAIN_RHAT:g})",
         "The proposal fits badly and the chain mixes slowly.",
         "The proposal fits badly and the chain mixes slowly (acceptance "
-        "{c.chains.accept_rate:.2f}, R-hat {c.chains.worst_rhat:.3f}): more effort makes a richer proposal.",
+        "{c.chains.accept_rate:.2f}, R-hat {c.chains.worst_rhat:.3f}): more effort makes a richer "
+        "proposal.",
         "folt.sample(problem, effort=folt.Effort.thorough())",
         Use.FIRST_LOOK,
     )

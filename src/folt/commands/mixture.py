@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from folt.fit import Fit
     from folt.problem import Problem
     from folt.store import Store
+    from folt.tables import Columns
 
 
 EXAMPLES = """\
@@ -128,6 +129,9 @@ def component_numbers(text: str) -> list[int]:
     low, high = int(ends[0]), int(ends[-1])
     if not 1 <= low <= high:
         raise ValueError(f"expected 1 ≤ LOW ≤ HIGH components, got {text!r}")
+    from folt.checks import require_labels
+
+    require_labels("components", high)
     return list(range(low, high + 1))
 
 
@@ -140,7 +144,7 @@ def _observations(path: Path, columns: str) -> tuple[tuple[str, ...], np.ndarray
     names = table.names or tuple(f"column {i + 1}" for i in range(count))
     wanted = [word.strip() for word in columns.split(",") if word.strip()]
     if not wanted:
-        return names, table.values
+        return names, _complete(path, table, list(range(count)))
     chosen = []
     for word in wanted:
         if word in names:
@@ -149,7 +153,27 @@ def _observations(path: Path, columns: str) -> tuple[tuple[str, ...], np.ndarray
             chosen.append(int(word) - 1)
         else:
             raise ValueError(f"no column {word!r} in {path}: it has {', '.join(names)}")
-    return tuple(names[i] for i in chosen), table.values[:, chosen]
+        if chosen[-1] in chosen[:-1]:
+            raise ValueError(f"expected every column once, got {word!r} twice in --columns")
+    return tuple(names[i] for i in chosen), _complete(path, table, chosen)
+
+
+def _complete(path: Path, table: Columns, chosen: list[int]) -> np.ndarray:
+    """The chosen columns, if nothing is missing in them.
+
+    Raises:
+        ValueError: naming the line.
+    """
+    import numpy as np
+
+    values = table.values[:, chosen]
+    rows = np.flatnonzero(~np.isfinite(values).all(axis=1))
+    if rows.size:
+        raise ValueError(
+            f"{path}, line {table.lines[rows[0]]}: a value is missing or infinite: drop the line, "
+            "folt does not impute"
+        )
+    return values
 
 
 def _problem(values: np.ndarray, components: int, counts: bool) -> Problem:
@@ -161,7 +185,23 @@ def _problem(values: np.ndarray, components: int, counts: bool) -> Problem:
         return models.poisson_mixture(values[:, 0], components)
     if values.shape[1] == 1:
         return models.gaussian_mixture(values[:, 0], components)
+    _require_independent(values)
     return models.multivariate_gaussian_mixture(values, components)
+
+
+def _require_independent(values: np.ndarray) -> None:
+    """Refuse columns of which one follows from the others: no covariance describes them."""
+    import numpy as np
+
+    spread = values.std(axis=0)
+    if not (spread > 0).all() or len(values) < 2:
+        return  # the model says what is wrong
+    smallest = np.linalg.svd((values - values.mean(axis=0)) / spread, compute_uv=False)[-1]
+    if smallest < 1e-10 * np.sqrt(len(values)):
+        raise ValueError(
+            "expected columns of which none follows from the others, got collinear ones: choose "
+            "some of them with --columns"
+        )
 
 
 def _fitted(

@@ -27,6 +27,9 @@ folt modal long.csv --rate 32 --band 0.7 1.1 --window 30min --step 10min"""
 
 SECONDS = {"": 1.0, "s": 1.0, "min": 60.0, "h": 3600.0}
 
+LARGEST_DAMPING = 100.0
+"""Percent of critical damping, above which nothing vibrates."""
+
 ONE_SPECTRUM_DRAWS, WINDOW_DRAWS = 5000, 1000
 
 
@@ -118,6 +121,7 @@ def modal(
     """
     numbers = _numbers(modes)
     _require_one_source(record, psd, band, averages, window, step, numbers)
+    _require_ranges(damping, frequencies, band)
     remember_compilations()
     from folt.modal import Settings
 
@@ -304,6 +308,30 @@ def _require_one_source(
         raise ValueError("expected one number of --modes with --window, got a range")
 
 
+def _require_ranges(
+    damping: tuple[float, float],
+    frequencies: tuple[float, float] | None,
+    band: tuple[float, float] | None,
+) -> None:
+    """Refuse prior ranges that no structure has, or of which the data say nothing."""
+    if damping[1] > LARGEST_DAMPING:
+        raise ValueError(
+            f"expected --damping in percent, at most {LARGEST_DAMPING:g}, got {damping[1]:g}"
+        )
+    if frequencies is not None and not 0 < frequencies[0] < frequencies[1]:
+        raise ValueError(
+            f"expected --frequencies 0 < LOW < HIGH in Hz, got {frequencies[0]:g} and "
+            f"{frequencies[1]:g}"
+        )
+    if frequencies is None or band is None:
+        return
+    if frequencies[0] >= band[1] or frequencies[1] <= band[0]:
+        raise ValueError(
+            f"expected --frequencies within the --band {band[0]:g} to {band[1]:g} Hz, got "
+            f"{frequencies[0]:g} to {frequencies[1]:g}"
+        )
+
+
 def _numbers(text: str) -> range:
     """Numbers of modes from `3` or `1:4`, the last included."""
     matched = re.fullmatch(r"(\d+)(?::(\d+))?", text)
@@ -311,6 +339,9 @@ def _numbers(text: str) -> range:
         first = int(matched[1])
         last = int(matched[2] or first)
         if 1 <= first <= last:
+            from folt.checks import require_labels
+
+            require_labels("modes", last)
             return range(first, last + 1)
     raise ValueError(f"expected --modes M or FIRST:LAST with 1 ≤ FIRST ≤ LAST, got {text!r}")
 

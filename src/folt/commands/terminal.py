@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
     from folt.fit import Fit
 
-Seed = Annotated[int, typer.Option(help="Same seed, same draws.", min=0)]
+Seed = Annotated[int, typer.Option(help="Same seed, same draws.", min=0, max=2**63 - 1)]
 Quiet = Annotated[bool, typer.Option("--quiet", help="Print nothing but errors.")]
 
 

@@ -57,7 +57,11 @@ def from_callable(
             f"symmetry must be a folt group such as folt.groups.Permutation(3, 2), "
             f"got {type(symmetry).__name__}"
         )
-    if operator.index(dim) != symmetry.dim:
+    try:
+        operator.index(dim)
+    except TypeError:
+        raise ValueError(f"expected dim as a whole number, got {dim!r}") from None
+    if dim != symmetry.dim:
         raise ValueError(f"expected a group that acts on {dim} coordinates, got {symmetry.dim}")
     if batch < 1:
         raise ValueError(f"expected batch ≥ 1, got {batch}")

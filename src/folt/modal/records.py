@@ -108,7 +108,7 @@ def read_record(path: str | Path, rate: float | None = None) -> Record:
     if path.suffix in (".npy", ".npz"):
         names, values = None, _numpy_array(path)
     else:
-        names, values = read_columns(path)
+        names, values, _ = read_columns(path)
     if names is not None and names[0].lower() in TIME_NAMES:
         rate = _rate_of(values[:, 0], rate)
         names, values = names[1:], values[:, 1:]

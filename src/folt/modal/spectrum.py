@@ -48,7 +48,7 @@ def read_spectrum(
         ValueError: the file cannot be used, in one sentence.
     """
     path = Path(path)
-    names, values = read_columns(path)
+    names, values, lines = read_columns(path)
     if names is None or tuple(names[:2]) != REQUIRED or len(names) > 3:
         got = "no heading" if names is None else ",".join(names)
         raise ValueError(f"{path}: expected the columns {','.join(REQUIRED)}[,averages], got {got}")
@@ -56,7 +56,7 @@ def read_spectrum(
         raise ValueError(f"{path}: expected the third column to be averages, got {names[2]!r}")
     if not np.all(np.isfinite(values)):
         row = int(np.flatnonzero(~np.isfinite(values).all(axis=1))[0])
-        raise ValueError(f"{path}: missing or infinite number in row {row + 1} of the table")
+        raise ValueError(f"{path}, line {lines[row]}: missing or infinite number")
     if np.any(np.diff(values[:, 0]) <= 0) or values[0, 0] <= 0:
         raise ValueError(f"{path}: expected positive frequencies in increasing order")
     if np.any(values[:, 1] < 0):

@@ -99,8 +99,7 @@ class Given:
 
         The key draws coordinates that the user's parameters do not determine.
         """
-        raw = chains_told(_enough(self.points(problem, key)))
-        _require_usable(raw)
+        raw = self._checked(problem, key)
         draws = folded(problem.group, raw)
         rhat, ess, cautions = health(draws)
         if progress is not None:
@@ -139,6 +138,19 @@ class Given:
                 f"chains={self.chains}"
             )
         return split(points, self.chains)
+
+    def require_usable(self, problem: Problem) -> None:
+        """Refuse draws that cannot be learned from, before anything is done with them.
+
+        Raises:
+            ValueError: naming the shape, or the draw or coordinate that is wrong.
+        """
+        self._checked(problem)
+
+    def _checked(self, problem: Problem, key: Key | None = None) -> Draws:
+        raw = chains_told(_enough(self.points(problem, key)))
+        _require_usable(raw)
+        return raw
 
 
 def _array(values: Any) -> np.ndarray:

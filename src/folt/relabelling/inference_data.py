@@ -107,10 +107,9 @@ def _finite(row: dict[str, Any]) -> dict[str, Any]:
 
 
 def _whole(values: np.ndarray) -> np.ndarray:
-    rounded = np.rint(values).astype(np.int64)
-    if not np.array_equal(rounded, values):
-        raise ValueError("allocations must be whole numbers, counted from zero")
-    return rounded
+    if values.dtype.kind not in "fiu" or not np.array_equal(np.rint(values), values):
+        raise ValueError("expected allocations to be whole numbers, counted from zero")
+    return values.astype(np.int64)
 
 
 def _arviz() -> Any:

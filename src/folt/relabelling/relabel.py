@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import math
+import warnings
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -22,6 +23,12 @@ from folt.relabelling.methods import (
     Sort,
     Stephens,
 )
+
+UNEVEN = 1e-3
+"""How far probabilities, perhaps in single precision, may be from one in sum."""
+
+LEAST_DRAWS = 4
+"""Draws per chain below which it cannot be split into halves that vary."""
 
 METHODS: dict[str, Relabeller] = {
     method.name: method for method in (Sort(), Pivot(), GaussianOrbit(), Stephens(), Ecr())
@@ -106,8 +113,8 @@ def relabel(
             [flat[name].reshape(count, m, -1) for name in names], axis=2
         ).astype(float),
         keys=flat[key].reshape(count, m, -1)[:, :, 0].astype(float),
-        probabilities=_by_draw(probabilities, lead, m, "probabilities"),
-        allocations=_by_draw(allocations, lead, None, "allocations"),
+        probabilities=_proportions(_by_draw(probabilities, lead, m, "probabilities")),
+        allocations=_labels(_by_draw(allocations, lead, None, "allocations"), m),
     )
     use = method if method is not None else _default(material)
     labelling = use(material)
@@ -156,8 +163,15 @@ def _chosen(
                 f"{name} has shape {values.shape}: expected (chain, draw, component, ...); without "
                 f"a chain axis, {GROUPED}chains=4"
             )
+        if values.dtype.kind not in "fiu":
+            raise ValueError(f"{name} holds {values.dtype}: expected real numbers")
         if not np.isfinite(values).all():
             raise ValueError(f"{name} has draws that are not finite")
+        if name in square and (values.ndim != 4 or values.shape[2] != values.shape[3]):
+            raise ValueError(
+                f"{name} has shape {values.shape}: expected (chain, draw, component, component) "
+                "of what is square"
+            )
     return chosen
 
 
@@ -169,6 +183,12 @@ def _common_shape(chosen: Mapping[str, np.ndarray]) -> tuple[tuple[int, int], in
     chains, length, m = next(iter(shapes.values()))
     if chains * length < 2 or m < 2:
         raise ValueError(f"expected two draws and two components at least, got {chains, length, m}")
+    if length < LEAST_DRAWS:
+        warnings.warn(
+            f"with {length} draw{'s' * (length > 1)} per chain neither R-hat nor effective sizes "
+            "mean anything",
+            stacklevel=4,
+        )
     return (chains, length), m
 
 
@@ -183,6 +203,39 @@ def _by_draw(
         shape = "(chain, draw, observation" + (")" if last is None else ", component)")
         raise ValueError(f"expected {what} of shape {shape} as in the draws, got {values.shape}")
     return values.reshape(math.prod(lead), *values.shape[2:])
+
+
+def _proportions(values: np.ndarray | None) -> np.ndarray | None:
+    """Allocation probabilities, if they are: none negative, and one in sum."""
+    if values is None:
+        return None
+    if values.dtype.kind not in "fiu" or not np.isfinite(values).all() or (values < 0).any():
+        raise ValueError("expected allocation probabilities from 0 to 1, got others")
+    off = float(np.abs(values.sum(axis=-1) - 1.0).max())
+    if off > UNEVEN:
+        raise ValueError(
+            f"expected allocation probabilities that sum to one over the components, got sums that "
+            f"are off by {off:.2g}"
+        )
+    return values
+
+
+def _labels(values: np.ndarray | None, m: int) -> np.ndarray | None:
+    """Allocations, if they are component numbers counted from zero."""
+    if values is None:
+        return None
+    if values.dtype.kind not in "fiu" or not np.array_equal(values, np.rint(values)):
+        raise ValueError("expected allocations to be whole numbers, counted from zero")
+    low, high = int(values.min()), int(values.max())
+    if low == 1 and high == m:
+        raise ValueError(
+            f"the allocations run from 1 to {m}: expected them counted from zero; subtract one"
+        )
+    if low < 0 or high >= m:
+        raise ValueError(
+            f"expected allocations from 0 to {m - 1}, one of {m} components, got {low} to {high}"
+        )
+    return values.astype(np.int64)
 
 
 def _health(

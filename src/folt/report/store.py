@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import dataclasses
 import json
+import warnings
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +19,7 @@ import xarray
 
 from folt._types import in_float64
 from folt.certificate.certificate import Certificate
+from folt.certificate.outcomes import RULES
 from folt.fit import Fit, ReferenceSummary
 from folt.problem import Problem
 from folt.report.arviz import attributes, log_likelihoods
@@ -68,8 +70,9 @@ def load(path: str | Path, problem: Problem | None = None) -> Fit:
     path = Path(path)
     data = unsealed(path, FORMAT)
     try:
-        fit = _read(data)
+        fit, said_then = _read(data)
         require_plausible(fit)
+        _require_verdict(fit, said_then)
     except Exception as error:  # whatever a forged file makes of its parts
         said = error.args[0] if isinstance(error, KeyError) and error.args else error
         raise ValueError(f"{path} is not a fit file that can be relied on: {said}") from error
@@ -78,20 +81,42 @@ def load(path: str | Path, problem: Problem | None = None) -> Fit:
             f"expected a problem of dimension {fit.group.dim} for this fit, "
             f"got dimension {problem.dim}"
         )
+    if said_then["rules"] != RULES:
+        warnings.warn(
+            f"{path} was certified under rules {said_then['rules']} and called "
+            f"{said_then['name']!r}; by today's rules, {RULES}, it is "
+            f"{fit.certificate.status.name!r}",
+            stacklevel=3,
+        )
     return dataclasses.replace(fit, problem=problem)
 
 
-def _read(data: bytes) -> Fit:
+def _require_verdict(fit: Fit, said_then: dict[str, Any]) -> None:
+    """Refuse a verdict that its own numbers do not give under the rules that it names.
+
+    Raises:
+        ValueError: naming both verdicts.
+    """
+    if said_then["rules"] == RULES and said_then["name"] != fit.certificate.status.name:
+        raise ValueError(
+            f"its verdict is {said_then['name']!r}, its numbers give "
+            f"{fit.certificate.status.name!r}"
+        )
+
+
+def _read(data: bytes) -> tuple[Fit, dict[str, Any]]:
+    """The fit in a file, and the verdict that the file states."""
     own, posterior, stats = (read_group(data, g) for g in ("folt", "posterior", "sample_stats"))
     meta = json.loads(_text(own["meta"]))
     arrays = [own[f"array_{i}"].values for i in range(meta["arrays"])]
     terms = read_group(data, "log_likelihood") if "log_likelihood" in group_names(data) else {}
-    return Fit(
+    certificate = unpack(meta["certificate"], [])
+    fit = Fit(
         draws=own["draws"].values,
         log_ratio=stats["log_ratio"].values,
         accepted=stats["accepted"].values.astype(bool),
         posterior={str(name): posterior[name].values for name in posterior.data_vars},
-        certificate=Certificate.from_dict(unpack(meta["certificate"], [])),
+        certificate=Certificate.from_dict(certificate),
         names=tuple(meta["names"]),
         group=unpack(meta["group"], arrays),
         proposal=unpack(meta["proposal"], arrays),
@@ -109,6 +134,7 @@ def _read(data: bytes) -> Fit:
         ),
         log_likelihood={str(name): terms[name].values for name in terms} or None,
     )
+    return fit, certificate["status"]
 
 
 def _posterior(fit: Fit) -> xarray.Dataset:
