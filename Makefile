@@ -2,11 +2,12 @@
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
+LOWEST := .venv-lowest
 # Most of a small fit is compilation: the workers of the suite share it, and so does the next run.
 COMPILED := JAX_COMPILATION_CACHE_DIR=$(CURDIR)/.cache/jax JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS=0.2
 PIP := $(BIN)/python -m pip --disable-pip-version-check
 
-.PHONY: demo test validate bench tables check docs lock clean
+.PHONY: demo test validate bench tables check check-lowest docs lock clean
 .DEFAULT_GOAL := demo
 
 $(BIN)/python:
@@ -48,6 +49,13 @@ check: $(VENV)/.installed-dev ## lint, formatting, types, import rules
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 
+check-lowest: $(VENV)/.installed-dev ## a smoke fit on the lowest versions that pyproject.toml names
+	$(BIN)/uv pip compile pyproject.toml --resolution lowest-direct --python-version 3.11 --quiet -o $(LOWEST).txt
+	$(BIN)/uv venv --quiet --clear --python $(BIN)/python $(LOWEST)
+	$(BIN)/uv pip install --quiet --python $(LOWEST)/bin/python --requirement $(LOWEST).txt
+	$(BIN)/uv pip install --quiet --python $(LOWEST)/bin/python --no-deps --reinstall-package folt .
+	$(LOWEST)/bin/python tests/smoke.py > /dev/null
+
 docs: $(VENV)/.installed-dev ## the site in site/, its tutorials executed; every warning is an error
 	$(BIN)/python docs/check_links.py
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict
@@ -58,4 +66,4 @@ lock: $(VENV)/.installed-dev ## renew the pins
 	$(BIN)/uv pip compile pyproject.toml --extra dev --universal --python-version 3.11 --no-header --no-annotate -c requirements.lock -o requirements-dev.lock
 
 clean:
-	rm -rf demo site .cache .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache
+	rm -rf demo site $(LOWEST) $(LOWEST).txt .cache .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache

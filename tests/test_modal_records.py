@@ -257,7 +257,7 @@ def test_missing_and_foreign_files(tmp_path):
         ("frequency_hz,psd,what\n0.7,1,2\n", "third column"),
         ("frequency_hz,psd\n0.8,1\n0.7,2\n", "increasing order"),
         ("frequency_hz,psd\n0.7,1\n0.8,-2\n", "negative at 0.8 Hz"),
-        ("frequency_hz,psd\n0.7,1\n0.8,\n", "row 2"),
+        ("frequency_hz,psd\n0.7,1\n0.8,\n", "line 3"),
         ("frequency_hz,psd,averages\n0.7,1,3\n0.8,1,3\n", "do not give --averages"),
     ],
 )

@@ -1,0 +1,183 @@
+"""Every command that writes, killed at every moment at which it changes the disk.
+
+A reader finds the old result, the new one or none; the next run finishes and leaves nothing else.
+"""
+
+import shutil
+from pathlib import Path
+
+import jax.numpy as jnp
+import numpy as np
+import pytest
+import xarray
+
+import folt
+import folt.demo
+import folt.report.kept
+import folt.sampling
+from faults import killed_at_every_point
+from folt.cli import app
+from folt.experiments.document import read_document
+from folt.experiments.rows import Job, row
+from folt.experiments.runner import reproduce
+from folt.experiments.settings import Settings
+from folt.flows import Gaussian
+from folt.models import label_switching
+from folt.reference import Exact
+from folt.report.section import Section
+from folt.store import Entry
+
+MODEL = """
+import folt
+problem = folt.models.label_switching(2, 2)
+"""
+
+
+@pytest.fixture(scope="module")
+def fits():
+    """Fits by seed, made once; the problem is left out so that nothing is compiled again."""
+    made = {}
+    for seed in (0, 7):
+        made[seed] = folt.sample(
+            label_switching(2, 2),
+            seed=seed,
+            chains=2,
+            draws=40,
+            reference=Exact(2_000, 20),
+            flow=Gaussian(jnp.array([2.0, 0.5, 5.0, 0.8]), jnp.eye(4)),
+            progress=False,
+        )
+    return made
+
+
+@pytest.fixture
+def place(fits, tmp_path, monkeypatch):
+    """Commands that cost nothing: fits at hand, pages and pictures of a few bytes."""
+    monkeypatch.chdir(tmp_path)
+    Path("model.py").write_text(MODEL)
+    Path("data.csv").write_text("x\n" + "\n".join(map(str, range(12))) + "\n")
+    mu = np.random.default_rng(0).normal(size=(2, 50, 2))
+    data = xarray.Dataset({"mu": (["chain", "draw", "k"], mu)})
+    data.to_netcdf("posterior.nc", group="posterior", engine="h5netcdf")
+    for module in ("folt.sampling", "folt.demo"):
+        monkeypatch.setattr(f"{module}.sample", lambda problem, *, seed, **_: fits[seed])
+    monkeypatch.setattr("folt.report.kept.page", lambda fit: f"page of {fit.provenance['seed']}")
+    monkeypatch.setattr("folt.report.page.page", lambda fit, _=(): "page")
+    monkeypatch.setattr("folt.demo.draw", lambda fit, seed: {"data": None})
+    monkeypatch.setattr("folt.report.figures.png", lambda figure: b"\x89PNG")
+    monkeypatch.setattr(Section, "drawing", lambda self, name: "<svg/>")
+    monkeypatch.setattr("folt.report.mixtures.weighted_mixture_figure", lambda *_: None)
+    monkeypatch.setattr("folt.report.mixtures.evidence_figure", lambda *_: None)
+    monkeypatch.setattr("folt.report.figures.relabelled_figure", lambda *_: None)
+    # A fit as its number: writing and reading it whole is tested elsewhere.
+    monkeypatch.setattr("folt.report.kept.to_bytes", lambda fit: str(fit.provenance).encode())
+    monkeypatch.setattr("folt.report.kept.load", lambda path, problem: fit_in(path, fits))
+    return tmp_path
+
+
+def fit_in(path, fits):
+    text = path.read_text()
+    return next(fit for fit in fits.values() if str(fit.provenance) == text)
+
+
+COMMANDS = {
+    "sample": ["sample", "model.py:problem"],
+    "demo": ["demo"],
+    "mixture": ["mixture", "data.csv", "--components", "2"],
+    "compare": ["mixture", "data.csv", "--components", "1:2"],
+    "relabel": ["relabel", "posterior.nc", "--vars", "mu"],
+}
+
+
+def command(name, seed, out="out"):
+    words = [*COMMANDS[name], "--seed", str(seed), "--out", out, "--quiet"]
+    app(args=words, standalone_mode=False)
+
+
+def results(out):
+    """Every note with what it vouches for: the seed asked for, and whether all of it is true."""
+    found = {}
+    for note in sorted(out.rglob("settings.json")):
+        if note.parent.name.startswith("."):
+            continue
+        entry = Entry(note)
+        read = entry.read()
+        assert read is not None, f"{note} cannot be relied on"
+        assert not entry.damaged(), f"{note} vouches for {entry.damaged()}"
+        found[str(note.relative_to(out))] = read.request.get("seed")
+        if "report.html" in read.files:
+            page = (note.parent / "report.html").read_text()
+            assert page == f"page of {read.request['seed']}"
+    return found
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_killed_at_every_moment_a_command_serves_nothing_false(name, place):
+    out, kept = place / "out", place / "kept"
+    command(name, 0)
+    shutil.copytree(out, kept)
+
+    def prepare():
+        shutil.rmtree(out, ignore_errors=True)
+        shutil.copytree(kept, out)
+
+    moments = 0
+    for _, _ in killed_at_every_point(lambda: command(name, 7), prepare):
+        moments += 1
+        results(out)
+        # Whoever asks for the first result again gets it, and nothing that was begun is left.
+        if moments % 8 == 1:
+            command(name, 0)
+            assert set(results(out).values()) <= {0, None}
+            names = {path.relative_to(out) for path in out.rglob("*")}
+            assert names == {path.relative_to(kept) for path in kept.rglob("*")}
+    assert moments > 15
+    assert set(results(out).values()) <= {7, None}
+
+
+class Table:
+    """Two rows that cost nothing, and a count of how often they are made."""
+
+    NAME, TITLE = "table", "A table"
+
+    def __init__(self):
+        self.made = []
+
+    def cases(self, settings):
+        return [Job(case, ("folded",), 0) for case in "ab"]
+
+    def run(self, workshop, job):
+        self.made.append(job.case)
+        return [row(self.NAME, job.case, "folded", job.seed, accept=0.5)]
+
+    def report(self, rows):
+        return [("Rows", ", ".join(one["case"] for one in rows))]
+
+    def claims(self, rows, preset):
+        return []
+
+
+def test_rows_of_a_table_survive_a_kill_at_every_moment(tmp_path):
+    out, settings = tmp_path / "out", Settings(seeds=1)
+    reproduce([Table()], settings, out, show=False)
+    names = {path.name for path in out.iterdir()}
+
+    def prepare():
+        shutil.rmtree(out, ignore_errors=True)
+
+    moments, finished = 0, 0
+    work = lambda: reproduce([Table()], settings, out, show=False)  # noqa: E731
+    for moment, where in killed_at_every_point(work, prepare):
+        moments += 1
+        path, entry = out / "table.json", Entry(out / "table.note.json")
+        rows = read_document(path)["rows"] if path.exists() else []
+        assert not entry.damaged()
+        again = Table()
+        reproduce([again], settings, out, show=False)
+        assert len(again.made) <= 2 - len(rows), f"lost at moment {moment}, {where}"
+        assert len(again.made) <= 2 - finished, f"lost at moment {moment}, {where}"
+        finished = 2 - len(again.made)
+        assert [one["case"] for one in read_document(path)["rows"]] == ["a", "b"]
+        assert {path.name for path in out.iterdir()} == names
+    assert finished == 2
+    assert moments > 30
