@@ -52,6 +52,29 @@ class Distribution(Density):
         return self.sample_and_log_prob(key)[0]
 
 
+class OrbitSummed(Distribution):
+    """A distribution that sums itself over the orbits of a group without listing the group."""
+
+    group: eqx.AbstractVar[Any]
+
+    @property
+    @abstractmethod
+    def orbit_cost(self) -> int:
+        """What a sum over an orbit costs, in plain density terms."""
+
+    @abstractmethod
+    def log_orbit_sum(self, z: Point) -> Scalar:
+        """Log Σ_g q(g·z), the same at every image of z."""
+
+    @abstractmethod
+    def draw_image(self, key: Key, z: Point) -> Point:
+        """An image g·z with probability q(g·z)/Σ_g q(g·z)."""
+
+    @abstractmethod
+    def likeliest_image(self, z: Point) -> Point:
+        """One image of z, the same for all points of an orbit, that is likely under q."""
+
+
 def in_float64(function: Callable[P, R]) -> Callable[P, R]:
     """Run a public function in double precision without touching JAX's global setting.
 

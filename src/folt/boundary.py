@@ -9,10 +9,13 @@ from __future__ import annotations
 import dataclasses
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Float
 
-from folt._types import Distribution, in_float64
+from folt._types import Distribution, OrbitSummed, Point, Scalar, in_float64
+from folt.batching import map_points
+from folt.fold import Folded
 from folt.groups import Group
 from folt.orbits import Action, action_of, orbit_sum
 
@@ -80,8 +83,7 @@ def boundary_mass(
     mirrors = mirror_distances(action, spread, points)
     ambiguity = None
     if proposal is not None and group.order > 1:
-        shares = orbit_sum(proposal, group).responsibilities(points)
-        ambiguity = float(1.0 - shares.max(axis=1).mean())
+        ambiguity = float(1.0 - _largest_shares(proposal, group, points).mean())
     elif proposal is not None:
         ambiguity = 0.0
     return BoundaryMass(
@@ -102,15 +104,30 @@ def mirror_distances(
         spread: the covariance Σ of the draws.
         points: draws.
     """
-    length = max(1, IMAGES_AT_ONCE // action.group.order)
+    length = max(1, IMAGES_AT_ONCE // min(action.group.order, action.group.dim**2))
     parts = []
     for start in range(0, len(points), length):
         some = points[start : start + length]
-        moved = some[:, None] - action.images(some)[:, 1:]
+        moved = some[:, None] - action.other_images(some)
         along = np.sqrt(np.einsum("ngi,ij,ngj->ng", moved, spread, moved, optimize=True))
         distances = 0.5 * np.sum(moved**2, axis=-1) / np.where(along > 0.0, along, 1.0)
         parts.append(np.min(distances, axis=1, initial=np.inf))
     return np.concatenate(parts)
+
+
+def _largest_shares(
+    proposal: Distribution, group: Group, points: Float[np.ndarray, "n dim"]
+) -> Float[np.ndarray, " n"]:
+    """The largest of q(g·z)/q_F(z) over g; of a proposal that sums itself, that of a likely g."""
+    if isinstance(proposal, OrbitSummed):
+        folded = Folded(proposal, group)
+        return map_points(_likely_share, folded, points, terms=folded.terms)
+    return orbit_sum(proposal, group).responsibilities(points).max(axis=1)
+
+
+def _likely_share(folded: Folded, z: Point) -> Scalar:
+    log_share = folded.density.log_prob(folded.most_likely_image(z)) - folded.log_prob(z)
+    return jnp.exp(jnp.minimum(log_share, 0.0))
 
 
 @in_float64

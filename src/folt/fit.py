@@ -285,7 +285,7 @@ def labelled(draws: np.ndarray, proposal: Distribution, group: Group, labels: st
         return draws
     points = draws.reshape(-1, group.dim)
     folded = Folded(proposal, group)
-    images = map_points(Folded.most_likely_image, folded, points, terms=group.order)
+    images = map_points(Folded.most_likely_image, folded, points, terms=folded.terms)
     ordered = map_points(_moved, (group, _ordering(proposal, group)), images)
     return np.asarray(ordered).reshape(draws.shape)
 

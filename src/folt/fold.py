@@ -13,7 +13,7 @@ import jax.numpy as jnp
 from jax.scipy.special import logsumexp
 from jaxtyping import Array, Float
 
-from folt._types import Density, Distribution, Key, Point, Scalar
+from folt._types import Density, Distribution, Key, OrbitSummed, Point, Scalar
 from folt.groups import Group
 
 
@@ -36,11 +36,24 @@ class Folded(Distribution):
                 f"the density has dimension {self.density.dim}, "
                 f"the group acts on dimension {self.group.dim}"
             )
+        if isinstance(self.density, OrbitSummed) and self.density.group != self.group:
+            raise ValueError(
+                f"the density sums itself over {self.density.group}, not over {self.group}"
+            )
 
     @property
     def dim(self) -> int:
         """Dimension of the space."""
         return self.group.dim
+
+    @property
+    def terms(self) -> int:
+        """Density terms that one value costs, for the size of chunks."""
+        if self.invariant:
+            return 1
+        if isinstance(self.density, OrbitSummed):
+            return self.density.orbit_cost
+        return self.group.order
 
     def log_terms(self, z: Point) -> Float[Array, " order"]:
         """Log p(g·z) for every g, in the order of `group.elements`."""
@@ -49,7 +62,9 @@ class Folded(Distribution):
     def log_prob(self, z: Point) -> Scalar:
         """Log p_F(z), the orbit sum of eq. (q_F); the same at every image of z."""
         if self.invariant or self.group.order == 1:
-            return self.density.log_prob(z) + jnp.log(float(self.group.order))
+            return self.density.log_prob(z) + self.group.log_order
+        if isinstance(self.density, OrbitSummed):
+            return self.density.log_orbit_sum(z)
         return logsumexp(self.log_terms(z))
 
     def sample_and_log_prob(self, key: Key) -> tuple[Point, Scalar]:
@@ -67,12 +82,17 @@ class Folded(Distribution):
         """
         if self.invariant:
             return self.group.random_image(key, z)
+        if isinstance(self.density, OrbitSummed):
+            return self.density.draw_image(key, z)
         return self.group.act(self.group.element(jax.random.categorical(key, self.log_terms(z))), z)
 
     def most_likely_image(self, z: Point) -> Point:
         """The image of z with the largest density: the representative in D_p.
 
         D_p = {z : p(z) ≥ p(g·z) for all g}, ties going to the first element. For a proposal this
-        is the domain whose boundary lies where two labellings are equally likely.
+        is the domain whose boundary lies where two labellings are equally likely. A density that
+        sums itself over the orbit names an image of its own, the same for all of the orbit.
         """
+        if isinstance(self.density, OrbitSummed):
+            return self.density.likeliest_image(z)
         return self.group.act(self.group.element(jnp.argmax(self.log_terms(z))), z)

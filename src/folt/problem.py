@@ -188,7 +188,7 @@ class Problem(Density):
     def log_folds(self, points: Points) -> Values:
         """Log π_F at many points, s·π or the orbit sum."""
         if self.invariant or self.group.order == 1:
-            return self.log_probs(points) + math.log(self.group.order)
+            return self.log_probs(points) + self.group.log_order
         return logsumexp(self.log_orbits(points), axis=1)
 
     def log_orbits(self, points: Points) -> Float[np.ndarray, "n order"]:
@@ -205,7 +205,7 @@ class Problem(Density):
         """Log π_F and its gradient, Σ_g (π(g·z)/π_F(z))·gᵀ∇log π(g·z)."""
         if self.invariant or self.group.order == 1:
             values, gradients = self.gradients(points)
-            return values + math.log(self.group.order), gradients
+            return values + self.group.log_order, gradients
         action, count = action_of(self.group), len(points)
         terms, slopes = self.gradients(action.images(points).reshape(-1, self.dim))
         terms = terms.reshape(count, -1)

@@ -19,6 +19,7 @@ from jaxtyping import Array, Bool, Float
 
 from folt._types import Distribution, Key, Point, Scalar
 from folt.batching import map_keys, map_points
+from folt.fold import Folded
 from folt.groups import Group
 from folt.orbits import OrbitSum, orbit_sum
 from folt.problem import Problem
@@ -96,6 +97,11 @@ class LogRatio:
         if self.kept is None:
             return self.orbit.log_sum(points)
         return map_points(_Truncated.log_prob, self._truncated, points, terms=len(self.kept))
+
+    @property
+    def terms(self) -> int:
+        """Density terms that one log q_F costs."""
+        return len(self.kept) if self.kept is not None else Folded(self.proposal, self.group).terms
 
     @functools.cached_property
     def orbit(self) -> OrbitSum:

@@ -99,7 +99,7 @@ def examine(
     judged = held_out.judge(ratio)
     _, fresh = ratio.draw(jax.random.fold_in(key, 0), proposals)
     if not judged.exact:
-        steps = steps_for(_accept_rate(fresh, judged.log_ratio), ratio.target.problem.group.order)
+        steps = steps_for(_accept_rate(fresh, judged.log_ratio), ratio.terms)
         judged = refreshed(jax.random.fold_in(key, 1), judged, ratio, steps)
     return Examined.of(judged, fresh, chain_length)
 

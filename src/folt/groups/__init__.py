@@ -1,10 +1,11 @@
 """Symmetry: finite groups that act on R^dim by orthogonal maps.
 
-Each group knows its elements, how they act, and a fundamental domain with one representative of
-every orbit. This room knows no densities.
+Each group knows how its elements act, and a fundamental domain with one representative of every
+orbit; groups that are small enough also list their elements. This room knows no densities.
 """
 
 from folt.groups.base import Element, Group
+from folt.groups.block_form import BlockForm
 from folt.groups.joint import Joint
 from folt.groups.parts import Blocks, Fixed, Part, Square, ZeroSum, ZeroSumRows
 from folt.groups.permutation import Permutation
@@ -17,6 +18,7 @@ from folt.groups.within import Within
 from folt.groups.zero_sum import zero_sum_basis
 
 __all__ = [
+    "BlockForm",
     "Blocks",
     "Element",
     "Fixed",

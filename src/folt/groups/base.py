@@ -4,6 +4,7 @@ A group says what its elements are, how one acts, how two compose, how one is un
 one folds a point. Everything else is derived here, once. This room knows no densities.
 """
 
+import math
 from abc import abstractmethod
 from collections.abc import Callable
 from typing import Any
@@ -15,6 +16,7 @@ import numpy as np
 from jaxtyping import Array, Bool, Float
 
 from folt._types import Key, Point, Scalar
+from folt.groups.block_form import BlockForm
 
 Element = Any
 """A pytree of small integer arrays that names one group element."""
@@ -27,8 +29,9 @@ def require_enumerable(order: int) -> None:
     """Raise if a group has too many elements to be listed."""
     if order > LARGEST_ENUMERATED:
         raise ValueError(
-            f"expected a group of at most {LARGEST_ENUMERATED} elements, got {order}: "
-            "groups this large are not supported yet where every element is needed"
+            f"the {order} elements of this group are too many to be listed one by one (at most "
+            f"{LARGEST_ENUMERATED}): acting, folding, averages and random elements work at any "
+            "size, and sums over the orbit where the group permutes whole blocks"
         )
 
 
@@ -47,9 +50,23 @@ class Group(eqx.Module):
         """Number of elements, |G| = s."""
 
     @property
+    def log_order(self) -> float:
+        """Log of the number of elements."""
+        return math.log(self.order)
+
+    @property
     @abstractmethod
     def elements(self) -> Element:
-        """All elements, stacked along a leading axis of length `order`, the identity first."""
+        """All elements, stacked along a leading axis of length `order`, the identity first.
+
+        Raises:
+            ValueError: there are more than `LARGEST_ENUMERATED`; nothing else here needs them.
+        """
+
+    @property
+    def block_form(self) -> BlockForm | None:
+        """Where the blocks are that the group permutes whole; None if it acts in another way."""
+        return None
 
     @abstractmethod
     def act(self, element: Element, x: Point) -> Point:
@@ -94,6 +111,21 @@ class Group(eqx.Module):
         """
         return (self.elements,)
 
+    @property
+    def neighbours(self) -> Element:
+        """The elements of all factors but the identity, as one stack.
+
+        Exchanges of two labels and single flips: what is nearest to the identity in a group that
+        is too large to be listed. Of a group with a single factor these are all other elements.
+        """
+        others = [jax.tree.map(lambda leaf: leaf[1:], stack) for stack in self.factors]
+        return jax.tree.map(lambda *leaves: np.concatenate(leaves), *others)
+
+    @property
+    def listable(self) -> bool:
+        """Whether the elements may be listed one by one."""
+        return self.order <= LARGEST_ENUMERATED
+
     def element(self, index: Any) -> Element:
         """The element at a position of `elements`."""
         return jax.tree.map(lambda leaf: jnp.asarray(leaf)[index], self.elements)
@@ -107,6 +139,13 @@ class Group(eqx.Module):
         """All images of x, in the order of `elements`."""
         self.check_point(x)
         return jax.vmap(self.act, in_axes=(0, None))(self.elements, x)
+
+    def other_images(self, x: Point) -> Float[Array, "others dim"]:
+        """The images of x under all elements but the identity, or under `neighbours`."""
+        if self.listable:
+            return self.orbit(x)[1:]
+        self.check_point(x)
+        return jax.vmap(self.act, in_axes=(0, None))(self.neighbours, x)
 
     def contains(self, x: Point) -> Bool[Array, ""]:
         """Whether x lies in the fundamental domain: whether the identity folds it.
@@ -125,9 +164,10 @@ class Group(eqx.Module):
     def separation(self, x: Point) -> Scalar:
         """Distance from x to its nearest other image, min over g ≠ e of |x - g·x|.
 
-        Zero where the stabiliser is not trivial; infinite for the trivial group.
+        Zero where the stabiliser is not trivial; infinite for the trivial group. A group that
+        cannot be listed is looked at through its `neighbours`.
         """
-        moved = jnp.linalg.norm(x - self.orbit(x)[1:], axis=-1)
+        moved = jnp.linalg.norm(x - self.other_images(x), axis=-1)
         return jnp.min(moved, initial=jnp.inf)
 
     def random_element(self, key: Key) -> Element:

@@ -16,7 +16,8 @@ from jaxtyping import Array, Float
 from folt._types import Point
 from folt.groups.arguments import require_positive
 from folt.groups.arrangements import Arrangement
-from folt.groups.parts import Part
+from folt.groups.block_form import BlockForm, rows_of
+from folt.groups.parts import Blocks, Fixed, Part
 from folt.groups.relabelling import Relabelling
 
 
@@ -58,6 +59,24 @@ class Joint(Relabelling):
     def labels(self) -> int:
         """Number of labels, m."""
         return self.m
+
+    @property
+    def block_form(self) -> BlockForm | None:
+        """The blocks of all parts side by side; None if a part is not of blocks or fixed."""
+        places: list[tuple[int, ...]] = [()] * self.m
+        fixed: tuple[int, ...] = ()
+        start = 0
+        for part in self.parts:
+            length = part.length(self.m)
+            if isinstance(part, Blocks):
+                rows = rows_of(self.m, part.size, start)
+                places = [old + new for old, new in zip(places, rows, strict=True)]
+            elif isinstance(part, Fixed):
+                fixed += tuple(range(start, start + length))
+            else:
+                return None
+            start += length
+        return BlockForm(tuple(places), fixed)
 
     def act(self, element: Arrangement, x: Point) -> Point:
         """Every part under the same new labels."""

@@ -9,6 +9,7 @@ from jaxtyping import Array, Float
 from folt._types import Point
 from folt.groups.arguments import require_position, require_positive
 from folt.groups.arrangements import Arrangement
+from folt.groups.block_form import BlockForm, rows_of
 from folt.groups.relabelling import Relabelling
 
 
@@ -38,6 +39,11 @@ class Permutation(Relabelling):
     def labels(self) -> int:
         """Number of blocks, m."""
         return self.blocks
+
+    @property
+    def block_form(self) -> BlockForm:
+        """Every row of (blocks, size) is a block."""
+        return BlockForm(rows_of(self.blocks, self.size))
 
     def act(self, element: Arrangement, x: Point) -> Point:
         """The blocks in their new order."""

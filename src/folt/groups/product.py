@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import functools
 import math
 from collections.abc import Callable
@@ -13,6 +14,7 @@ import numpy as np
 
 from folt._types import Key, Point
 from folt.groups.base import Element, Group, require_enumerable
+from folt.groups.block_form import BlockForm
 
 
 class Product(Group):
@@ -69,6 +71,20 @@ class Product(Group):
             for place, group in enumerate(self.groups)
             for stack in group.factors
         )
+
+    @property
+    def block_form(self) -> BlockForm | None:
+        """That of the only group which moves anything; None if there are several."""
+        moving = [place for place, group in enumerate(self.groups) if group.order > 1]
+        if len(moving) != 1:
+            return None
+        form = self.groups[moving[0]].block_form
+        if form is None:
+            return None
+        start = sum(group.dim for group in self.groups[: moving[0]])
+        own = form.shifted(start)
+        end = start + form.dim
+        return dataclasses.replace(own, fixed=(*range(start), *own.fixed, *range(end, self.dim)))
 
     def act(self, element: Element, x: Point) -> Point:
         """Each group on its own coordinates."""

@@ -26,6 +26,7 @@ from folt.groups.arrangements import (
     swap_factors,
 )
 from folt.groups.base import Element, Group, require_enumerable
+from folt.groups.block_form import BlockForm, rows_of
 from folt.groups.signs import (
     Signs,
     all_signs,
@@ -103,6 +104,11 @@ class SignedPermutation(Group):
         swaps = [_without_flips(stack) for stack in swap_factors(self.columns)]
         flips = [_without_swaps(stack) for stack in flip_factors(self.columns)]
         return (*swaps, *flips)
+
+    @property
+    def block_form(self) -> BlockForm:
+        """Every column is a block, and may change its sign."""
+        return BlockForm(rows_of(self.columns, self.size), signed=True)
 
     def act(self, element: SignedArrangement, x: Point) -> Point:
         """Columns in their new order, then with their new signs."""

@@ -83,6 +83,12 @@ class Action:
         flat = points @ self.matrices.transpose(2, 0, 1).reshape(dim, order * dim)
         return flat.reshape(len(points), order, dim)
 
+    def other_images(self, points: Points) -> Float[np.ndarray, "n others dim"]:
+        """Images under all elements but the identity, or under those nearest to it."""
+        if self.listed:
+            return self.images(points)[:, 1:]
+        return map_points(_near_images, self.group, points, terms=self.group.dim)
+
     def move(self, indices: np.ndarray, points: Points) -> Points:
         """Every point moved by the element at its own position of the list."""
         return np.einsum("nij,nj->ni", self.matrices[indices], points)
@@ -131,6 +137,10 @@ def _program(group: Group, points: Any, basis: Any) -> tuple[Any, Array, Array]:
     elements = jax.vmap(group.folding_element)(points)
     folded = jax.vmap(group.act)(elements, points)
     return elements, folded, jax.vmap(group.orbit)(basis) if len(basis) else basis
+
+
+def _near_images(group: Group, point: Array) -> Array:
+    return jax.vmap(group.act, in_axes=(0, None))(group.neighbours, point)
 
 
 @in_float64

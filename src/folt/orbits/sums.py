@@ -118,7 +118,7 @@ class CompiledSum(OrbitSum):
 
     def log_sum(self, points: Points) -> Values:
         """Log q_F, chunk by chunk."""
-        return map_points(Folded.log_prob, self._folded, points, terms=self.group.order)
+        return map_points(Folded.log_prob, self._folded, points, terms=self._folded.terms)
 
     def draw(self, key: Key, count: int) -> Points:
         """Draws of q, folded into D."""
