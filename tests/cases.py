@@ -5,6 +5,10 @@ Constructors, not objects, so that nothing is built before the tests enter doubl
 
 from collections.abc import Callable
 
+import jax.numpy as jnp
+import numpy as np
+
+from folt.flows import ClassChain
 from folt.groups import (
     Blocks,
     Fixed,
@@ -41,3 +45,26 @@ GROUPS: dict[str, Callable[[], Group]] = {
         4, (Fixed(2), Blocks(2, sort_by=1), ZeroSum(), Square(), ZeroSumRows())
     ),
 }
+
+
+def random_chain(group: Group, classes: int, spread: float = 1.5, seed: int = 4) -> ClassChain:
+    """A class chain with nothing special about it."""
+    rng = np.random.default_rng(seed)
+    form = group.block_form
+    assert form is not None
+    m, p, f = form.labels, form.size, len(form.fixed)
+
+    def factors(*shape: int) -> np.ndarray:
+        size = shape[-1]
+        lower = np.tril(0.4 * rng.standard_normal((*shape, size)), -1)
+        return lower + np.exp(0.3 * rng.standard_normal(shape))[..., None] * np.eye(size)
+
+    arrays = (
+        rng.standard_normal(classes),
+        1.5 * rng.standard_normal((m - 1, classes, classes)),
+        spread * rng.standard_normal((m, classes, p)),
+        factors(m, classes, p),
+        rng.standard_normal((classes, f)),
+        factors(classes, f),
+    )
+    return ClassChain(group, *map(jnp.asarray, arrays))

@@ -1,8 +1,8 @@
 """Flows draw from the density they report, and keep what their docstrings promise.
 
-Statistical checks run at level LEVEL each; there are 39 of them (3 for each of 11 planar
+Statistical checks run at level LEVEL each; there are 45 of them (3 for each of 13 planar
 distributions, 2 radial laws, 3 importance identities, 1 count), so that a correct library would
-fail this file for a random seed with probability below 4e-4.
+fail this file for a random seed with probability below 5e-4.
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ import numpy as np
 import pytest
 from scipy import ndimage, stats
 
+from cases import random_chain
 from folt._types import Distribution
 from folt.flows import (
     Gaussian,
@@ -98,6 +99,8 @@ PLANAR: dict[str, Callable[[], Distribution]] = {
     "pushed mixture": lambda: pushed(random_mixture(2, 3)),
     "folded by reflection": lambda: Folded(random_mixture(2, 3), Reflection(2, (0,))),
     "folded by swap": lambda: Folded(random_mixture(2, 3), Permutation(2, 1)),
+    "class chain": lambda: random_chain(Permutation(2, 1), 3),
+    "folded class chain": lambda: Folded(random_chain(Permutation(2, 1), 3), Permutation(2, 1)),
 }
 
 

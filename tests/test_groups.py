@@ -650,7 +650,10 @@ def test_elements_in_words(group: Group, element: object, words: str) -> None:
         ),
         (lambda: SignedPermutation(7, 1).elements, "645120 elements of this group are too many"),
         (lambda: Reflection(16, range(16)).elements, "65536 elements of this group are too many"),
-        (lambda: Product(*[Permutation(5, 1)] * 3).elements, "1728000 elements of this group are too many"),
+        (
+            lambda: Product(*[Permutation(5, 1)] * 3).elements,
+            "1728000 elements of this group are too many",
+        ),
         (lambda: Reflection(3, (0,)).fold(jnp.zeros(4)), r"shape \(3,\), got shape \(4,\)"),
         (lambda: Trivial(2).orbit(jnp.zeros((5, 2))), r"shape \(2,\), got shape \(5, 2\)"),
         (lambda: Trivial(2).average(jnp.eye(3)), r"matrix \(2, 2\), got \(3, 3\)"),

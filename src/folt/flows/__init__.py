@@ -6,6 +6,7 @@ Where a distribution is a map of a simpler one, `push` goes from the latent spac
 
 from typing import TYPE_CHECKING, Any
 
+from folt.flows.class_chain import ClassChain
 from folt.flows.coupling import (
     LipschitzBounds,
     SpectralCoupling,
@@ -16,16 +17,18 @@ from folt.flows.coupling import (
 from folt.flows.gaussian import Gaussian, standard_normal
 from folt.flows.mixture import Mixture
 from folt.flows.pushed import Pushed, symmetric_root, whitening
-from folt.flows.safety import Safety
+from folt.flows.safety import OrbitSafety, Safety
 from folt.flows.student import StudentT
 
 if TYPE_CHECKING:
     from folt.flows.spline import Transported, spline_coupling
 
 __all__ = [
+    "ClassChain",
     "Gaussian",
     "LipschitzBounds",
     "Mixture",
+    "OrbitSafety",
     "Pushed",
     "Safety",
     "SpectralCoupling",

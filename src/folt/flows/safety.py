@@ -6,7 +6,8 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 
-from folt._types import Distribution, Key, Point, Scalar
+from folt._types import Distribution, Key, OrbitSummed, Point, Scalar
+from folt.groups import Group
 
 
 class Safety(Distribution):
@@ -51,3 +52,44 @@ class Safety(Distribution):
         guarded = jax.random.bernoulli(choice_key, self.weight)
         x = jnp.where(guarded, self.guard.sample(guard_key), self.main.sample(main_key))
         return x, self.log_prob(x)
+
+
+class OrbitSafety(Safety, OrbitSummed):
+    """Tail safety of a proposal that sums itself over the orbit, with a guard that is invariant.
+
+    r(g·x) = r(x) for all g, so that r_F = s·r without a sum. The guard is taken at its word: a
+    multivariate t with group-averaged mean and covariance is invariant by construction.
+    """
+
+    main: OrbitSummed
+
+    @property  # type: ignore[misc]
+    def group(self) -> Group:
+        """The group whose orbits are summed over."""
+        return self.main.group
+
+    @property
+    def orbit_cost(self) -> int:
+        """That of the main part."""
+        return self.main.orbit_cost
+
+    def log_orbit_sum(self, z: Point) -> Scalar:
+        """The log of (1-λ)·main_F(z) + λ·s·guard(z)."""
+        return jnp.logaddexp(*self._parts(z))
+
+    def draw_image(self, key: Key, z: Point) -> Point:
+        """By the main part with its share of the sum, else uniformly."""
+        choice_key, main_key, guard_key = jax.random.split(key, 3)
+        main, guard = self._parts(z)
+        guarded = jax.random.bernoulli(choice_key, jax.nn.sigmoid(guard - main))
+        uniform = self.group.random_image(guard_key, z)
+        return jnp.where(guarded, uniform, self.main.draw_image(main_key, z))
+
+    def likeliest_image(self, z: Point) -> Point:
+        """That of the main part: the guard has no opinion."""
+        return self.main.likeliest_image(z)
+
+    def _parts(self, z: Point) -> tuple[Scalar, Scalar]:
+        main = jnp.log1p(-self.weight) + self.main.log_orbit_sum(z)
+        guard = jnp.log(self.weight) + self.guard.log_prob(z) + self.group.log_order
+        return main, guard
