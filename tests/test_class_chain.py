@@ -41,12 +41,12 @@ CHAINS = {
 @eqx.filter_jit
 def both_ways(chain: OrbitSummed, points: jax.Array) -> tuple[jax.Array, jax.Array]:
     """Log orbit sums by subsets, and over all images."""
-    fast = jax.vmap(Folded(chain, chain.group).log_prob)(points)
+    fast = jax.vmap(Folded(chain, chain.summed_over).log_prob)(points)
     return fast, jax.vmap(lambda z: logsumexp(image_terms(chain, z)))(points)
 
 
 def image_terms(chain: OrbitSummed, z: jax.Array) -> jax.Array:
-    return jax.vmap(chain.log_prob)(chain.group.orbit(z))
+    return jax.vmap(chain.log_prob)(chain.summed_over.orbit(z))
 
 
 @pytest.mark.parametrize("name", CHAINS)

@@ -55,7 +55,10 @@ class Distribution(Density):
 class OrbitSummed(Distribution):
     """A distribution that sums itself over the orbits of a group without listing the group."""
 
-    group: eqx.AbstractVar[Any]
+    @property
+    @abstractmethod
+    def summed_over(self) -> Any:
+        """The group whose orbits it sums over."""
 
     @property
     @abstractmethod

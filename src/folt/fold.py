@@ -36,9 +36,9 @@ class Folded(Distribution):
                 f"the density has dimension {self.density.dim}, "
                 f"the group acts on dimension {self.group.dim}"
             )
-        if isinstance(self.density, OrbitSummed) and self.density.group != self.group:
+        if isinstance(self.density, OrbitSummed) and self.density.summed_over != self.group:
             raise ValueError(
-                f"the density sums itself over {self.density.group}, not over {self.group}"
+                f"the density sums itself over {self.density.summed_over}, not over {self.group}"
             )
 
     @property

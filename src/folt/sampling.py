@@ -10,7 +10,7 @@ import equinox as eqx
 import jax
 import numpy as np
 
-from folt._types import Distribution, Key, in_float64, root_key
+from folt._types import Distribution, Key, OrbitSummed, in_float64, root_key
 from folt.boundary import boundary_mass, label_switch_rate
 from folt.certificate.certify import certify, examine
 from folt.certificate.facts import ReferenceFacts, SymmetryFacts
@@ -21,7 +21,7 @@ from folt.checks import require_options
 from folt.diagnostics import switching
 from folt.effort import Effort
 from folt.fit import Fit, ReferenceSummary
-from folt.flows import Mixture, Safety
+from folt.flows import Mixture, OrbitSafety, Safety, StudentT
 from folt.kernels import chances_to_leave, steps_worth_taking
 from folt.presets import Preset, preset_named
 from folt.problem import Problem
@@ -31,7 +31,14 @@ from folt.reference import Reference, reference_for
 from folt.reference.soundness import require_numbers_around
 from folt.symmetry import SymmetryAccount, check, require_symmetry
 from folt.threads import one_blas_thread
-from folt.training import Arena, Sample, guard_of
+from folt.training import (
+    Arena,
+    Sample,
+    guard_of,
+    invariant_guard,
+    proposal_maker,
+    sums_itself,
+)
 
 PILOT = 1_000
 """Number of the random stream that tells how many steps a draw is worth."""
@@ -108,6 +115,7 @@ def sample(
         progress,
     )
     chosen = preset_named(preset, effort)
+    flow = proposal_maker(problem, flow, chosen.trainer)
     keys = _named_keys(seed)
     target = Target(problem)
     with Stages(progress) as stages:
@@ -176,11 +184,10 @@ def _proposal(
 ) -> Distribution:
     """Train on what may be learnt from, or take what was given, and add the tail safety."""
     training, selection = learn
-    guard = guard_of(training.points, preset.safety_weight) if preset.safety_weight > 0 else None
+    guard = _guard(problem, training, flow, preset.safety_weight)
     if isinstance(flow, Distribution):
         fitted: Distribution = flow
     else:
-        trainer = flow if flow is not None else preset.trainer
         arena = Arena(
             group=problem.group,
             target=problem.folded(),
@@ -190,9 +197,22 @@ def _proposal(
             training=training,
             selection=selection,
         )
-        fitted = trainer(key, arena, None if start is None else start.flow, tell)
+        fitted = flow(key, arena, None if start is None else start.flow, tell)
     fitted = settled(fitted)
-    return fitted if guard is None else Safety(fitted, guard, preset.safety_weight)
+    if guard is None:
+        return fitted
+    if isinstance(fitted, OrbitSummed):
+        return OrbitSafety(fitted, guard, preset.safety_weight)
+    return Safety(fitted, guard, preset.safety_weight)
+
+
+def _guard(problem: Problem, training: Sample, flow: Any, weight: float) -> StudentT | None:
+    """The guard of the tail safety, invariant where the proposal sums itself over the orbit."""
+    if weight <= 0:
+        return None
+    if sums_itself(flow):
+        return invariant_guard(problem.group, training.points)
+    return guard_of(training.points, weight)
 
 
 def settled(flow: Distribution) -> Distribution:

@@ -81,6 +81,11 @@ class ClassChain(OrbitSummed):
         return self.group.dim
 
     @property
+    def summed_over(self) -> Group:
+        """The group whose orbits are summed over."""
+        return self.group
+
+    @property
     def form(self) -> BlockForm:
         """Where the blocks are."""
         return block_form_of(self.group)

@@ -63,10 +63,10 @@ class OrbitSafety(Safety, OrbitSummed):
 
     main: OrbitSummed
 
-    @property  # type: ignore[misc]
-    def group(self) -> Group:
+    @property
+    def summed_over(self) -> Group:
         """The group whose orbits are summed over."""
-        return self.main.group
+        return self.main.summed_over
 
     @property
     def orbit_cost(self) -> int:
@@ -82,7 +82,7 @@ class OrbitSafety(Safety, OrbitSummed):
         choice_key, main_key, guard_key = jax.random.split(key, 3)
         main, guard = self._parts(z)
         guarded = jax.random.bernoulli(choice_key, jax.nn.sigmoid(guard - main))
-        uniform = self.group.random_image(guard_key, z)
+        uniform = self.summed_over.random_image(guard_key, z)
         return jnp.where(guarded, uniform, self.main.draw_image(main_key, z))
 
     def likeliest_image(self, z: Point) -> Point:
@@ -91,5 +91,5 @@ class OrbitSafety(Safety, OrbitSummed):
 
     def _parts(self, z: Point) -> tuple[Scalar, Scalar]:
         main = jnp.log1p(-self.weight) + self.main.log_orbit_sum(z)
-        guard = jnp.log(self.weight) + self.guard.log_prob(z) + self.group.log_order
+        guard = jnp.log(self.weight) + self.guard.log_prob(z) + self.summed_over.log_order
         return main, guard

@@ -5,6 +5,8 @@ flow to start from or None, and a function to tell progress; it returns a `Distr
 """
 
 from folt.training.guard import guard_of
+from folt.training.large_groups import invariant_guard, proposal_maker, sums_itself
+from folt.training.orbit_chain import OrbitChain
 from folt.training.orbit_flow import OrbitFlow
 from folt.training.orbit_mixture import OrbitMixture
 from folt.training.paper import fit_paper_flow
@@ -15,6 +17,7 @@ from folt.training.widening import Wide, widen
 
 __all__ = [
     "Arena",
+    "OrbitChain",
     "OrbitFlow",
     "OrbitMixture",
     "PaperFlow",
@@ -24,6 +27,9 @@ __all__ = [
     "Wide",
     "fit_paper_flow",
     "guard_of",
+    "invariant_guard",
+    "proposal_maker",
     "regress",
+    "sums_itself",
     "widen",
 ]

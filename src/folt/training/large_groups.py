@@ -1,0 +1,77 @@
+"""What a group too large to be summed over element by element asks of the proposal."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import jax.numpy as jnp
+import numpy as np
+
+from folt._types import OrbitSummed
+from folt.flows import StudentT
+from folt.flows.class_chain import block_form_of
+from folt.flows.elliptical import precision_root
+from folt.groups import Group
+from folt.problem import Problem
+from folt.training.orbit_chain import OrbitChain
+
+SUMMED_ONE_BY_ONE = 500
+"""Largest group whose elements the default proposal goes through one by one; 5! and 2^3·3! are
+below it, 6! is above."""
+
+GUARD_DEGREES = 5.0
+
+
+def proposal_maker(problem: Problem, given: Any, default: Any) -> Any:
+    """The trainer, or the distribution as it is, that proposes for a problem.
+
+    Args:
+        problem: the target with its group.
+        given: what the caller asked for; None to choose.
+        default: the trainer for groups that are summed over element by element.
+
+    Returns:
+        `given` or `default`; a class chain where the group is large and of block form.
+
+    Raises:
+        ValueError: at once, where the group is too large for what is asked.
+    """
+    group = problem.group
+    if isinstance(given, (OrbitChain, OrbitSummed)):
+        block_form_of(group)
+        _require_invariant(problem)
+        return given
+    if not group.listable:
+        _require_invariant(problem)
+        block_form_of(group)
+        if given is not None:
+            raise ValueError(
+                f"{type(given).__name__} sums over the {group.order} elements of the group one by "
+                "one, which are too many: leave the flow to folt, or give folt.training.OrbitChain"
+            )
+        return OrbitChain()
+    if given is not None:
+        return given
+    suits = problem.invariant and group.block_form is not None
+    return OrbitChain() if suits and group.order > SUMMED_ONE_BY_ONE else default
+
+
+def _require_invariant(problem: Problem) -> None:
+    if not problem.invariant:
+        raise ValueError(
+            f"a broken symmetry needs the target at all {problem.group.order} images of every "
+            "point, which are too many: declare the symmetry that holds, or a smaller group"
+        )
+
+
+def sums_itself(maker: Any) -> bool:
+    """Whether what it makes, or is, sums itself over the orbit and needs an invariant guard."""
+    return isinstance(maker, (OrbitChain, OrbitSummed))
+
+
+def invariant_guard(group: Group, points: np.ndarray) -> StudentT:
+    """A multivariate t with the moments of all images of the draws: the same at every image."""
+    mean = np.asarray(group.average_mean(jnp.asarray(points.mean(axis=0))))
+    centred = points - mean
+    covariance = np.asarray(group.average(jnp.asarray(centred.T @ centred / len(points))))
+    return StudentT(jnp.asarray(mean), precision_root(covariance), GUARD_DEGREES)

@@ -1,0 +1,124 @@
+"""The proposal for large groups: a class chain, fitted by orbit EM and polished by regression.
+
+One class first: its likeliest labelling of the draws takes the place of the sort key, which may not
+tell components apart. Then more classes while held-out draws become likelier.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+
+import jax
+import numpy as np
+
+from folt._types import Key, host_generator
+from folt.batching import map_points
+from folt.flows import ClassChain
+from folt.flows.class_chain import block_form_of
+from folt.fold import Folded
+from folt.groups import Group
+from folt.training.chain_em import fit_chain
+from folt.training.chain_regression import ChainDescent, descend_chain, expected_acceptance
+from folt.training.regression import Arena, Progress, stage
+
+STEPS = 1 << 15
+"""Sets of blocks times classes that a chain may go through for one point."""
+
+FEWEST, MOST = 4, 48
+"""Classes of the largest chain, whatever the number of labels."""
+
+
+def largest_chain(labels: int) -> int:
+    """Classes of the largest chain that is tried for this many labels."""
+    return max(FEWEST, min(MOST, STEPS >> labels))
+
+
+@dataclasses.dataclass(frozen=True)
+class OrbitChain:
+    """Trainer: orbit EM from one class to many, then log-ratio regression.
+
+    Args:
+        classes: classes of the chain; None tries sizes up to what the number of labels allows.
+        good: expected acceptance of one class at which no more are tried.
+        gain: held-out nats per draw that a larger chain must bring.
+        small: draws of every step of EM with one class.
+        batches: draws of every step of EM with more.
+        descent: how the regression runs.
+    """
+
+    classes: int | None = None
+    good: float = 0.85
+    gain: float = 0.05
+    small: tuple[int, ...] = (1_000,) * 6 + (4_000,) * 2
+    batches: tuple[int, ...] = (1_000,) * 14 + (2_000,) * 4
+    descent: ChainDescent = dataclasses.field(default_factory=ChainDescent)
+
+    def __post_init__(self) -> None:
+        if self.classes is not None and self.classes < 1:
+            raise ValueError(f"expected at least one class, got {self.classes}")
+
+    def __call__(
+        self,
+        key: Key,
+        arena: Arena,
+        start: ClassChain | None = None,
+        progress: Progress | None = None,
+    ) -> ClassChain:
+        """The fitted chain.
+
+        Args:
+            key: randomness of starts, batches and fresh draws.
+            arena: draws, target values, symmetry and safety; its guard must be invariant.
+            start: a chain to polish instead of fitting one, such as an earlier fit's.
+            progress: told the fraction done and a message.
+        """
+        if start is not None:
+            return self._polished(key, start, arena, progress)
+        generator = host_generator(key)
+        single, _ = fit_chain(generator, arena.group, arena.training.points, 1, self.small)
+        if self.classes == 1 or expected_acceptance(key, single, arena) >= self.good:
+            return self._polished(key, single, arena, progress, single_class=True)
+        points = relabelled(single, arena.training.points)
+        best, value = single, _held_out(single, arena)
+        for size in self._sizes(arena.group):
+            chain, _ = fit_chain(generator, arena.group, points, size, self.batches)
+            judged = _held_out(chain, arena)
+            if judged < value + self.gain:
+                break
+            best, value = chain, judged
+        return self._polished(key, best, arena, stage(progress, 0.2, 1.0))
+
+    def _sizes(self, group: Group) -> tuple[int, ...]:
+        if self.classes is not None:
+            return (self.classes,)
+        return (largest_chain(block_form_of(group).labels),)
+
+    def _polished(
+        self,
+        key: Key,
+        chain: ClassChain,
+        arena: Arena,
+        progress: Progress | None,
+        single_class: bool = False,
+    ) -> ClassChain:
+        """The chain after the regression, or as it was if that accepts more."""
+        how = self.descent
+        if single_class:
+            how = dataclasses.replace(how, steps=min(how.steps, 150))
+        moved = descend_chain(jax.random.fold_in(key, 1), chain, arena, how, progress)
+        judge = jax.random.fold_in(key, 2)
+        accepted = [expected_acceptance(judge, each, arena) for each in (chain, moved)]
+        return moved if accepted[1] > accepted[0] else chain
+
+
+def relabelled(chain: ClassChain, points: np.ndarray) -> np.ndarray:
+    """Draws under the labelling that a chain finds likeliest."""
+    folded = Folded(chain, chain.group)
+    return map_points(Folded.most_likely_image, folded, points, terms=folded.terms)
+
+
+def _held_out(chain: ClassChain, arena: Arena, count: int = 1_000) -> float:
+    """Mean log q_F at draws that the chain was not fitted to."""
+    folded = Folded(chain, chain.group)
+    points = arena.selection.points[:count]
+    return float(map_points(Folded.log_prob, folded, points, terms=folded.terms).mean())
