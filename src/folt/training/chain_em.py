@@ -187,27 +187,48 @@ def starting_chain(
     return ClassChain(group, *map(jnp.asarray, arrays))
 
 
+def chain_about(group: Group, points: np.ndarray, pivot: np.ndarray) -> ClassChain:
+    """One class whose labels lie about the blocks of one draw, all equally narrow.
+
+    A start that owes nothing to the labels under which the draws are given.
+    """
+    form = block_form_of(group)
+    blocks = np.asarray(form.split(points)[0])
+    pooled = np.cov(blocks.reshape(-1, form.size).T).reshape(form.size, form.size)
+    means, fixed_means = (np.asarray(part) for part in form.split(pivot))
+    factor = roots_of(pooled / form.labels**2)
+    arrays = (
+        np.zeros(1),
+        np.zeros((form.labels - 1, 1, 1)),
+        means[:, None],
+        np.broadcast_to(factor, (form.labels, 1, form.size, form.size)),
+        fixed_means[None],
+        roots_of(spread_of(group, points).fixed)[None],
+    )
+    return ClassChain(group, *map(jnp.asarray, arrays))
+
+
 def fit_chain(
     generator: np.random.Generator,
     group: Group,
     points: Float[np.ndarray, "n dim"],
-    classes: int,
+    start: ClassChain,
     batches: tuple[int, ...],
 ) -> tuple[ClassChain, list[float]]:
     """A class chain fitted to draws under one labelling of them, all others summed over.
 
     Args:
-        generator: chooses where classes start and the draws of every step.
+        generator: chooses the draws of every step.
         group: the group whose orbit is summed over.
-        points: labelled draws.
-        classes: C.
+        points: labelled draws; the labels matter only for the spread that keeps classes wide.
+        start: the chain to begin with.
         batches: draws of every step; moments are averaged over steps that see only some.
 
     Returns:
         The chain, and the mean log likelihood before every step.
     """
     spread = spread_of(group, points)
-    chain = starting_chain(generator, group, points, classes)
+    chain = start
     known: Moments | None = None
     likelihoods = []
     for number, size in enumerate(batches):

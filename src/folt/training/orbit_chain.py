@@ -17,7 +17,7 @@ from folt.flows import ClassChain
 from folt.flows.class_chain import block_form_of
 from folt.fold import Folded
 from folt.groups import Group
-from folt.training.chain_em import fit_chain
+from folt.training.chain_em import chain_about, fit_chain, starting_chain
 from folt.training.chain_regression import ChainDescent, descend_chain, expected_acceptance
 from folt.training.regression import Arena, Progress, stage
 
@@ -41,6 +41,7 @@ class OrbitChain:
         classes: classes of the chain; None tries sizes up to what the number of labels allows.
         good: expected acceptance of one class at which no more are tried.
         gain: held-out nats per draw that a larger chain must bring.
+        pivots: single draws whose labels one class starts from, besides the sorted ones.
         small: draws of every step of EM with one class.
         batches: draws of every step of EM with more.
         descent: how the regression runs.
@@ -49,6 +50,7 @@ class OrbitChain:
     classes: int | None = None
     good: float = 0.85
     gain: float = 0.05
+    pivots: int = 2
     small: tuple[int, ...] = (1_000,) * 6 + (4_000,) * 2
     batches: tuple[int, ...] = (1_000,) * 14 + (2_000,) * 4
     descent: ChainDescent = dataclasses.field(default_factory=ChainDescent)
@@ -75,18 +77,28 @@ class OrbitChain:
         if start is not None:
             return self._polished(key, start, arena, progress)
         generator = host_generator(key)
-        single, _ = fit_chain(generator, arena.group, arena.training.points, 1, self.small)
+        single = self._single(generator, arena)
         if self.classes == 1 or expected_acceptance(key, single, arena) >= self.good:
             return self._polished(key, single, arena, progress, single_class=True)
         points = relabelled(single, arena.training.points)
         best, value = single, _held_out(single, arena)
         for size in self._sizes(arena.group):
-            chain, _ = fit_chain(generator, arena.group, points, size, self.batches)
+            start = starting_chain(generator, arena.group, points, size)
+            chain, _ = fit_chain(generator, arena.group, points, start, self.batches)
             judged = _held_out(chain, arena)
             if judged < value + self.gain:
                 break
             best, value = chain, judged
         return self._polished(key, best, arena, stage(progress, 0.2, 1.0))
+
+    def _single(self, generator: np.random.Generator, arena: Arena) -> ClassChain:
+        """One class from the sorted labels and from those about single draws: the likeliest."""
+        group, points = arena.group, arena.training.points
+        starts = [starting_chain(generator, group, points, 1)]
+        for row in generator.choice(len(points), self.pivots):
+            starts.append(chain_about(group, points, points[row]))
+        fitted = [fit_chain(generator, group, points, each, self.small)[0] for each in starts]
+        return max(fitted, key=lambda chain: _held_out(chain, arena))
 
     def _sizes(self, group: Group) -> tuple[int, ...]:
         if self.classes is not None:
