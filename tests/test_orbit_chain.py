@@ -108,7 +108,7 @@ def test_regression_flattens_the_log_ratio_and_repeats_itself(arena: Arena) -> N
     how = ChainDescent(steps=120, batch=128, rate=0.03)
     polished = descend_chain(key, chain, arena, how)
     before, after = (expected_acceptance(key, each, arena) for each in (chain, polished))
-    assert after > max(0.9, before)
+    assert after > before + 0.3
     again = ChainDescent(steps=2, batch=128)
     one, other = (descend_chain(key, chain, arena, again) for _ in range(2))
     for left, right in zip(jax.tree.leaves(one), jax.tree.leaves(other), strict=True):
@@ -144,7 +144,7 @@ def separated(m: int) -> folt.Problem:
     return folt.Problem(log_density, group, sampler=sampler)
 
 
-def test_ten_labels_are_sampled_without_listing_them(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_m_is_10_and_nothing_is_listed(monkeypatch: pytest.MonkeyPatch) -> None:
     def forbidden(self: object) -> None:
         raise AssertionError("the elements were listed")
 

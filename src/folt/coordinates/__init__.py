@@ -7,6 +7,7 @@ bounded one `Logit`; these work elementwise on arrays. Probabilities that sum to
 `LogRatios`, transition matrices `RowLogRatios`.
 """
 
+from folt.coordinates.augmented import AugmentedShares
 from folt.coordinates.elementary import Coordinate, Identity, Log, Logit
 from folt.coordinates.gamma import Gamma
 from folt.coordinates.location_scale import LocationScale, Prior
@@ -26,6 +27,7 @@ from folt.coordinates.priors import (
 from folt.coordinates.simplex import GammaShares, LogRatios, RowLogRatios, SimplexCoordinate
 
 __all__ = [
+    "AugmentedShares",
     "Cauchy",
     "Coordinate",
     "Exponential",

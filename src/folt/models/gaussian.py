@@ -20,8 +20,8 @@ import numpy as np
 from jaxtyping import Array, ArrayLike, Float
 
 from folt._types import Key, Point, Scalar, host_generator, in_float64
-from folt.coordinates import LogRatios, Normal, SimplexCoordinate
-from folt.groups import Blocks, Joint, ZeroSum
+from folt.coordinates import AugmentedShares, LogRatios, Normal, SimplexCoordinate
+from folt.groups import Blocks, Joint, Part, ZeroSum
 from folt.models.independent import (
     LOG_TWO_PI,
     Independent,
@@ -31,6 +31,9 @@ from folt.models.independent import (
 from folt.models.observations import finite, number_of, positive, series, spread
 from folt.models.observed import Pointwise, Predictive
 from folt.problem import Problem
+
+AUGMENTED_FROM = 6
+"""Components from which on the labellings are summed over by sets of whole blocks."""
 
 
 class GaussianMixturePosterior(eqx.Module):
@@ -84,6 +87,7 @@ def gaussian_mixture(
     log_sigma_location: float | None = None,
     log_sigma_scale: float = 1.0,
     concentration: float = 1.0,
+    augmented: bool | None = None,
 ) -> Problem:
     """The posterior of a Gaussian mixture with unknown weights.
 
@@ -99,6 +103,9 @@ def gaussian_mixture(
         log_sigma_location: prior mean of every log σ_k; log(R/10) if None.
         log_sigma_scale: prior standard deviation of every log σ_k.
         concentration: of the Dirichlet prior of the weights; 1 is flat.
+        augmented: give the weights a free total (`folt.coordinates.AugmentedShares`), so that
+            relabelling permutes whole blocks, in the place of their log-ratios. The evidence is
+            the same. If None, from `AUGMENTED_FROM` components on under a flat prior.
     """
     m = number_of("components", components)
     observations = series(data, m)
@@ -106,19 +113,21 @@ def gaussian_mixture(
     mu_location, mu_scale, log_sigma_location = options
     positive(mu_scale=mu_scale, log_sigma_scale=log_sigma_scale, concentration=concentration)
     finite(mu_location=mu_location, log_sigma_location=log_sigma_location)
-    weight = LogRatios.symmetric(m, concentration)
+    if augmented is None:
+        augmented = m >= AUGMENTED_FROM and concentration == 1
+    weight, part = weight_coordinates(m, observations.size, concentration, augmented)
     prior = Independent((StandardNormal(2 * m), weight))
     posterior = GaussianMixturePosterior(
         Normal(mu_location, mu_scale), Normal(log_sigma_location, log_sigma_scale), weight, prior
     )
     return Problem(
         posterior,
-        Joint(m, (Blocks(2), ZeroSum())),
+        Joint(m, (Blocks(2), part)),
         data=observations,
         prior=prior,
         names=[
             *(f"{name}[{k}]" for k in range(m) for name in ("mu", "log_sigma")),
-            *(f"log_ratio[{k}]" for k in range(m - 1)),
+            *(f"{'share' if augmented else 'log_ratio'}[{k}]" for k in range(weight.length)),
         ],
         constrain=posterior.constrain,
         unconstrain=posterior.unconstrain,
@@ -126,6 +135,15 @@ def gaussian_mixture(
         predictive=Predictive(posterior.constrain, predict),
         dims={"weight": ("component",), "mu": ("component",), "sigma": ("component",)},
     )
+
+
+def weight_coordinates(
+    m: int, count: int, concentration: float, augmented: bool
+) -> tuple[SimplexCoordinate, Part]:
+    """Coordinates of the weights of m components, and how relabelling moves them."""
+    if augmented:
+        return AugmentedShares(m, count, concentration), Blocks(1)
+    return LogRatios.symmetric(m, concentration), ZeroSum()
 
 
 def scale_options(
