@@ -155,7 +155,8 @@ def test_m_is_10_and_nothing_is_listed(monkeypatch: pytest.MonkeyPatch) -> None:
         small=(512,) * 4,
         descent=ChainDescent(steps=20, batch=128),
     )
-    fit = folt.sample(separated(10), flow=trainer, draws=250, progress=False)
+    quick = folt.Effort.quick()
+    fit = folt.sample(separated(10), flow=trainer, draws=250, effort=quick, progress=False)
     assert isinstance(fit.proposal, OrbitSafety)
     assert isinstance(fit.proposal.guard, StudentT)
     assert fit.accept_rate > 0.85
