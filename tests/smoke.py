@@ -15,7 +15,7 @@ from folt.flows import Gaussian
 from folt.models import label_switching
 from folt.reference import Exact
 
-COMMANDS = ("demo", "mixture", "modal", "sample", "report", "relabel", "reproduce")
+COMMANDS = ("demo", "mixture", "modal", "sample", "certify", "report", "relabel", "reproduce")
 
 
 def main() -> None:

@@ -222,11 +222,24 @@ def test_a_fault_is_two_lines_and_keeps_its_traceback(
     error = capsys.readouterr().err
     assert error.count("\n") == 2
     assert "RuntimeError: a fault within" in error
-    (kept,) = (folder / "temporary").iterdir()
+    (kept,) = (folder / "temporary").rglob("*.txt")
     assert str(kept) in error
     assert "Traceback" not in error
     assert "Traceback" in kept.read_text()
     assert left(folder) == {"temporary"}
+
+
+def test_only_the_last_few_tracebacks_are_kept(
+    folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr("folt.demo.sample", lambda *_, **__: 1 / 0)
+    monkeypatch.setattr("tempfile.tempdir", str(folder / "temporary"))
+    (folder / "temporary").mkdir()
+    for _ in range(8):
+        assert run(["demo", "--quiet", "--out", "results"]) == 1
+    kept = sorted(str(path) for path in (folder / "temporary").rglob("*.txt"))
+    assert len(kept) == 5
+    assert capsys.readouterr().err.splitlines()[-1].split()[5].rstrip(";") in kept
 
 
 @pytest.mark.parametrize(
@@ -366,14 +379,44 @@ with interruption.prompt_interruption(), Store(Path("deep/results")):
 """Compiled code that lets other threads run but, unlike Python, never hears a signal."""
 
 
+CUT_SHORT = [("SIGINT", 130, "interrupted"), ("SIGTERM", 143, "terminated")]
+
+
 @pytest.mark.skipif(sys.platform != "linux", reason="locks a mutex of the C library of Linux")
-def test_ctrl_c_is_answered_while_compiled_code_runs(folder: Path) -> None:
+@pytest.mark.parametrize(("name", "code", "word"), CUT_SHORT)
+def test_signals_are_answered_while_compiled_code_runs(
+    name: str, code: int, word: str, folder: Path
+) -> None:
+    program = DEAF.replace("(os.getpid(), signal.SIGINT)", f"(os.getpid(), signal.{name})")
     done = subprocess.run(
-        [sys.executable, "-c", DEAF], capture_output=True, text=True, check=False, timeout=60
+        [sys.executable, "-c", program], capture_output=True, text=True, check=False, timeout=60
     )
-    assert (done.returncode, done.stdout) == (130, "")
-    assert done.stderr == "folt: interrupted, nothing was left half-written\n"
+    assert (done.returncode, done.stdout) == (code, "")
+    assert done.stderr == f"folt: {word}, nothing was left half-written\n"
     assert left(folder) == set()
+
+
+TERMINATED = """
+import os, signal, sys, time
+import folt.cli, folt.demo
+
+def sample(*_, **__):
+    os.kill(os.getpid(), signal.SIGTERM)
+    time.sleep(30)
+
+folt.demo.sample = sample
+sys.argv = ["folt", "demo", "--out", "deep/results", "--quiet"]
+folt.cli.main()
+"""
+
+
+def test_termination_ends_a_command_as_ctrl_c_does(folder: Path) -> None:
+    done = subprocess.run(
+        [sys.executable, "-c", TERMINATED], capture_output=True, text=True, check=False, timeout=120
+    )
+    assert (done.returncode, done.stdout) == (143, "")
+    assert done.stderr == "folt: terminated, nothing was left half-written\n"
+    assert not (folder / "deep").exists()
 
 
 def test_the_demo_leaves_data_and_a_model_that_work(folder: Path) -> None:

@@ -3,6 +3,7 @@
 A reader finds the old result, the new one or none; the next run finishes and leaves nothing else.
 """
 
+import errno
 import shutil
 from pathlib import Path
 
@@ -16,7 +17,7 @@ import folt.demo
 import folt.report.kept
 import folt.sampling
 from faults import killed_at_every_point
-from folt.cli import app
+from folt.cli import app, run
 from folt.experiments.document import read_document
 from folt.experiments.rows import Job, row
 from folt.experiments.runner import reproduce
@@ -25,7 +26,7 @@ from folt.flows import Gaussian
 from folt.models import label_switching
 from folt.reference import Exact
 from folt.report.section import Section
-from folt.store import Entry
+from folt.store import Entry, Step, watched
 
 MODEL = """
 import folt
@@ -133,6 +134,60 @@ def test_killed_at_every_moment_a_command_serves_nothing_false(name, place):
             assert names == {path.relative_to(kept) for path in kept.rglob("*")}
     assert moments > 15
     assert set(results(out).values()) <= {7, None}
+
+
+def full(folder):
+    """A disk on which `folder` has no room left."""
+
+    def watcher(step, path):
+        if step is Step.WRITE and folder in path.absolute().parents:
+            raise OSError(errno.ENOSPC, "No space left on device")
+
+    return watcher
+
+
+@pytest.mark.parametrize("roomy", [True, False])
+def test_a_full_disk_is_one_line_and_the_fit_goes_elsewhere(place, roomy, monkeypatch, capsys):
+    command("sample", 0)
+    before = results(place / "out")
+    (place / "second").mkdir()
+    monkeypatch.setattr("tempfile.tempdir", str(place / "second"))
+    monkeypatch.setenv("HOME", str(place / "second"))
+    with watched(full(place / "out" if roomy else place)):
+        assert run(["sample", "model.py:problem", "--seed", "7", "--out", "out", "--quiet"]) == 1
+    said = capsys.readouterr().err
+    assert said.count("\n") == 1
+    assert "cannot write out/fit.nc: no space left" in said
+    assert results(place / "out") == before
+    kept = list((place / "second").rglob("*"))
+    if roomy:
+        (fit,) = (path for path in kept if path.is_file())
+        assert f"the fit is in {fit} instead" in said
+        assert "'seed': 7" in fit.read_text()
+    else:
+        assert "no room for the fit elsewhere either" in said
+        assert kept == []
+
+
+def test_a_folder_of_something_else_is_refused(place, capsys):
+    command("mixture", 0)
+    before = {path.name: path.read_bytes() for path in (place / "out").iterdir()}
+    for words in (["sample", "model.py:problem"], ["demo"]):
+        assert run([*words, "--out", "out", "--quiet"]) == 2
+        assert "out holds a result of folt mixture" in capsys.readouterr().err
+    assert {path.name: path.read_bytes() for path in (place / "out").iterdir()} == before
+
+
+def test_another_runs_numbers_are_never_served(place):
+    """A rerun with another seed, killed; then the first seed again."""
+    command("mixture", 0)
+    fit, note = (place / "out" / name for name in ("fit.nc", "settings.json"))
+    old = note.read_bytes()
+    command("mixture", 7)
+    note.write_bytes(old)  # as the former order of writing left things
+    with pytest.warns(UserWarning, match="was changed after folt wrote it: it is made anew"):
+        command("mixture", 0)
+    assert "'seed': 0" in fit.read_text()
 
 
 class Table:

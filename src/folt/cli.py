@@ -6,12 +6,14 @@ Heavy libraries are imported inside the commands, so that `folt --help` answers 
 from __future__ import annotations
 
 import contextlib
+import getpass
 import os
 import sys
 import tempfile
 import traceback
 import warnings
 from collections.abc import Iterator, Sequence
+from pathlib import Path
 from typing import Annotated, Any
 
 import typer
@@ -22,9 +24,9 @@ from folt.commands.interruption import (
     INTERRUPTED,
     TERMINATED,
     WORDS,
-    TerminatedError,
     leave_at_once,
     prompt_interruption,
+    was_terminated,
 )
 
 RAN, FAULT, BAD_INPUT = 0, 1, 2
@@ -33,6 +35,9 @@ RAN, FAULT, BAD_INPUT = 0, 1, 2
 UsageError: Any = typer.BadParameter.__base__
 
 DEBUG = "--debug"
+
+KEPT_FAULTS = 5
+"""Tracebacks that stay in the temporary folder."""
 
 app = typer.Typer(
     name="folt",
@@ -64,8 +69,6 @@ def run(arguments: Sequence[str]) -> int:
     try:
         with _warnings_in_one_line():
             code = app(args=words, prog_name="folt", standalone_mode=False)
-    except TerminatedError:
-        code = TERMINATED
     except (KeyboardInterrupt, typer.Abort):
         code = INTERRUPTED
     except BrokenPipeError:
@@ -78,6 +81,8 @@ def run(arguments: Sequence[str]) -> int:
         return _refuse(str(error), debug, FAULT if getattr(error, "full", False) else BAD_INPUT)
     except Exception as error:
         return _fault(error, debug)
+    if code == INTERRUPTED and was_terminated():
+        code = TERMINATED  # which Typer took for Ctrl-C
     if code in WORDS:
         print(WORDS[code], file=sys.stderr)
     return code if isinstance(code, int) else RAN
@@ -196,7 +201,14 @@ def _fault(error: Exception, debug: bool) -> int:
 
 
 def _kept_traceback() -> str:
-    """A long run need not be repeated to learn where it failed."""
-    with tempfile.NamedTemporaryFile("w", prefix="folt-", suffix=".txt", delete=False) as file:
-        traceback.print_exc(file=file)
+    """A long run need not be repeated to learn where it failed; the last few are kept."""
+    folder = Path(tempfile.gettempdir()) / f"folt-faults-{getpass.getuser()}"
+    try:
+        folder.mkdir(mode=0o700, exist_ok=True)
+        for old in sorted(folder.glob("*.txt"), key=os.path.getmtime)[: 1 - KEPT_FAULTS]:
+            old.unlink(missing_ok=True)
+        with tempfile.NamedTemporaryFile("w", dir=folder, suffix=".txt", delete=False) as file:
+            traceback.print_exc(file=file)
+    except OSError as error:
+        return f"no file: {error.strerror}"
     return file.name

@@ -30,8 +30,12 @@ PATIENCE = 2.0
 """Seconds that Python has to answer by itself."""
 
 
-class TerminatedError(KeyboardInterrupt):
-    """SIGTERM, which ends a command as Ctrl-C does."""
+_terminated = threading.Event()
+
+
+def was_terminated() -> bool:
+    """Whether the interruption was SIGTERM, which ends a command as Ctrl-C does."""
+    return _terminated.is_set()
 
 
 @contextlib.contextmanager
@@ -44,6 +48,7 @@ def prompt_interruption() -> Iterator[None]:
     speaker.setblocking(False)
     over = threading.Event()
     before = signal.set_wakeup_fd(speaker.fileno(), warn_on_full_buffer=False)
+    _terminated.clear()
     old = signal.signal(signal.SIGTERM, _terminate)
     thread = threading.Thread(target=_listen, args=(listener, over), daemon=True)
     thread.start()
@@ -60,7 +65,8 @@ def prompt_interruption() -> Iterator[None]:
 
 def _terminate(number: int, frame: object) -> NoReturn:
     del number, frame
-    raise TerminatedError
+    _terminated.set()
+    raise KeyboardInterrupt
 
 
 def _listen(listener: socket.socket, over: threading.Event) -> None:
