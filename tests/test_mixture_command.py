@@ -93,7 +93,7 @@ def test_a_second_run_fits_nothing_again(compared, monkeypatch, capsys):
 
 BAD = {
     "no such column": (["--columns", "z"], "it has x, y, n"),
-    "too many components": (["--components", "200"], "at most 8 components"),
+    "too many components": (["--components", "200"], "at most 14 components"),
     "several columns of counts": (["--counts"], "one column"),
     "fractional counts": (["--counts", "--columns", "x"], "whole numbers"),
     "no number": (["--components", "many"], "such as 3 or 2:6"),

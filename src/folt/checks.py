@@ -18,14 +18,13 @@ import numpy as np
 from folt._types import Distribution, in_float64
 from folt.effort import Effort
 from folt.fit import Fit
+from folt.flows.class_chain import MOST_LABELS
 from folt.presets import preset_named
 from folt.problem import Points, Problem
 from folt.reference import Exact, reference_for
 from folt.symmetry import SymmetryAccount, require_scalar
 from folt.symmetry import check as check_symmetry
-
-LARGEST_GROUP = 50_000
-"""Most group elements that a proposal is summed over: 8! = 40 320 is below it."""
+from folt.training import proposal_maker
 
 LARGEST_SEED = 2**63 - 1
 
@@ -156,8 +155,8 @@ def require_options(
     for name, value in (("whole_orbit", whole_orbit), ("progress", progress)):
         if not isinstance(value, bool | np.bool_):
             raise ValueError(f"expected {name} to be True or False, got {value!r}")
-    require_group_size(problem.group.order)
     _require_flow(flow, problem)
+    require_group_size(problem, flow)
     _require_reference(reference, problem)
     _require_start(start, problem)
     require_scalar(problem)
@@ -178,28 +177,23 @@ def whole_number(name: str, value: Any, low: int, high: int | None = None) -> No
         raise ValueError(f"expected {name} to be {kind}, got {value}")
 
 
-def require_group_size(order: int) -> None:
-    """Refuse a group with more elements than a proposal can be summed over.
+def require_group_size(problem: Problem, flow: Any) -> None:
+    """Refuse a group with more elements than what proposes can be summed over.
 
     Raises:
         ValueError: with the limit.
     """
-    if order > LARGEST_GROUP:
-        raise ValueError(
-            f"expected a symmetry of at most {LARGEST_GROUP:,} elements, got {order:.3g}: eight "
-            "labels that are exchanged have 40,320"
-        )
+    proposal_maker(problem, flow, None)
 
 
 def require_labels(word: str, count: int) -> None:
-    """Refuse more exchangeable labels than their permutations can be summed over.
+    """Refuse more exchangeable labels than any proposal can be summed over.
 
     Raises:
         ValueError: with the largest number.
     """
-    largest = next(m for m in range(1, 100) if math.factorial(m + 1) > LARGEST_GROUP)
-    if count > largest:
-        raise ValueError(f"expected at most {largest} {word}, got {count}")
+    if count > MOST_LABELS:
+        raise ValueError(f"expected at most {MOST_LABELS} {word}, got {count}")
 
 
 def _require_flow(flow: Any, problem: Problem) -> None:
