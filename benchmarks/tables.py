@@ -48,10 +48,20 @@ def stale() -> list[str]:
 
 
 def unbacked(text: str) -> list[str]:
-    """Table rows outside the markers with a cell that is nothing but a number: measurements."""
+    """Table rows outside the markers with a cell that is nothing but a number: measurements.
+
+    A row that begins with code, such as the name of an argument, may state a plain number: its
+    default. A unit, an error or a range makes it a measurement there too.
+    """
     rows = [line for line in _by_hand(text).splitlines() if line.startswith("|")]
-    cells = ((row, [cell.strip() for cell in row.strip("|").split("|")]) for row in rows)
-    return [row for row, found in cells if any(MEASURED.fullmatch(cell) for cell in found[1:])]
+    return [row for row in rows if _measured(row)]
+
+
+def _measured(row: str) -> bool:
+    first, *cells = (cell.strip() for cell in row.strip("|").split("|"))
+    if re.fullmatch(r"`[^`]*`", first):
+        cells = [cell for cell in cells if not re.fullmatch(NUMBER, cell)]
+    return any(MEASURED.fullmatch(cell) for cell in cells)
 
 
 def decimals(text: str) -> list[str]:

@@ -96,6 +96,8 @@ def test_a_number_without_a_measurement_is_noticed():
     assert len(tables.unbacked(re.sub(r"<!-- /?table.*?-->", "", text))) == 10
     assert by_hand(text + "\nOn the demo's mixture it is off by −.47.\n") == ["−.47"]
     assert by_hand(text + "\n| tool | off by 0.467 at an error of .03 |\n") == ["0.467", ".03"]
+    assert tables.unbacked("| `folt` | speed |\n|---|---|\n| `folt` | 0.9 ± 0.1 |\n")
+    assert not tables.unbacked("| argument | default |\n|---|---|\n| `seed` | 0 |\n")
     assert not tables.unbacked("| formula | function |\n|---|---|\n| 2/(1+e^C) | `gap` |\n")
 
 

@@ -13,6 +13,12 @@ started = 0.0
 """CPU seconds when the running test began; `conftest.py` sets it."""
 
 
+def truth(name):
+    """log Z of a posterior by another method than folt's, and its error."""
+    found = record.read(f"truth-{name}")
+    return found["log_evidence"], found["standard_error"]
+
+
 def write_table(name, title, columns, rows):
     """Write `validate-name.json`, with the test that is running as the command behind it."""
     test = os.environ.get("PYTEST_CURRENT_TEST", "tests/validate").split(" ")[0].split("[")[0]
