@@ -16,6 +16,7 @@ from pathlib import Path
 from benchmarks.record import ROOT, Measurement, names, read
 
 PLACE = re.compile(r"(<!-- table: ([^\n]+?) -->\n).*?(<!-- /table -->)", re.DOTALL)
+MARK = re.compile(r"<!-- (/?)table\b")
 ALL = re.compile(r"(<!-- tables -->\n).*?(<!-- /tables -->)", re.DOTALL)
 GENERATED = re.compile(
     r"<!-- (table|tables|results)\b[^\n]*?-->\n.*?<!-- (/table|/tables|end) -->", re.DOTALL
@@ -23,7 +24,8 @@ GENERATED = re.compile(
 CODE = re.compile(r"^```.*?^```", re.DOTALL | re.MULTILINE)
 NUMBER = r"[-+−±]?(?:\d+(?:\.\d+)?|\.\d+)(?:e[-+]?\d+)?"
 MEASURED = re.compile(rf"[<>≤≥~]?\s*{NUMBER}(?:\s*(?:%|s|±|to|–|/|,|[(]|[)]|x|×|{NUMBER}))*")
-DECIMAL = re.compile(r"(?<![\w.])[-+−±]?\d*\.\d+(?![\w.]*\w\()")
+UNITS = r"s|ms|seconds?|minutes?|hours?|GB|MB|%|times"
+STATED = re.compile(rf"(?<![\w.])[-+−±]?(?:\d*\.\d+|\d[\d ]*(?=\s?(?:{UNITS})(?!\w)))")
 
 
 def pages() -> list[Path]:
@@ -35,8 +37,10 @@ def filled(text: str, folder: Path | None = None) -> str:
     """A page with every marked table as its measurement has it.
 
     Raises:
-        ValueError: a marker names a measurement or a column that does not exist.
+        ValueError: a marker names what does not exist, or is not closed.
     """
+    if not re.fullmatch("(ab)*", "".join("ab"[mark == "/"] for mark in MARK.findall(text))):
+        raise ValueError("every <!-- table: NAME --> needs a <!-- /table --> before the next")
     text = PLACE.sub(lambda place: f"{place[1]}{_table(place[2], folder)}\n{place[3]}", text)
     return ALL.sub(lambda place: f"{place[1]}{_every(folder)}\n{place[2]}", text)
 
@@ -64,10 +68,10 @@ def _measured(row: str) -> bool:
     return any(MEASURED.fullmatch(cell) for cell in cells)
 
 
-def decimals(text: str) -> list[str]:
-    """Decimal fractions that a page states by hand, outside markers and code."""
+def stated(text: str) -> list[str]:
+    """Decimal fractions, and whole numbers with a unit, by hand: outside markers and code."""
     prose = re.sub(r"`[^`\n]*`", "", _by_hand(text))
-    return DECIMAL.findall(prose)
+    return [number.strip() for number in STATED.findall(prose)]
 
 
 def _by_hand(text: str) -> str:

@@ -15,8 +15,8 @@ from benchmarks import __main__ as benchmark  # noqa: E402
 from benchmarks import record, tables  # noqa: E402
 
 README = ROOT / "README.md"
-SETTINGS = {".1", ".05", ".01", "0.05"}
-"""Decimal fractions in the README that are asked for, not found: distances and ρ."""
+SETTINGS = {".1", ".05", ".01", "0.05", "95"}
+"""Numbers in the README that are asked for, not found: distances, ρ and a confidence in %."""
 VERSIONS = re.compile(r"(?:label\.switching`|pocoMC) [\d.]+")
 COMMIT = re.compile(r"[0-9a-f]{7,40}(-dirty)?")
 DATE = re.compile(r"\d{4}-\d\d-\d\d")
@@ -27,7 +27,7 @@ def text_of(page):
 
 
 def by_hand(text):
-    return [number for number in tables.decimals(VERSIONS.sub("", text)) if number not in SETTINGS]
+    return [number for number in tables.stated(VERSIONS.sub("", text)) if number not in SETTINGS]
 
 
 def test_every_table_in_a_page_is_what_its_measurement_says():
@@ -94,6 +94,7 @@ def test_a_number_without_a_measurement_is_noticed():
     assert tables.unbacked(text + "\n| problem | time |\n|---|---|\n| mine | 12 s |\n")
     assert tables.unbacked(text + "\n| a | b |\n|---|---|\n| mine | .984 to 1.000 |\n")
     assert len(tables.unbacked(re.sub(r"<!-- /?table.*?-->", "", text))) == 10
+    assert by_hand(text + "\nA fit takes 14 to 35 seconds and 2 GB.\n") == ["35", "2"]
     assert by_hand(text + "\nOn the demo's mixture it is off by −.47.\n") == ["−.47"]
     assert by_hand(text + "\n| tool | off by 0.467 at an error of .03 |\n") == ["0.467", ".03"]
     assert tables.unbacked("| `folt` | speed |\n|---|---|\n| `folt` | 0.9 ± 0.1 |\n")
@@ -106,6 +107,17 @@ def test_markers_that_name_nothing_are_errors():
         tables.filled("<!-- table: speed -->\n<!-- /table -->")
     with pytest.raises(ValueError, match="not \\['colour'\\]"):
         tables.filled("<!-- table: engine; problem; colour -->\n<!-- /table -->")
+
+
+def test_a_marker_that_is_not_closed_is_an_error_and_eats_nothing():
+    closed = "<!-- table: engine -->\n<!-- /table -->"
+    for text in (
+        f"<!-- table: engine -->\nprose\n{closed}",
+        f"{closed}\nprose\n<!-- /table -->",
+        "<!-- table: engine -->\nprose",
+    ):
+        with pytest.raises(ValueError, match="needs a"):
+            tables.filled(text)
 
 
 def test_a_measurement_comes_back_as_it_was_written(tmp_path):
