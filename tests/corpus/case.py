@@ -16,6 +16,9 @@ DATA = np.concatenate(
 TABLE = np.random.default_rng(10).normal(size=(12, 3))
 """Twelve rows of three numbers."""
 
+DOCUMENTS = np.random.default_rng(12).multinomial(14, [0.5, 0.3, 0.2], 4)
+"""Counts of three words in four documents of fourteen words."""
+
 COUNTS = np.random.default_rng(11).poisson(4.0, 14)
 
 

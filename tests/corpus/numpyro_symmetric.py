@@ -5,7 +5,7 @@ import jax.numpy as jnp
 import numpyro
 import numpyro.distributions as dist
 
-from corpus.case import COUNTS, DATA, TABLE, Case, moving
+from corpus.case import COUNTS, DATA, DOCUMENTS, TABLE, Case, moving
 
 sample = numpyro.sample
 
@@ -270,6 +270,55 @@ def student_parts(y):
     observe_mixture(jnp.stack([w, 1 - w]), dist.StudentT(df, loc, scale), y)
 
 
+def pinned_softmax(y):
+    """One logit is zero: the labels of the other two are alike."""
+    logits = sample("logits", dist.Normal(0.0, 1.0).expand([2]))
+    mu = sample("mu", dist.Normal(0.0, 3.0).expand([3]))
+    weights = jax.nn.softmax(jnp.concatenate([jnp.zeros(1), logits]))
+    observe_mixture(weights, dist.Normal(mu, 1.0), y)
+
+
+def logits_that_sum_to_zero(y):
+    logits = sample("logits", dist.ZeroSumNormal(1.0, event_shape=(3,)))
+    mu = sample("mu", dist.Normal(0.0, 3.0).expand([3]))
+    observe_mixture(jax.nn.softmax(logits), dist.Normal(mu, 1.0), y)
+
+
+def topics(counts):
+    words = sample("words", dist.Dirichlet(jnp.ones(3)).expand([3]))
+    shares = sample("shares", dist.Dirichlet(jnp.ones(3)).expand([4]))
+    sample("y", dist.Multinomial(14, probs=shares @ words), obs=counts)
+
+
+def hidden_units(rows):
+    """A small neural network: units may be permuted, and flipped with what goes in and out."""
+    inner = sample("inner", dist.Normal(0.0, 1.0).expand([2, 2]))
+    bias = sample("bias", dist.Normal(0.0, 1.0).expand([2]))
+    outer = sample("outer", dist.Normal(0.0, 1.0).expand([2]))
+    sample("y", dist.Normal(jnp.tanh(rows[:, :2] @ inner + bias) @ outer, 1.0), obs=rows[:, 2])
+
+
+def gated_regressions(rows):
+    gates = sample("gates", dist.Normal(0.0, 1.0).expand([2]))
+    slopes = sample("slopes", dist.Normal(0.0, 1.0).expand([2, 2]))
+    first = jax.nn.sigmoid(rows[:, :2] @ gates)
+    observe_mixture(
+        jnp.stack([first, 1 - first], axis=1), dist.Normal(rows[:, :2] @ slopes.T, 1.0), rows[:, 2]
+    )
+
+
+def square_root(y):
+    root = sample("root", dist.Normal(0.0, 1.0))
+    sample("y", dist.Normal(root**2, 1.0), obs=jnp.abs(y) + 1.0)
+
+
+def sites_nobody_looks_at(y):
+    mu = sample("mu", dist.Normal(0.0, 3.0).expand([2]))
+    sample("single", dist.Normal(0.0, 1.0))
+    sample("several", dist.Normal(0.0, 1.0).expand([4]))
+    observe_mixture(jnp.full(2, 0.5), dist.Normal(mu, 1.0), y)
+
+
 SYMMETRIC = {
     "vectors and a Dirichlet": Case(vectors_and_dirichlet, order=6, together=moving("w mu sigma")),
     "a Beta weight": Case(beta_weight, order=2, together=moving("theta mu sigma")),
@@ -329,4 +378,13 @@ SYMMETRIC = {
         a_vector_that_only_shares_the_number, (TABLE,), order=6, together=moving("mu w")
     ),
     "Student parts": Case(student_parts, order=2, together=moving("df loc scale w")),
+    "pinned softmax": Case(pinned_softmax, order=2, together=moving("logits mu")),
+    "logits that sum to zero": Case(logits_that_sum_to_zero, order=6, together=moving("logits mu")),
+    "topics": Case(topics, (DOCUMENTS,), order=6, together=moving("words shares")),
+    "hidden units": Case(hidden_units, (TABLE,), order=8, together=moving("inner bias outer")),
+    "gated regressions": Case(
+        gated_regressions, (TABLE,), order=2, together=moving("gates slopes")
+    ),
+    "square root": Case(square_root, order=2, together=moving("root")),
+    "sites nobody looks at": Case(sites_nobody_looks_at, order=2, together=moving("mu")),
 }

@@ -116,6 +116,8 @@ def movers_for(
         for place in places
         if place.moves(m) and not place.ordered
     ]
+    if any(type(move) is AlongAxis for mover in movers for move in mover.moves):
+        movers += [part for place in places for part in _partial_movers(place, m)]
     for family in alike:
         if len(family) == m:
             movers.append(_aligned(probe, movers, family_mover(family), m))
@@ -126,6 +128,26 @@ def site_mover(place: Place, moves: tuple[Move, ...]) -> Mover:
     """One site as a mover."""
     axes = tuple(range(len(place.shape)))
     return Mover(place.name, (place.name,), place.columns, moves, place.rank, axes)
+
+
+def _partial_movers(place: Place, m: int) -> list[Mover]:
+    """An axis of one label more than m without its first or its last one.
+
+    Weights of three components may be a softmax of two numbers and a zero: their labels are those
+    of the other sites but one.
+    """
+    if place.simplex or place.ordered:
+        return []
+    found = []
+    for axis in place.axes:
+        if place.shape[axis] != m + 1:
+            continue
+        for places, words in ((range(m), "but the last"), (range(1, m + 1), "but the first")):
+            mover = site_mover(place, (AlongAxis(axis),))
+            columns = np.take(place.columns, list(places), axis=axis)
+            name = f"{place.name} {words}"
+            found.append(dataclasses.replace(mover, name=name, columns=columns, partial=True))
+    return found
 
 
 def family_mover(family: Sequence[Place]) -> Mover:

@@ -173,6 +173,7 @@ class Mover:
         moves: ways to move it.
         rank: the lower, the better its coordinates serve to sort labels by.
         axes: for every axis of the mover the axis of its site; None for labels made of sites.
+        partial: whether one more label is left out, at the first or the last place.
     """
 
     name: str
@@ -181,6 +182,7 @@ class Mover:
     moves: tuple[Move, ...]
     rank: int = 0
     axes: tuple[int | None, ...] = ()
+    partial: bool = False
 
     @property
     def shape(self) -> tuple[int, ...]:
@@ -197,6 +199,10 @@ class Mover:
         moved = points.copy()
         moved[:, self.columns] = move.swapped(points[:, self.columns], *pair)
         return moved
+
+    def covers(self, block: frozenset[int]) -> bool:
+        """Whether a block of coordinates is moved, but for the label that is left out."""
+        return block <= self.places or (self.partial and bool(block & self.places))
 
     def part_of(self, axis: int, index: int) -> Mover:
         """The mover at one place of an axis along which labels do not run."""

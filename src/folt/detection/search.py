@@ -100,6 +100,8 @@ class Search:
             changes = self.changes(choices, pair)
             holding = [n for n, change in zip(choices, changes, strict=True) if self._ok(change)]
         for numbers in self._smallest(holding):
+            if all(self.nodes[number].mover.partial for number in numbers):
+                continue  # part of the labels of a longer axis, which is tried by itself
             held.setdefault(numbers, []).append(pair)
 
     def _ok(self, change: Change) -> bool:
@@ -222,16 +224,20 @@ def _collect(
     """Add nodes until nothing that has to move stays behind; every way to do so."""
     if len(found) >= MOST_CHOICES:
         return
-    moved = search._places(chosen)
-    open_blocks = [b for n in chosen for b in needs[n] if not search.blocks[b] <= moved]
+    movers = [search.nodes[n].mover for n in chosen]
+    open_blocks = [
+        b
+        for n in chosen
+        for b in needs[n]
+        if not any(mover.covers(search.blocks[b]) for mover in movers)
+    ]
     if not open_blocks:
         found.append(chosen)
         return
     block = search.blocks[open_blocks[0]]
     for node in likely:
-        places = search.nodes[node].places
         joins = all((min(node, n), max(node, n)) in fits for n in chosen)
-        if block <= places and joins:
+        if joins and search.nodes[node].mover.covers(block):
             _collect((*chosen, node), search, likely, needs, fits, found)
 
 

@@ -77,7 +77,7 @@ def _strands(
     taken = frozenset().union(*(strand.places for strand in found))
     lone, attempts = lone_signs(probe, movers, m, taken)
     result.attempts += attempts
-    return found + lone
+    return found + [strand for strand in lone if _worth_folding(probe, strand)]
 
 
 def _apart(strands: Iterable[Strand], result: Survey) -> list[Strand]:
@@ -96,15 +96,19 @@ def _apart(strands: Iterable[Strand], result: Survey) -> list[Strand]:
 
 def _contained(strand: Strand, other: Strand) -> bool:
     """Whether nothing is lost by using the other one alone, or with what was remarked already."""
+    if strand.places <= other.places and strand.order < other.order:
+        return True
     reversed_axis = any(isinstance(move, AxisReversed) for move in strand.moves)
     return reversed_axis or (bool(other.signed) and strand.places <= other.places)
 
 
 def _worth_folding(probe: Probe, strand: Strand) -> bool:
-    """Leave out signs that no data ever see, and of single numbers that are likeliest at zero.
+    """Leave out sites that nothing depends on, and signs of numbers that are likeliest at zero.
 
     Folding them would report a number without its sign and gain nothing: there is one mode.
     """
+    if len(probe.terms) > 1 and not _seen_by_others(probe, strand):
+        return False
     if not all(isinstance(move, Negated) for move in strand.moves):
         return True
     if len(probe.terms) > 1 and not _matters(probe.of_likelihood(), strand):
@@ -117,6 +121,20 @@ def _worth_folding(probe: Probe, strand: Strand) -> bool:
     points[:, column] = np.tile(steps, len(probe.points))
     values = probe.evaluate(points).sum(axis=1).reshape(-1, len(steps))
     return bool(np.any(values[:, 1:] > values[:, :1] + TOLERANCE * (1 + np.abs(values[:, :1]))))
+
+
+def _seen_by_others(probe: Probe, strand: Strand) -> bool:
+    """Whether any term but the priors of these sites depends on them, where any depends on any."""
+    columns = sorted(strand.places)
+    points = probe.points.copy()
+    points[:, columns] += 0.3 * probe.spread[columns]
+    changed = np.abs(probe.evaluate(points) - probe.values).max(axis=0) > TOLERANCE
+    others = [n for n, term in enumerate(probe.terms) if term not in strand.sites]
+    return bool(changed[others].any()) or not _likelihood_matters(probe)
+
+
+def _likelihood_matters(probe: Probe) -> bool:
+    return bool(np.ptp(probe.values[:, -1]) > 0)
 
 
 def _plainness(strand: Strand) -> int:

@@ -13,6 +13,7 @@ from folt.detection.findings import (
     Strand,
     SymmetryFound,
 )
+from folt.detection.moves import Negated
 
 MOST_NEAR = 3
 """Near misses that are told."""
@@ -62,6 +63,8 @@ def no_symmetry(found: SymmetryFound) -> str:
 def strand_in_words(strand: Strand) -> str:
     """What is exchangeable together."""
     names = ", ".join(strand.names)
+    if all(isinstance(move, Negated) for move in strand.moves):
+        return f"Signs that may be flipped together: {names}."
     if not strand.classes:
         signed = ", ".join(str(label + 1) for label in strand.signed)
         return f"Signs that may be flipped: {names} (components {signed})."

@@ -99,8 +99,12 @@ def _tell(found: SymmetryFound, allow_rotation: bool) -> None:
         if not allow_rotation:
             raise RotationError(words.refusal(found.rotations[0]))
         warnings.warn(words.rotation_in_words(found.rotations[0]), UserWarning, stacklevel=5)
+    partly = [r for r in found.remarks if r.reason in (Reason.SIGNS_APART, Reason.OVERLAPS)]
     if found.missed:
         warnings.warn(words.warning(found), UserWarning, stacklevel=5)
+    elif partly:
+        told = " ".join(words.remark_in_words(remark) for remark in partly)
+        warnings.warn(told, UserWarning, stacklevel=5)
     else:
         LOG.info("%s", found)
 

@@ -13,6 +13,7 @@ from jaxtyping import Array
 from folt._types import Key
 from folt.coordinates import Coordinate, Identity, Logit, LogRatios, Prior, PriorNormal
 from folt.coordinates.leaves import Leaf, parameter
+from folt.groups import zero_sum_basis
 
 LARGEST_EXPONENT = 700.0
 """Beyond it exp leaves double precision; a density there is nothing but rounding."""
@@ -84,6 +85,28 @@ class SimplexRows(eqx.Module):
     def log_slope(self, x: Array) -> Array:
         """One number per row."""
         return jax.vmap(self.ratios.log_slope)(x.reshape(-1, self.length - 1))
+
+
+class ZeroSumRows(eqx.Module):
+    """Vectors along the last axis that sum to zero, (..., V) in (..., V - 1), without stretching.
+
+    Args:
+        length: number of entries, V.
+    """
+
+    length: int = eqx.field(static=True)
+
+    def push(self, x: Array) -> Array:
+        """The vectors B·x."""
+        return x @ jnp.asarray(zero_sum_basis(self.length), x.dtype).T
+
+    def pull(self, value: Array) -> Array:
+        """Their coordinates in the orthonormal basis B."""
+        return value @ jnp.asarray(zero_sum_basis(self.length), value.dtype)
+
+    def log_slope(self, x: Array) -> Array:
+        """Zero: lengths agree."""
+        return jnp.zeros(x.shape[:-1], x.dtype)
 
 
 def plain_coordinate(shape: tuple[int, ...], low: Any, high: Any) -> Coordinate:

@@ -16,7 +16,7 @@ from folt._types import Distribution, Key, Point, Scalar
 from folt.interop.sites import Sites
 
 try:
-    from numpyro import handlers
+    from numpyro import handlers, validation_enabled
     from numpyro.infer.util import compute_log_probs
 except ImportError as error:  # pragma: no cover
     raise ImportError("from_numpyro needs NumPyro: pip install 'folt[numpyro]'") from error
@@ -112,7 +112,8 @@ class ModelDensity(eqx.Module):
         args, kwargs = self.call.filled(data)
         model = handlers.seed(self.call.model, 0)
         values = self.sites.push(x)
-        with ONE_RUN_AT_A_TIME:
+        # Arguments were validated when the sites were looked at; traced ones never can be.
+        with ONE_RUN_AT_A_TIME, validation_enabled(False):
             return compute_log_probs(model, args, kwargs, values, summed)
 
 

@@ -26,7 +26,7 @@ from folt.coordinates import (
 )
 from folt.interop.coordinates import Bounds
 from folt.interop.numpyro_model import CONCRETE, ONE_RUN_AT_A_TIME, is_latent
-from folt.interop.sites import Site, bounded_site, opaque_site, simplex_site
+from folt.interop.sites import Site, bounded_site, opaque_site, simplex_site, zero_sum_site
 
 try:
     import numpyro.distributions as dist
@@ -183,6 +183,8 @@ def _site(name: str, function: Any, other: Any, scaled: bool) -> Site:
         if isinstance(known, dist.Dirichlet):
             concentration = np.broadcast_to(_np(known.concentration), shape)
         return simplex_site(name, shape, concentration)
+    if isinstance(support, type(constraints.zero_sum(1))) and support.event_dim == 1:
+        return zero_sum_site(name, shape)
     bounds = _bounds(support)
     if bounds is None:
         transform = biject_to(function.support)

@@ -22,7 +22,7 @@ from folt.coordinates import (
     Uniform,
 )
 from folt.interop.coordinates import Bounds
-from folt.interop.sites import Site, bounded_site, opaque_site, simplex_site
+from folt.interop.sites import Site, bounded_site, opaque_site, simplex_site, zero_sum_site
 
 try:
     import pymc
@@ -78,6 +78,8 @@ def variable_site(
         dirichlet = alpha is not None and type(variable.owner.op).__name__ == "DirichletRV"
         concentration = np.broadcast_to(alpha[0], shape) if alpha and dirichlet else None
         return simplex_site(variable.name, shape, concentration)
+    if kind == "ZeroSumTransform" and tuple(transform.zerosum_axes) == (-1,):
+        return zero_sum_site(variable.name, shape)
     if kind == "Ordered" and not keep_order:
         return bounded_site(variable.name, shape, (None, None), known_prior(variable, shape, free))
     bounds = _bounds(kind, transform, variable, free)

@@ -19,7 +19,13 @@ from jaxtyping import Array
 from folt._types import Key, Point, Scalar
 from folt.coordinates import Prior, PriorNormal
 from folt.detection.assembly import Order
-from folt.interop.coordinates import Bounds, SimplexRows, known_coordinate, plain_coordinate
+from folt.interop.coordinates import (
+    Bounds,
+    SimplexRows,
+    ZeroSumRows,
+    known_coordinate,
+    plain_coordinate,
+)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -79,6 +85,14 @@ def simplex_site(name: str, shape: tuple[int, ...], concentration: np.ndarray | 
     inner = (*shape[:-1], shape[-1] - 1)
     axes = tuple(range(len(shape) - 1))
     return Site(name, inner, coordinate, coordinate, simplex=True, axes=axes, key="simplex")
+
+
+def zero_sum_site(name: str, shape: tuple[int, ...]) -> Site:
+    """A site of vectors along the last axis that sum to zero: labels act as on log-ratios."""
+    coordinate = ZeroSumRows(shape[-1])
+    inner = (*shape[:-1], shape[-1] - 1)
+    axes = tuple(range(len(shape) - 1))
+    return Site(name, inner, coordinate, coordinate, simplex=True, axes=axes, key="zero sum")
 
 
 def bounded_site(name: str, shape: tuple[int, ...], bounds: Bounds, prior: Prior | None) -> Site:
