@@ -24,7 +24,7 @@ WIDTH = 96
 FIRST_LINE, LAST_PAUSE = 5.0, 60.0
 """Seconds before the first plain line, and the longest pause between two."""
 
-GUESSABLE = 0.05
+GUESSABLE = 0.25
 """Share of a stage after which the time that is left can be guessed."""
 
 
