@@ -76,12 +76,13 @@ def test_points_come_back_from_their_parameters(name):
 
 def test_numpyro_draws_serve_as_they_are():
     """A sampler that has run, its grouped draws, and InferenceData of it are one reference."""
-    problem = folt.from_numpyro(mixture, Y, exchangeable=["sigma", "mu", "weights"])
     sampler = MCMC(
         NUTS(mixture), num_warmup=50, num_samples=90, num_chains=3, progress_bar=False,
         chain_method="vectorized",
     )  # fmt: skip
     sampler.run(jax.random.key(0), Y)
+    # The same array, after NUTS has used it in single precision.
+    problem = folt.from_numpyro(mixture, Y, exchangeable=["sigma", "mu", "weights"])
     expected = Given(sampler)(None, problem)
     assert expected.draws.shape == (6, 45, 5)
     grouped = Given(sampler.get_samples(group_by_chain=True))(None, problem)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any, Literal
 
+from folt.effort import Effort
 from folt.fit import Fit
 from folt.problem import Problem
 from folt.reference import Given
@@ -15,7 +16,7 @@ def certify(
     draws: Any,
     *,
     seed: int = 0,
-    effort: Any = None,
+    effort: Effort | None = None,
     labels: Literal["sorted", "proposal"] = "sorted",
     progress: bool = True,
 ) -> Fit:
@@ -32,7 +33,7 @@ def certify(
             `{name: (chain, draw, ...)}`, points (chain, draw, dim), or
             `folt.reference.Given(draws, chains=4)` for draws without a chain axis.
         seed: same seed, same result.
-        effort: as for `folt.sample`.
+        effort: what it may cost, as for `folt.sample`.
         labels: as for `folt.sample`.
         progress: as for `folt.sample`.
 
@@ -40,5 +41,6 @@ def certify(
         ValueError: draws of another model, or of a form that is not known.
     """
     reference = draws if isinstance(draws, Given) else Given(draws)
-    cost = {} if effort is None else {"effort": effort}
-    return sample(problem, reference=reference, seed=seed, labels=labels, progress=progress, **cost)
+    return sample(
+        problem, reference=reference, seed=seed, effort=effort, labels=labels, progress=progress
+    )

@@ -1,12 +1,19 @@
-"""Values by name, matched with the parameters that a problem has."""
+"""Values by name: those of a problem's parameters at many points, and the way back."""
 
 from __future__ import annotations
 
+import inspect
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
 
+import equinox as eqx
+import jax
 import numpy as np
-from jaxtyping import ArrayLike, Float
+from jaxtyping import Array, ArrayLike, Float
+
+from folt._types import Key, Point
+from folt.batching import map_points
 
 Points = Float[np.ndarray, "n dim"]
 
@@ -62,3 +69,48 @@ def require_inside(points: Points, names: Sequence[str]) -> None:
             f"support, the first at position {draws[0]} in {names[places[0]]}: values rounded to "
             "single precision do, so sample in double precision"
         )
+
+
+def _parameters_of(problem: Any, x: Point) -> dict[str, Array]:
+    return problem._parameters(x)
+
+
+def parameters_at(problem: Any, points: Points) -> dict[str, np.ndarray]:
+    """The parameters at many points; beside a black box the function may be plain NumPy."""
+    if problem.black_box is None or problem.constrain is None:
+        with jax.enable_x64(True):
+            return map_points(_parameters_of, problem, points)
+    rows = [problem._parameters(point) for point in points]
+    return {name: np.stack([np.asarray(row[name]) for row in rows]) for name in rows[0]}
+
+
+def points_at(problem: Any, flat: dict[str, np.ndarray], key: Key | None) -> Points:
+    """The points of many values, compiled or on the host as `parameters_at`."""
+    count = next(iter(flat.values())).shape[0] if flat else 0
+    keys = jax.random.split(jax.random.key(0) if key is None else key, count)
+    if problem.black_box is None:
+        return map_points(_point_of, problem, (keys, flat))
+    rows = [
+        problem._point({name: value[n] for name, value in flat.items()}, keys[n])
+        for n in range(count)
+    ]
+    return np.asarray(rows, np.float64).reshape(count, problem.dim)
+
+
+def _point_of(problem: Any, drawn: tuple[Key, dict[str, Array]]) -> Point:
+    return problem._point(drawn[1], drawn[0])
+
+
+def takes_key(function: Callable[..., Any]) -> bool:
+    """Whether a function asks for a key by name."""
+    return "key" in inspect.signature(function).parameters
+
+
+def own_shapes(problem: Any) -> dict[str, tuple[int, ...]]:
+    """The shape of every parameter at one point."""
+    origin = np.zeros(problem.dim)
+    if problem.black_box is not None:
+        found: Any = problem._parameters(origin)
+    else:
+        found = eqx.filter_eval_shape(_parameters_of, problem, origin)
+    return {name: tuple(np.shape(value)) for name, value in found.items()}

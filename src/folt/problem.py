@@ -6,6 +6,7 @@ Every front-end produces a `Problem`; everything else consumes one.
 from __future__ import annotations
 
 import inspect
+import math
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
@@ -22,7 +23,14 @@ from folt.black_box import BlackBox
 from folt.faces import Face, folding, shapes
 from folt.fold import Folded
 from folt.groups import Group
-from folt.named_values import by_draw, require_inside
+from folt.named_values import (
+    by_draw,
+    own_shapes,
+    parameters_at,
+    points_at,
+    require_inside,
+    takes_key,
+)
 from folt.orbits import action_of
 
 Points = Float[np.ndarray, "n dim"]
@@ -121,7 +129,7 @@ class Problem(Density):
             _require_distinct(names)
         self.log_density = log_density
         self.group = symmetry
-        self.data = data
+        self.data = _own(data)
         self.invariant = invariant
         self.prior = prior
         self.sampler = sampler
@@ -233,7 +241,7 @@ class Problem(Density):
         if np.ndim(points) == 1:
             return self._parameters(points)  # type: ignore[arg-type]
         many = np.asarray(points, np.float64)
-        flat = _parameters_at(self, many.reshape(-1, self.dim))
+        flat = parameters_at(self, many.reshape(-1, self.dim))
         return {
             name: np.asarray(value).reshape(*many.shape[:-1], *np.shape(value)[1:])
             for name, value in flat.items()
@@ -267,11 +275,11 @@ class Problem(Density):
                 "this problem does not say how its parameters become points: give it unconstrain=, "
                 "the inverse of constrain="
             )
-        lead, flat = by_draw(_own_shapes(self), values)
+        lead, flat = by_draw(own_shapes(self), values)
         try:
-            points = _points_at(self, flat, key)
+            points = points_at(self, flat, key)
         except KeyError as error:
-            known = _own_shapes(self)
+            known = own_shapes(self)
             if error.args[0] not in known or error.args[0] in flat:
                 raise
             raise ValueError(
@@ -286,7 +294,7 @@ class Problem(Density):
             return jnp.stack([values[name] for name in self.names])
         wrapped = isinstance(self.inverse, WithData)
         function = self.inverse.function if isinstance(self.inverse, WithData) else self.inverse
-        keyed = {"key": key} if _takes_key(function) else {}
+        keyed = {"key": key} if takes_key(function) else {}
         return function(values, self.data, **keyed) if wrapped else function(values, **keyed)
 
     def log_likelihoods(self, x: Point) -> dict[str, Array]:
@@ -306,54 +314,14 @@ class Problem(Density):
         old, new = (str(jax.tree.structure(tree)) for tree in (self.data, data))
         if old != new:
             raise ValueError(f"the new data must have the structure {old}, got {new}")
-        return eqx.tree_at(lambda p: p.data, self, data)
-
-
-def _parameters_at(problem: Problem, points: Points) -> dict[str, np.ndarray]:
-    """The parameters at many points; beside a black box the function may be plain NumPy."""
-    if problem.black_box is None or problem.constrain is None:
-        with jax.enable_x64(True):
-            return map_points(Problem._parameters, problem, points)
-    rows = [problem._parameters(point) for point in points]
-    return {name: np.stack([np.asarray(row[name]) for row in rows]) for name in rows[0]}
-
-
-def _points_at(problem: Problem, flat: dict[str, np.ndarray], key: Key | None) -> Points:
-    """The points of many values, compiled or on the host as `_parameters_at`."""
-    count = next(iter(flat.values())).shape[0] if flat else 0
-    keys = jax.random.split(jax.random.key(0) if key is None else key, count)
-    if problem.black_box is None:
-        return map_points(_point_of, problem, (keys, flat))
-    rows = [
-        problem._point({name: value[n] for name, value in flat.items()}, keys[n])
-        for n in range(count)
-    ]
-    return np.asarray(rows, np.float64).reshape(count, problem.dim)
-
-
-def _point_of(problem: Problem, drawn: tuple[Key, dict[str, Array]]) -> Point:
-    return problem._point(drawn[1], drawn[0])
-
-
-def _takes_key(function: Callable[..., Any]) -> bool:
-    return "key" in inspect.signature(function).parameters
-
-
-def _own_shapes(problem: Problem) -> dict[str, tuple[int, ...]]:
-    """The shape of every parameter at one point."""
-    origin = np.zeros(problem.dim)
-    if problem.black_box is not None:
-        found: Any = problem._parameters(origin)  # type: ignore[arg-type]
-    else:
-        found = eqx.filter_eval_shape(Problem._parameters, problem, origin)
-    return {name: tuple(np.shape(value)) for name, value in found.items()}
+        return eqx.tree_at(lambda p: p.data, self, _own(data))
 
 
 def _parameter_words(problem: Problem) -> str:
     """Parameters with their shapes; the coordinates where a model cannot be traced now."""
     try:
         with jax.enable_x64(True):
-            return shapes(_own_shapes(problem).items())
+            return shapes(own_shapes(problem).items())
     except Exception:  # a face must never fail
         return ", ".join(problem.names)
 
@@ -373,6 +341,11 @@ def _require_distinct(names: Sequence[str]) -> None:
             raise ValueError(f"expected names to be words, got {name!r} at position {place}")
         if name in names[:place]:
             raise ValueError(f"expected a name of its own for every coordinate, got {name!r} twice")
+
+
+def _own(data: Any) -> Any:
+    """NumPy arrays copied: JAX knows a buffer by the array it came from, whatever its precision."""
+    return jax.tree.map(lambda leaf: leaf.copy() if isinstance(leaf, np.ndarray) else leaf, data)
 
 
 def _numbered(dim: int) -> tuple[str, ...]:

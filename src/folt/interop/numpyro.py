@@ -89,5 +89,9 @@ def from_numpyro(
 
 
 def _on_host(leaf: Any) -> Any:
-    """JAX arrays as NumPy arrays, so that precision does not depend on where they were made."""
-    return np.asarray(leaf) if isinstance(leaf, jax.Array) else leaf
+    """Arrays as NumPy arrays of folt's own, so that precision does not depend on where they were.
+
+    JAX remembers by identity the buffer of an array that compiled code closed over; a sampler that
+    ran before in single precision would leave its buffer to the same array here.
+    """
+    return np.array(leaf) if isinstance(leaf, (jax.Array, np.ndarray)) else leaf
