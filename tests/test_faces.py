@@ -76,6 +76,14 @@ def test_a_model_that_cannot_be_traced_still_has_a_face():
     assert "x0, x1" in repr(problem)
 
 
+def test_an_effort_says_what_it_costs():
+    for effort in (folt.Effort.quick(), folt.Effort.default(), folt.Effort.thorough()):
+        lines = is_short(effort)
+        assert effort.name in lines[0]
+        assert f"{effort.particles:,} particles" in lines[1]
+    assert "as long as it gains" in repr(folt.Effort.thorough())
+
+
 def test_what_a_notebook_shows_is_escaped():
     face = Face("<b>", (("<script>", "a & b"),))
     assert "<script>" not in face.html()

@@ -5,9 +5,11 @@ from __future__ import annotations
 import dataclasses
 from typing import Any
 
+from folt.faces import Face, Shown
 
-@dataclasses.dataclass(frozen=True)
-class Effort:
+
+@dataclasses.dataclass(frozen=True, repr=False)
+class Effort(Shown):
     """What a fit may cost, as counts of work: the same effort and seed give the same draws.
 
     Use one of the three that exist, `Effort.quick()`, `Effort.default()` and `Effort.thorough()`,
@@ -43,6 +45,21 @@ class Effort:
     fresh: int
     steps_per_draw: int
     evaluations: int | None = None
+
+    def _face(self) -> Face:
+        rounds = "as long as it gains" if self.rounds is None else f"at most {self.rounds} rounds"
+        rows = [
+            ("Reference", f"{self.particles:,} particles, {self.chains} chains of {self.draws}"),
+            ("Training", f"{self.training_draws:,} draws, {rounds}"),
+            ("Chain", f"at most {self.steps_per_draw} steps per draw"),
+            (
+                "Certificate",
+                f"{self.held_out_draws:,} held-out draws, {self.certification_draws:,} proposals",
+            ),
+        ]
+        if self.evaluations is not None:
+            rows.append(("Limit", f"{self.evaluations:,} log densities"))
+        return Face(f"Effort {self.name!r}", tuple(rows))
 
     def __post_init__(self) -> None:
         for field in dataclasses.fields(self):
