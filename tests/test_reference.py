@@ -28,7 +28,7 @@ from folt.reference import (
     reference_for,
 )
 from folt.reference.hamiltonian import run_chains
-from folt.reference.host_chains import Box
+from folt.reference.landscape import Landscape
 from folt.reference.leap import Leap
 from folt.reference.random_walk import Walkers, equivariant_covariance, walk
 from folt.reference.result import folded, health
@@ -387,6 +387,14 @@ def test_no_chain_is_in_two_parts(chains, length, training, certification):
         assert len(parts.train) > len(parts.select)
 
 
+def test_scarce_draws_go_to_the_certificate_where_they_decide():
+    """Four chains of 1000 in halves: 3000 to certify; of 500, which cannot decide, half."""
+    deciding = split_by_chain(reference_of(8, 500), 5_120, 5_120)
+    assert deciding.certify.shape[0] * 500 == 3_000
+    assert (len(deciding.train), len(deciding.select)) == (1, 1)
+    assert split_by_chain(reference_of(8, 250), 5_120, 5_120).certify.shape[0] == 4
+
+
 def test_split_needs_three_chains():
     with pytest.raises(ValueError, match="at least 3 chains"):
         split_by_chain(reference_of(2, 10))
@@ -434,7 +442,7 @@ def test_a_density_may_be_no_number_far_away():
         return np.log(terms.sum(axis=1)).sum() - 0.5 * np.sum((x / 3) ** 2)
 
     problem = folt.from_callable(log_density, 4, Permutation(2, 2))
-    box = Box(problem)
+    box = Landscape(problem)
     with np.errstate(all="ignore"):
         far = 900.0 * np.random.default_rng(1).normal(size=(64, 4))
         values = box.first(np.concatenate([far, np.zeros((1, 4))]))

@@ -14,6 +14,10 @@ from folt.reference import Reference
 Draws = Float[np.ndarray, "chain draw dim"]
 
 
+DECIDING = 3_000
+"""Independent held-out draws that a statement at 5 % needs: 2 ln(2/δ)/ρ², δ = ρ = .05, is 2951."""
+
+
 class Split(NamedTuple):
     """Disjoint sets of chains: two to learn from, each (chain, draw, dim), and one under seal."""
 
@@ -29,8 +33,9 @@ def split_by_chain(
 
     Draws of one chain resemble each other, so a division by random index would let the
     certificate see what training saw. The part for the certificate is sealed (`HeldOut`). Where
-    there are fewer draws than asked for, the two demands shrink in proportion. Selection gets a
-    fifth of the chains not used to certify.
+    there are fewer draws than asked for, the two demands shrink in proportion, but the
+    certificate keeps as many as a statement at 5 % needs if that leaves a quarter to learn from.
+    Selection gets a fifth of the chains not used to certify.
 
     Args:
         reference: at least three chains.
@@ -60,5 +65,9 @@ def _chains_per_part(
     certify = max(1, math.ceil(certification / length))
     if learn + certify <= chains:
         return learn, certify
-    learn = min(max(2, round(chains * training / (training + certification))), chains - 1)
+    shared = round(chains * training / (training + certification))
+    spare = chains - math.ceil(DECIDING / length)
+    if spare >= chains / 4:
+        shared = min(shared, spare)
+    learn = min(max(2, shared), chains - 1)
     return learn, chains - learn
