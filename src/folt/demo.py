@@ -13,6 +13,7 @@ import numpy as np
 
 from folt._types import Density, Key, Point, Scalar, in_float64
 from folt.batching import map_points
+from folt.effort import Effort
 from folt.fit import Fit, in_user_parameters
 from folt.kernels import relabelled_sweep
 from folt.models import bayesian_mixture
@@ -110,11 +111,14 @@ def run(out: str | Path = "demo", seed: int = 0, progress: bool = True) -> Demo:
         return run_in(store, seed, progress)
 
 
-def run_in(store: Store, seed: int, progress: bool) -> Demo:
+def run_in(store: Store, seed: int, progress: bool, effort: Effort | None = None) -> Demo:
     """`run` in a folder that is held already."""
-    entry, request = store.entry(), request_for("demo", seed=seed)
+    entry, request = (
+        store.entry(),
+        request_for("demo", seed=seed, effort="default" if effort is None else effort.name),
+    )
     claim(entry, request)
-    fit = sample(bayesian_mixture(), seed=seed, progress=progress)
+    fit = sample(bayesian_mixture(), seed=seed, effort=effort, progress=progress)
     drawn = draw(fit, seed)
     section = Section("The data and the mixture", DATA, drawn["data"])
     fit = dataclasses.replace(fit, sections=(section,))

@@ -24,12 +24,14 @@ class Effort(Shown):
         exact_draws: draws of an exact sampler, where the problem has one.
         training_draws: reference draws for training and selection together.
         held_out_draws: reference draws for the certificate.
-        certification_draws: fresh proposals for the certificate and the evidence.
+        certification_draws: fresh proposals for the certificate and the evidence; up to three times
+            as many where the evidence would be blurred otherwise, unless evaluations are capped.
         rounds: most rounds of training per size; None for the trainer that goes on while h can be
             made flatter, whatever it costs.
         fresh: fresh proposals per round of training.
         steps_per_draw: most steps of the chain per recorded draw.
-        evaluations: most log densities computed in all; None for no limit.
+        walk_steps: random-walk steps per reference draw, where there is no gradient.
+        evaluations: log densities that the counts above were cut down to; None for no limit.
     """
 
     name: str
@@ -44,6 +46,7 @@ class Effort(Shown):
     rounds: int | None
     fresh: int
     steps_per_draw: int
+    walk_steps: int = 8
     evaluations: int | None = None
 
     def _face(self) -> Face:
@@ -66,6 +69,37 @@ class Effort(Shown):
             value: Any = getattr(self, field.name)
             if isinstance(value, int) and value < (0 if field.name == "rounds" else 1):
                 raise ValueError(f"expected a positive {field.name}, got {value}")
+
+    def within(self, evaluations: int) -> Effort:
+        """The same effort cut down to about so many evaluations of the log density.
+
+        A third goes to the tempering, a sixth each to the chains of the reference, to training and
+        to the certificate, the rest to the draws. Fewer particles find fewer modes: a cap is for
+        densities whose calls are dear.
+
+        Raises:
+            ValueError: fewer than `FEWEST`.
+        """
+        if evaluations < FEWEST:
+            raise ValueError(f"expected at least {FEWEST} evaluations, got {evaluations}")
+        chains = _between(12, evaluations // 1_250, self.chains)
+        draws = _between(24, evaluations // 600, self.draws)
+        rounds = 3 if self.rounds is None else min(3, self.rounds)
+        return dataclasses.replace(
+            self,
+            particles=_between(128, evaluations // 120, self.particles),
+            moves=_between(3, evaluations // 7_500, self.moves),
+            chains=chains,
+            draws=draws,
+            training_draws=chains * draws // 2,
+            held_out_draws=chains * draws // 2,
+            certification_draws=_between(1_000, evaluations // 7, self.certification_draws),
+            rounds=rounds,
+            fresh=_between(256, evaluations // 40, self.fresh),
+            steps_per_draw=1,
+            walk_steps=_between(2, evaluations // 10_000, self.walk_steps),
+            evaluations=evaluations,
+        )
 
     @classmethod
     def quick(cls) -> Effort:
@@ -97,7 +131,7 @@ class Effort(Shown):
             exact_draws=12_800,
             training_draws=5_120,
             held_out_draws=5_120,
-            certification_draws=40_000,
+            certification_draws=20_000,
             rounds=8,
             fresh=4_096,
             steps_per_draw=10,
@@ -120,6 +154,19 @@ class Effort(Shown):
             fresh=8_192,
             steps_per_draw=1,
         )
+
+
+FEWEST = 5_000
+"""Fewest evaluations with which a reference run, training and certificate make sense."""
+
+
+def evaluations_of_black_box(dim: int) -> int:
+    """Evaluations that a fit of a black box takes unless it is told otherwise."""
+    return max(30_000, 7_500 * dim)
+
+
+def _between(low: int, value: int, high: int) -> int:
+    return max(min(low, high), min(value, high))
 
 
 EFFORTS = {name: getattr(Effort, name) for name in ("quick", "default", "thorough")}

@@ -51,6 +51,8 @@ class Preset:
             moves=effort.moves,
             chains=effort.chains,
             draws=effort.draws,
+            longest=2 if effort.evaluations is None else 1,
+            thin=effort.walk_steps,
         )
 
 

@@ -19,7 +19,7 @@ from folt.certificate.split import split_by_chain
 from folt.chains import Chains, run_chains
 from folt.checks import require_options
 from folt.diagnostics import switching
-from folt.effort import Effort
+from folt.effort import Effort, evaluations_of_black_box
 from folt.fit import Fit, ReferenceSummary
 from folt.flows import Mixture, OrbitSafety, Safety, StudentT
 from folt.kernels import chances_to_leave, steps_worth_taking
@@ -48,6 +48,9 @@ PILOT_DRAWS = 2_048
 WORTHWHILE = 1.1
 """Autocorrelation time of recorded draws above which more steps lie between them."""
 
+SHARP = 0.0017
+"""Standard error of log Z above which more proposals are drawn."""
+
 SYMMETRY_DRAWS = 2_048
 """Held-out draws at which labels are looked at."""
 
@@ -63,6 +66,7 @@ def sample(
     reference: Any = None,
     flow: Any = None,
     effort: Effort | None = None,
+    evaluations: int | None = None,
     preset: Literal["default", "paper"] = "default",
     labels: Literal["sorted", "proposal"] = "sorted",
     start: Fit | None = None,
@@ -85,6 +89,8 @@ def sample(
             followed by Hamiltonian chains.
         flow: a trainer, or a `Distribution` to propose from as it is; by default the preset's.
         effort: what the fit may cost, `folt.Effort.quick()`, `.default()` or `.thorough()`.
+        evaluations: log densities that a fit may take, about; for densities whose calls are dear.
+            Black boxes have such a cap unless the effort is thorough or your own.
         preset: "default", or "paper" for the architecture and objective of the paper.
         labels: report draws in the sorted chamber, or under the labels the proposal finds
             likeliest.
@@ -114,7 +120,7 @@ def sample(
         whole_orbit,
         progress,
     )
-    chosen = preset_named(preset, effort)
+    chosen = preset_named(preset, capped(problem, effort, preset, evaluations))
     flow = proposal_maker(problem, flow, chosen.trainer)
     keys = _named_keys(seed)
     target = Target(problem)
@@ -131,16 +137,15 @@ def sample(
                 run, chosen.training_draws, chosen.effort.held_out_draws
             )
         with stages.stage("training") as tell:
-            learn = (_sample_of(train, target), _sample_of(select, target))
+            learn = _learnable(run, train, select, target)
+            visited = _visited(run, len(learn[0].points)) if chosen.effort.evaluations else None
             proposal = _proposal(
-                keys["training"], problem, target, learn, flow, chosen, start, tell
+                keys["training"], problem, target, (*learn, visited), flow, chosen, start, tell
             )
         ratio = LogRatio(target, proposal, problem.group, None if whole_orbit else IDENTITY_ONLY)
         with stages.stage("certificate"):
-            steps = _steps_per_draw(keys["training"], ratio, learn[1], chosen.effort.steps_per_draw)
-            examined = examine(
-                keys["certificate"], ratio, held_out, chosen.certification_draws, draws * steps
-            )
+            steps, proposals = _worthwhile(keys["training"], ratio, learn[1], chosen)
+            examined = examine(keys["certificate"], ratio, held_out, proposals, draws * steps)
             burn_in = examined.burn_in(chosen.burn_in)
         with stages.stage("sampling"):
             result = run_chains(keys["chains"], ratio, chains, draws, burn_in, steps)
@@ -176,14 +181,14 @@ def _proposal(
     key: Key,
     problem: Problem,
     target: Target,
-    learn: tuple[Sample, Sample],
+    learn: tuple[Sample, Sample, Sample | None],
     flow: Any,
     preset: Preset,
     start: Fit | None,
     tell: Any,
 ) -> Distribution:
     """Train on what may be learnt from, or take what was given, and add the tail safety."""
-    training, selection = learn
+    training, selection, visited = learn
     guard = _guard(problem, training, flow, preset.safety_weight)
     if isinstance(flow, Distribution):
         fitted: Distribution = flow
@@ -196,6 +201,7 @@ def _proposal(
             evaluate=target,
             training=training,
             selection=selection,
+            visited=visited,
         )
         fitted = flow(key, arena, None if start is None else start.flow, tell)
     fitted = settled(fitted)
@@ -233,18 +239,58 @@ def settled(flow: Distribution) -> Distribution:
     return jax.tree.map(accurate, doubled_flow, is_leaf=lambda part: isinstance(part, Mixture))
 
 
-def _steps_per_draw(key: Key, ratio: LogRatio, selection: Sample, most: int) -> int:
-    """Steps of the chain per recorded draw: few where they would repeat, more where they pay."""
-    if most == 1:
-        return 1
+def _worthwhile(key: Key, ratio: LogRatio, selection: Sample, preset: Preset) -> tuple[int, int]:
+    """Steps of the chain per recorded draw, and fresh proposals for the certificate.
+
+    Few steps where draws would not repeat, more where they pay; more proposals where the error of
+    log Z would exceed `SHARP`. A few proposals beforehand tell.
+    """
+    effort, proposals = preset.effort, preset.certification_draws
+    if effort.rounds is None or effort.evaluations is not None:
+        return 1, proposals
     _, fresh = ratio.draw(jax.random.fold_in(key, PILOT), PILOT_DRAWS)
     states = selection.log_target - ratio.log_proposal(selection.points)
-    return steps_worth_taking(chances_to_leave(fresh, states), WORTHWHILE, most)
+    steps = steps_worth_taking(chances_to_leave(fresh, states), WORTHWHILE, effort.steps_per_draw)
+    finite = fresh[np.isfinite(fresh)]
+    if finite.size == 0:
+        return steps, proposals
+    weights = np.exp(finite - finite.max())
+    needed = (fresh.size * np.sum(weights**2) / np.sum(weights) ** 2 - 1.0) / SHARP**2
+    return steps, int(min(max(proposals, needed), 3 * proposals))
 
 
-def _sample_of(draws: np.ndarray, target: Target) -> Sample:
-    points = draws.reshape(-1, draws.shape[-1])
-    return Sample(points, target(points))
+def _visited(run: Reference, most: int) -> Sample | None:
+    """Points that the reference run has valued on its way: where calls are dear, they train too."""
+    if run.visited is None:
+        return None
+    points, values = run.visited
+    every = max(1, len(values) // most)
+    return Sample(points[::every], values[::every])
+
+
+def capped(
+    problem: Problem, effort: Effort | None, preset: str, evaluations: int | None
+) -> Effort | None:
+    """The effort within the cap on evaluations that was asked for, or that black boxes have."""
+    usual = effort in (None, Effort.quick(), Effort.default())
+    if evaluations is None and usual and problem.black_box is not None:
+        evaluations = evaluations_of_black_box(problem.dim)
+    if evaluations is None or preset != "default":
+        return effort
+    return (Effort.default() if effort is None else effort).within(evaluations)
+
+
+def _learnable(
+    run: Reference, train: np.ndarray, select: np.ndarray, target: Target
+) -> tuple[Sample, Sample]:
+    """Draws to train on and to select by, with the values that the reference run knows already."""
+    known = run.log_target
+    parts = []
+    for draws, first in ((train, 0), (select, len(train))):
+        points = draws.reshape(-1, draws.shape[-1])
+        values = target(points) if known is None else known[first : first + len(draws)].ravel()
+        parts.append(Sample(points, values))
+    return parts[0], parts[1]
 
 
 def _symmetry_facts(

@@ -12,7 +12,15 @@ from typing import Annotated
 import typer
 
 from folt.commands.machine import Json, fit_fields, print_json
-from folt.commands.terminal import Quiet, Seed, console, remember_compilations, show
+from folt.commands.terminal import (
+    EffortName,
+    EffortOption,
+    Quiet,
+    Seed,
+    console,
+    remember_compilations,
+    show,
+)
 
 BEFORE = """\
 Three Gaussians behind 500 observations: the posterior has 3! = 6 equal modes,
@@ -28,12 +36,13 @@ folt demo --out look --seed 7"""
 def demo(
     out: Annotated[Path, typer.Option(help="Folder for the results.")] = Path("demo"),
     seed: Seed = 0,
+    effort: EffortOption = EffortName.default,
     as_json: Json = False,
     quiet: Quiet = False,
 ) -> None:
     """Fold, sample and certify a three-component mixture; write the fit, a report and figures.
 
-    It takes about a minute, most of it compilation; a second run is quicker.
+    It takes about twenty seconds, much of it imports and figures; a second run is quicker.
     """
     talk = not quiet and not as_json
     from folt.store import Store
@@ -44,7 +53,7 @@ def demo(
         remember_compilations()
         from folt.demo import run_in, write_model
 
-        result = run_in(store, seed, progress=not quiet)
+        result = run_in(store, seed, progress=not quiet, effort=effort.chosen())
         files = [*result.files.values(), *write_model(out)]
     if as_json:
         print_json("demo", files, fit_fields(result.fit))

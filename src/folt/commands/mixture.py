@@ -12,7 +12,15 @@ import typer
 
 from folt.commands.machine import Json, fit_fields, print_json
 from folt.commands.sample import Labels
-from folt.commands.terminal import Quiet, Seed, console, remember_compilations, show
+from folt.commands.terminal import (
+    EffortName,
+    EffortOption,
+    Quiet,
+    Seed,
+    console,
+    remember_compilations,
+    show,
+)
 
 if TYPE_CHECKING:
     import numpy as np
@@ -62,6 +70,7 @@ def mixture(
     draws: Annotated[int, typer.Option(help="Draws per chain.", min=1)] = 5000,
     out: Annotated[Path, typer.Option(help="Folder for the results.")] = Path("folt-mixture"),
     seed: Seed = 0,
+    effort: EffortOption = EffortName.default,
     as_json: Json = False,
     quiet: Quiet = False,
 ) -> None:
@@ -89,6 +98,7 @@ def mixture(
         chains=chains,
         draws=draws,
         seed=seed,
+        effort=effort.value,
     )
     remember_compilations()
     talk = not quiet and not as_json
@@ -226,6 +236,7 @@ def _fitted(
         chains=settings["chains"],
         draws=settings["draws"],
         labels=settings["labels"],
+        effort=EffortName(settings["effort"]).chosen(),
         progress=progress,
     )
     return kept_fit(

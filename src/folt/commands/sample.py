@@ -9,7 +9,15 @@ from typing import Annotated
 import typer
 
 from folt.commands.machine import Json, fit_fields, print_json
-from folt.commands.terminal import Quiet, Seed, console, remember_compilations, show
+from folt.commands.terminal import (
+    EffortName,
+    EffortOption,
+    Quiet,
+    Seed,
+    console,
+    remember_compilations,
+    show,
+)
 from folt.commands.user_code import problem_at
 
 EXAMPLES = """\
@@ -47,6 +55,7 @@ def sample(
     chains: Annotated[int, typer.Option(help="Independent chains.", min=1)] = 4,
     draws: Annotated[int, typer.Option(help="Draws per chain.", min=1)] = 5000,
     labels: Annotated[Labels, typer.Option(help="How components are numbered.")] = Labels.sorted,
+    effort: EffortOption = EffortName.default,
     preset: Annotated[PresetName, typer.Option(help="Protocol.")] = PresetName.default,
     as_json: Json = False,
     quiet: Quiet = False,
@@ -63,7 +72,9 @@ def sample(
 
     found = problem_at(problem)
     options = {"seed": seed, "chains": chains, "draws": draws}
+    paper = preset is PresetName.paper
     protocol = {"labels": labels.value, "preset": preset.value}
+    protocol |= {} if paper else {"effort": effort.value}
     request = request_for("sample", model=problem, **options, **protocol)
     with Store(out) as store:
         entry = store.entry()
@@ -74,6 +85,7 @@ def sample(
             chains=chains,
             draws=draws,
             labels=labels.value,
+            effort=None if paper else effort.chosen(),
             preset=preset.value,
             progress=not quiet,
         )

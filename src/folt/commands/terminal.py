@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import os
 from collections.abc import Sequence
+from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -13,9 +14,29 @@ import typer
 if TYPE_CHECKING:
     from rich.console import Console
 
+    from folt.effort import Effort
     from folt.fit import Fit
 
 Seed = Annotated[int, typer.Option(help="Same seed, same draws.", min=0, max=2**63 - 1)]
+
+
+class EffortName(StrEnum):
+    """What a fit may cost."""
+
+    quick = "quick"
+    default = "default"
+    thorough = "thorough"
+
+    def chosen(self) -> Effort:
+        """The effort of this name."""
+        from folt.effort import EFFORTS
+
+        return EFFORTS[self.value]()
+
+
+EffortOption = Annotated[
+    EffortName, typer.Option("--effort", help="What the fit may cost; thorough trains longest.")
+]
 Quiet = Annotated[bool, typer.Option("--quiet", help="Print nothing but errors.")]
 
 

@@ -31,6 +31,9 @@ TEMPERING_SHARE = 0.4
 FIRST_STEP = 0.5
 """First step size of the paths, in whitened units."""
 
+CENTRES = 512
+"""Most particles, about, from which leaps are proposed."""
+
 AGREED = 1.03
 """R-hat at which chains of some tens of draws agree: refreshment does the rest."""
 
@@ -112,6 +115,7 @@ class HostChains:
             raw=for_picture(raw),
             log_evidence=log_evidence,
             log_target=learnt,
+            visited=landscape.worth_learning(),
         )
 
     def _start(self, key: Key, landscape: Landscape) -> HostDistribution:
@@ -132,7 +136,8 @@ class HostChains:
     ) -> tuple[Raw, Values]:
         """Unfolded draws (chain, draw, dim), and log π_F at them (chain, draw)."""
         generator = host_generator(key)
-        leap = LeapKernel.around(walk.points, covariance, self.bandwidth)
+        centres = walk.points[:: max(1, self.particles // CENTRES)]
+        leap = LeapKernel.around(centres, covariance, self.bandwidth)
         chosen = np.resize(generator.permutation(self.particles), self.chains)
         if ready is None:
             mover: _Mover = _Walkers(landscape, walk.at(chosen), covariance, self.thin)

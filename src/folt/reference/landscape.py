@@ -11,6 +11,10 @@ from folt.reference.start import usable_start
 Matrix = Float[np.ndarray, "dim dim"]
 
 
+DEPTH = 10.0
+"""How far below the best log density, and twice the dimension, points are worth learning from."""
+
+
 class Landscape:
     """Log π_F of a problem; counts what it costs, and faults, which become -inf.
 
@@ -58,6 +62,13 @@ class Landscape:
         values, gradients = self.problem.folded_gradients(points)
         usable = np.isfinite(values) & np.isfinite(gradients).all(axis=1)
         return np.where(usable, values, -np.inf), np.where(usable[:, None], gradients, 0.0)
+
+    def worth_learning(self) -> tuple[Points, Values]:
+        """The visited points inside the support, not too far below the best."""
+        points = np.concatenate([part for part, _ in self.visited])
+        values = np.concatenate([part for _, part in self.visited])
+        near = values > values.max() - DEPTH - 2.0 * points.shape[1]
+        return points[near], values[near]
 
     @property
     def evaluations(self) -> dict[str, int]:

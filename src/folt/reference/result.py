@@ -36,6 +36,8 @@ class Reference:
         raw: a few chains before folding, thinned for a picture.
         log_evidence: the rough estimate of log Z that tempering leaves behind, where it ran.
         log_target: log π_F at the draws, (chain, draw), where the run knows it.
+        visited: points around the mass that the run has valued on its way, and log π_F there; none
+            of them a draw.
     """
 
     draws: Draws
@@ -47,6 +49,7 @@ class Reference:
     raw: Draws | None = None
     log_evidence: float | None = None
     log_target: Float[np.ndarray, "chain draw"] | None = None
+    visited: tuple[Float[np.ndarray, "n dim"], Float[np.ndarray, " n"]] | None = None
 
 
 def folded(group: Group, draws: np.ndarray) -> Draws:

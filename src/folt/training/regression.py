@@ -79,7 +79,8 @@ class Arena(NamedTuple):
     """What stays fixed during training: symmetry, target, tail safety, the draws.
 
     `evaluate` gives log π_F in batches and counts; `target` is the same as a density, for
-    objectives that differentiate it. A `scout` says which images matter in a large group.
+    objectives that differentiate it. A `scout` says which images matter in a large group; `visited`
+    are points that the reference run has valued on its way, whatever their law.
     """
 
     group: Group
@@ -90,6 +91,7 @@ class Arena(NamedTuple):
     training: Sample
     selection: Sample
     scout: Distribution | None = None
+    visited: Sample | None = None
 
     def resolver(self, flow: Distribution, kept: int) -> Resolver:
         """Resolves orbits under a proposal."""

@@ -28,10 +28,13 @@ from folt.training.regression import Arena, Progress, Sample
 WIDTH = 0.2
 """Where the Huber loss of the regression turns from square to linear."""
 
-PARAMETERS = 720
+PARAMETERS = 560
 """Parameters of a mixture whose Gauss-Newton steps are cheap."""
 
-LARGEST = 16
+DRAWS_PER_COMPONENT = 64
+"""Training draws that each component must have."""
+
+LARGEST = 12
 """Most components."""
 
 LEAST_DAMPING, EXACT_DAMPING = 0.1, 1e-6
@@ -140,7 +143,7 @@ class ThriftyMixture:
         shares = ListedSum((single,), bench.action).responsibilities(points)
         labelled = bench.action.move(shares.argmax(axis=1), points)
         images = candidate_images(bench.action, points, single)
-        count = max(1, min(size, len(points) // 4))
+        count = max(2, min(size, len(points) // DRAWS_PER_COMPONENT))
         return fit_components(bench.generator, images, labelled, count, self.iterations)
 
     def _exact_rounds(self, bench: _Bench, best: Judged) -> Judged:
@@ -219,8 +222,9 @@ class _Bench:
         )
 
     def pool(self, main: Components, recent: list[Sample]) -> HostPool:
-        """Training draws and recent proposals, resolved under a mixture."""
-        parts = [self.arena.training, *recent]
+        """Training draws, points visited before and recent proposals, resolved under a mixture."""
+        visited = () if self.arena.visited is None else (self.arena.visited,)
+        parts = [self.arena.training, *visited, *recent]
         return resolve(
             ListedSum((main,), self.action),
             self.guard,
@@ -230,7 +234,7 @@ class _Bench:
 
 
 def affordable(dim: int) -> int:
-    """Components of a mixture in this dimension whose Gauss-Newton steps are cheap, 2 to 16."""
+    """Components of a mixture in this dimension whose Gauss-Newton steps are cheap, 2 to 12."""
     return max(2, min(LARGEST, PARAMETERS // parameters_per_component(dim)))
 
 
