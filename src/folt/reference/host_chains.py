@@ -9,7 +9,7 @@ from __future__ import annotations
 import dataclasses
 import math
 from concurrent.futures import Future, ThreadPoolExecutor
-from typing import Any
+from typing import Any, NamedTuple
 
 import jax
 import numpy as np
@@ -71,7 +71,7 @@ class HostChains:
 
     particles: int = 1_024
     moves: int = 20
-    share: float = 0.5
+    share: float = 0.4
     chains: int = 128
     draws: int = 80
     longest: int = 2
@@ -95,7 +95,7 @@ class HostChains:
             walk, log_evidence = temper(
                 keys[1], landscape, start, action, self.particles, self.moves, self.share, tell
             )
-            raw, learnt = self._chains(
+            record = self._chains(
                 keys[2],
                 landscape,
                 walk,
@@ -103,18 +103,17 @@ class HostChains:
                 ready,
                 part_of(progress, TEMPERING_SHARE, 1.0),
             )
-        draws = action.fold(raw.reshape(-1, problem.dim)).reshape(raw.shape)
-        rhat, ess, cautions = health(draws)
+        rhat, ess, cautions = record.health
         return Reference(
-            draws=draws,
+            draws=record.draws,
             rhat=rhat,
             ess=ess,
             exact=False,
             evaluations=landscape.evaluations,
             cautions=cautions + fault_cautions(landscape.faults, landscape.values),
-            raw=for_picture(raw),
+            raw=for_picture(record.raw),
             log_evidence=log_evidence,
-            log_target=learnt,
+            log_target=record.values,
             visited=landscape.worth_learning(),
         )
 
@@ -133,8 +132,8 @@ class HostChains:
         covariance: Matrix,
         ready: Future[Any] | None,
         tell: Progress,
-    ) -> tuple[Raw, Values]:
-        """Unfolded draws (chain, draw, dim), and log π_F at them (chain, draw)."""
+    ) -> _Record:
+        """What the chains recorded, run longer where they do not agree yet."""
         generator = host_generator(key)
         centres = walk.points[:: max(1, self.particles // CENTRES)]
         leap = LeapKernel.around(centres, covariance, self.bandwidth)
@@ -148,16 +147,18 @@ class HostChains:
             _iterate(generator, mover, leap, tuning=True)
             tell(0.2 * (number + 1) / self.warmup, "warm-up")
         action, every = action_of(landscape.problem.group), 1
-        raw, values = self._recorded(generator, mover, leap, part_of(tell, 0.2, 1.0 / self.longest))
-        while every < self.longest and not _settled(action, raw):
+        record = _Record.of(
+            action, *self._recorded(generator, mover, leap, part_of(tell, 0.2, 1.0 / self.longest))
+        )
+        while every < self.longest and not record.settled:
             done = every / self.longest
             more, more_values = self._recorded(
                 generator, mover, leap, part_of(tell, done, 2 * done), every
             )
-            raw = np.concatenate([raw, more], axis=1)[:, 1::2]
-            values = np.concatenate([values, more_values], axis=1)[:, 1::2]
-            every *= 2
-        return raw, values
+            raw = np.concatenate([record.raw, more], axis=1)[:, 1::2]
+            values = np.concatenate([record.values, more_values], axis=1)[:, 1::2]
+            record, every = _Record.of(action, raw, values), 2 * every
+        return record
 
     def _recorded(
         self,
@@ -185,11 +186,24 @@ def _iterate(generator: np.random.Generator, mover: _Mover, leap: LeapKernel, tu
     mover.states, _ = leap.move(generator, states, proposed)
 
 
-def _settled(action: Action, raw: Raw) -> bool:
-    """Whether the folded chains agree and are worth enough to learn from and to certify with."""
-    draws = action.fold(raw.reshape(-1, raw.shape[-1])).reshape(raw.shape)
-    rhat, ess, _ = health(draws)
-    return rhat <= AGREED and ess >= ENOUGH
+class _Record(NamedTuple):
+    """Chains as they were recorded: unfolded and folded draws, log π_F at them, their health."""
+
+    raw: Raw
+    draws: Raw
+    values: Values
+    health: tuple[float, float, Any]
+
+    @classmethod
+    def of(cls, action: Action, raw: Raw, values: Values) -> _Record:
+        draws = action.fold(raw.reshape(-1, raw.shape[-1])).reshape(raw.shape)
+        return cls(raw, draws, values, health(draws))
+
+    @property
+    def settled(self) -> bool:
+        """Whether the chains agree and are worth enough to learn from and to certify with."""
+        rhat, ess, _ = self.health
+        return rhat <= AGREED and ess >= ENOUGH
 
 
 class _Mover:
