@@ -148,7 +148,14 @@ def _averaged(group: Group, matrix: Any) -> np.ndarray:
     return np.asarray(eqx.filter_jit(Group.average)(group, matrix))
 
 
-@functools.lru_cache(maxsize=64)
 def action_of(group: Group) -> Action:
-    """The action of a group; equal groups share one."""
+    """The action of a group; equal groups share one, where they can be told by their hash."""
+    try:
+        return _shared(group)
+    except TypeError:  # a group that holds arrays
+        return Action(group)
+
+
+@functools.lru_cache(maxsize=64)
+def _shared(group: Group) -> Action:
     return Action(group)
