@@ -9,7 +9,6 @@ import pytest
 
 import folt
 import folt.sampling
-from folt.training import OrbitMixture, Setting
 
 ROOT = Path(__file__).parents[1]
 
@@ -63,14 +62,12 @@ def test_library_code_does_not_print():
 
 
 def test_the_first_example_of_the_readme_runs(monkeypatch, capsys):
-    """As printed, but for fewer draws and a shorter training."""
+    """As printed, but for fewer draws."""
     code = re.search(r"```python\n(.*?)```", (ROOT / "README.md").read_text(), re.DOTALL).group(1)
-    brief = Setting(rounds=4, fresh=1024, linearised=2048)
     sample, fits = folt.sampling.sample, []
 
     def shorter(problem, **options):
         options.update(draws=200, progress=False)
-        options.setdefault("flow", OrbitMixture(size=4, labellings=1, single=brief, full=brief))
         fits.append(sample(problem, **options))
         return fits[-1]
 
