@@ -45,7 +45,7 @@ PILOT = 1_000
 
 PILOT_DRAWS = 2_048
 
-WORTHWHILE = 1.1
+WORTHWHILE = 1.2
 """Autocorrelation time of recorded draws above which more steps lie between them."""
 
 SHARP = 0.0017

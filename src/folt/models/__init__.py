@@ -5,59 +5,104 @@ likelihood of every observation, and `predict`, which simulates data like those 
 the parameters as `Problem.parameters` names them.
 """
 
-from folt.models import datasets
-from folt.models.factors import (
-    FactorPosterior,
-    factor_analysis,
-    rotation_defect,
-    simulate_factor_analysis,
-)
-from folt.models.gaussian import (
-    GaussianMixturePosterior,
-    gaussian_mixture,
-    simulate_gaussian_mixture,
-)
-from folt.models.markov import HiddenMarkovPosterior, hidden_markov, simulate_hidden_markov
-from folt.models.mixture import (
-    MixturePosterior,
-    bayesian_mixture,
-    bayesian_mixture_data,
-    mixture_log_likelihood,
-)
-from folt.models.modal import (
-    ModalPosterior,
-    Spectrum,
-    modal_spectrum,
-    scaled_spectrum,
-    simulate_spectrum,
-)
-from folt.models.modal_powers import (
-    AveragedSpectrum,
-    ModalPowersPosterior,
-    averaged_spectrum,
-    modal_powers,
-    simulate_powers,
-)
-from folt.models.multivariate import (
-    MultivariateMixturePosterior,
-    multivariate_gaussian_mixture,
-    simulate_multivariate_gaussian_mixture,
-)
-from folt.models.poisson import (
-    PoissonMixturePosterior,
-    poisson_mixture,
-    simulate_poisson_mixture,
-)
-from folt.models.targets import (
-    Banana,
-    BrokenBanana,
-    GaussianPair,
-    LabelSwitching,
-    banana,
-    broken_banana,
-    gaussian_pair,
-    label_switching,
-)
+import importlib
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from folt.models import datasets
+    from folt.models.factors import (
+        FactorPosterior,
+        factor_analysis,
+        rotation_defect,
+        simulate_factor_analysis,
+    )
+    from folt.models.gaussian import (
+        GaussianMixturePosterior,
+        gaussian_mixture,
+        simulate_gaussian_mixture,
+    )
+    from folt.models.markov import HiddenMarkovPosterior, hidden_markov, simulate_hidden_markov
+    from folt.models.mixture import (
+        MixturePosterior,
+        bayesian_mixture,
+        bayesian_mixture_data,
+        mixture_log_likelihood,
+    )
+    from folt.models.modal import (
+        ModalPosterior,
+        Spectrum,
+        modal_spectrum,
+        scaled_spectrum,
+        simulate_spectrum,
+    )
+    from folt.models.modal_powers import (
+        AveragedSpectrum,
+        ModalPowersPosterior,
+        averaged_spectrum,
+        modal_powers,
+        simulate_powers,
+    )
+    from folt.models.multivariate import (
+        MultivariateMixturePosterior,
+        multivariate_gaussian_mixture,
+        simulate_multivariate_gaussian_mixture,
+    )
+    from folt.models.poisson import (
+        PoissonMixturePosterior,
+        poisson_mixture,
+        simulate_poisson_mixture,
+    )
+    from folt.models.targets import (
+        Banana,
+        BrokenBanana,
+        GaussianPair,
+        LabelSwitching,
+        banana,
+        broken_banana,
+        gaussian_pair,
+        label_switching,
+    )
+
+_MODULES = {
+    "AveragedSpectrum": "modal_powers",
+    "Banana": "targets",
+    "BrokenBanana": "targets",
+    "FactorPosterior": "factors",
+    "GaussianMixturePosterior": "gaussian",
+    "GaussianPair": "targets",
+    "HiddenMarkovPosterior": "markov",
+    "LabelSwitching": "targets",
+    "MixturePosterior": "mixture",
+    "ModalPosterior": "modal",
+    "ModalPowersPosterior": "modal_powers",
+    "MultivariateMixturePosterior": "multivariate",
+    "PoissonMixturePosterior": "poisson",
+    "Spectrum": "modal",
+    "averaged_spectrum": "modal_powers",
+    "banana": "targets",
+    "bayesian_mixture": "mixture",
+    "bayesian_mixture_data": "mixture",
+    "broken_banana": "targets",
+    "factor_analysis": "factors",
+    "gaussian_mixture": "gaussian",
+    "gaussian_pair": "targets",
+    "hidden_markov": "markov",
+    "label_switching": "targets",
+    "mixture_log_likelihood": "mixture",
+    "modal_powers": "modal_powers",
+    "modal_spectrum": "modal",
+    "multivariate_gaussian_mixture": "multivariate",
+    "poisson_mixture": "poisson",
+    "rotation_defect": "factors",
+    "scaled_spectrum": "modal",
+    "simulate_factor_analysis": "factors",
+    "simulate_gaussian_mixture": "gaussian",
+    "simulate_hidden_markov": "markov",
+    "simulate_multivariate_gaussian_mixture": "multivariate",
+    "simulate_poisson_mixture": "poisson",
+    "simulate_powers": "modal_powers",
+    "simulate_spectrum": "modal",
+}
 
 __all__ = [
     "AveragedSpectrum",
@@ -100,3 +145,12 @@ __all__ = [
     "simulate_powers",
     "simulate_spectrum",
 ]
+
+
+def __getattr__(name: str) -> Any:
+    """Import a model on first use: a user of one of them does not wait for all."""
+    if name == "datasets":
+        return importlib.import_module("folt.models.datasets")
+    if name in _MODULES:
+        return getattr(importlib.import_module(f"folt.models.{_MODULES[name]}"), name)
+    raise AttributeError(f"module 'folt.models' has no attribute {name!r}")
