@@ -19,6 +19,7 @@ from folt.problem import Problem
 from folt.reference import HostChains
 from folt.reference.host_moves import LeapKernel, Paths
 from folt.reference.landscape import Landscape
+from folt.sampling import capped
 from folt.training import gauss_newton
 from folt.training import host_newton as newton
 from folt.training.pool import Pool
@@ -280,3 +281,25 @@ def test_an_effort_sets_what_is_spent():
     fit = folt.sample(two_components(0), draws=50, effort=brief, progress=False)
     assert fit.provenance["effort"] == "quick"
     assert fit.steps_per_draw <= 2
+
+
+def test_a_cap_on_evaluations_cuts_every_count_and_no_less():
+    default = folt.Effort.default()
+    capped, roomy = default.within(30_000), default.within(10**9)
+    for name in ("particles", "moves", "chains", "fresh", "certification_draws", "walk_steps"):
+        assert getattr(capped, name) < getattr(default, name)
+        assert getattr(roomy, name) == getattr(default, name)
+    assert capped.evaluations == 30_000
+    with pytest.raises(ValueError, match="at least 5000 evaluations, got 10"):
+        default.within(10)
+
+
+def test_black_boxes_are_capped_unless_the_effort_is_the_users_own():
+    box = folt.from_callable(lambda x: -np.sum(x**2), 4, Permutation(2, 2))
+    own = dataclasses.replace(folt.Effort.default(), particles=2_000)
+    assert capped(box, None, "default", None).evaluations == 30_000
+    assert capped(box, folt.Effort.quick(), "default", None).evaluations == 30_000
+    assert capped(box, own, "default", None) is own
+    assert capped(box, folt.Effort.thorough(), "default", None).evaluations is None
+    assert capped(two_components(0), None, "default", None) is None
+    assert capped(two_components(0), None, "default", 50_000).evaluations == 50_000
