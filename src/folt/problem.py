@@ -5,8 +5,6 @@ Every front-end produces a `Problem`; everything else consumes one.
 
 from __future__ import annotations
 
-import inspect
-import math
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
