@@ -100,7 +100,7 @@ def evidence_facts(fit: Fit) -> Facts:
         Fact(
             "Pareto k̂",
             shape_words(best.pareto_k),
-            "how heavy the tail of the plain weights is; below 0.5 their error is to be believed",
+            "how heavy the tail of the plain weights is; below 0.4 their error is to be believed",
         ),
     ]
 
