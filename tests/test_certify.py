@@ -148,7 +148,10 @@ def test_a_long_burn_in_makes_slow_mixing_fair():
 )
 def test_the_tail_of_the_plain_weights_decides(shape, name):
     """Whatever method is the headline: its own bounded terms would hide a missed mode."""
-    assert altered(GOOD, evidences=with_shape(GOOD.evidences, shape)).status.name == name
+    tail = with_shape(GOOD.evidences, shape)
+    assert altered(GOOD, evidences=tail, gap_upper=0.05).status.name == name
+    assert altered(GOOD, evidences=tail, gap_upper=math.nan).status.name == name
+    assert altered(GOOD, evidences=tail, gap_upper=0.5).status.name == "good"  # no large weight
 
 
 def test_cautions_are_kept_and_do_not_decide():

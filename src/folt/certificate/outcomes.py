@@ -29,6 +29,12 @@ GOOD_ACCEPTANCE, POOR_ACCEPTANCE = 0.5, 0.1
 SMOOTH_TAIL, HEAVY_TAIL = 0.7, 1.0
 """Pareto k̂ of the plain weights below which a fit is good, and from which its tail is heavy."""
 
+LARGE_WEIGHT = 5.0
+"""Weight, the mean being one, without which k̂ is not held against a fit.
+
+Where nearly all weights are alike, a few that are a little larger make a tail that is heavy beside
+them and harmless: k̂ knows no scale."""
+
 DISAGREEMENT = 1e-5
 """p-value below which chain and reference are said to disagree."""
 
@@ -75,7 +81,7 @@ class Outcome(enum.Enum):
         "The fit can be trusted",
         f"none of the others: total variation {PRIMARY} certified within {FEW_STEPS} steps and "
         f"{STRICT} within {FEW_STRICT_STEPS}, acceptance at least {GOOD_ACCEPTANCE}, Pareto k̂ "
-        f"below {SMOOTH_TAIL}",
+        f"below {SMOOTH_TAIL} or no weight above {LARGE_WEIGHT:g}",
         "The proposal follows the folded target closely and the chain forgets its start at once.",
         "The proposal follows the folded target closely, and after its burn-in the chain is within "
         "{c.distance:.2g} of it in total variation: the draws can be used.",
@@ -134,7 +140,8 @@ class Outcome(enum.Enum):
     HEAVY_TAIL = (
         "heavy tail",
         "The proposal is too narrow somewhere",
-        f"no number of steps to {PRIMARY} can be certified, or Pareto k̂ is {HEAVY_TAIL:g} or more",
+        f"no number of steps to {PRIMARY} can be certified, or Pareto k̂ is {HEAVY_TAIL:g} or more "
+        f"with weights above {LARGE_WEIGHT:g}",
         "The target outweighs the proposal in part of its mass: there the chain stays too long.",
         "The target outweighs the proposal too much in part of its mass (Pareto k̂ "
         "{c.evidence.pareto_k:.2f}): more effort makes a richer proposal.",

@@ -7,6 +7,7 @@ what the reference and the proposal both missed has no outcome.
 from __future__ import annotations
 
 import dataclasses
+import math
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
@@ -20,6 +21,7 @@ from folt.certificate.outcomes import (
     FEW_STRICT_STEPS,
     GOOD_ACCEPTANCE,
     HEAVY_TAIL,
+    LARGE_WEIGHT,
     MANY_STEPS,
     POOR_ACCEPTANCE,
     PRIMARY,
@@ -104,7 +106,12 @@ def _undecided(c: Certificate) -> bool:
 
 
 def _heavy_tail(c: Certificate) -> bool:
-    return c.mixing.steps[PRIMARY] is None or c.evidence.pareto_k >= HEAVY_TAIL
+    return c.mixing.steps[PRIMARY] is None or _tail_shape(c) >= HEAVY_TAIL
+
+
+def _tail_shape(c: Certificate) -> float:
+    """Pareto k̂ of the plain weights, where some of them are large."""
+    return -math.inf if c.gap_upper >= 1.0 / LARGE_WEIGHT else c.evidence.pareto_k
 
 
 def _poor(c: Certificate) -> bool:
@@ -126,7 +133,7 @@ def _fair(c: Certificate) -> bool:
     steps, strict = c.mixing.steps[PRIMARY], c.mixing.steps[STRICT]
     fast = steps is not None and steps <= FEW_STEPS
     close = strict is not None and strict <= FEW_STRICT_STEPS
-    smooth = c.evidence.pareto_k < SMOOTH_TAIL
+    smooth = _tail_shape(c) < SMOOTH_TAIL
     return not (fast and close and smooth and c.chains.accept_rate >= GOOD_ACCEPTANCE)
 
 

@@ -38,7 +38,7 @@ class Method(enum.StrEnum):
     IMPORTANCE = "importance", "Pareto k̂ is safely below 0.5, so the plain weights have a variance"
     PSIS = (
         "psis",
-        "Pareto k̂ may be 0.5 or more, so the largest weights are replaced by a fitted tail",
+        "Pareto k̂ may be 0.5 or more: the largest weights give way to a fitted tail",
     )
     BRIDGE = "bridge", "Pareto k̂ is 1 or more, so only an estimate with bounded terms has an error"
 
