@@ -236,8 +236,9 @@ def test_augmented_weights_leave_the_evidence_alone(concentration):
     augmented = AugmentedShares(2, heights.shape[1], concentration)
     grid = jnp.stack(jnp.meshgrid(line, line), axis=-1).reshape(-1, 2)
     ratio_line = jnp.linspace(-40.0, 40.0, 20001)
-    expected = jnp.sum(jax.vmap(lambda x: likelihood(ratios, x[None]))(ratio_line)) * 0.004
-    found = jnp.sum(jax.vmap(lambda x: likelihood(augmented, x))(grid)) * (line[1] - line[0]) ** 2
+    expected = jnp.sum(jax.jit(jax.vmap(lambda x: likelihood(ratios, x[None])))(ratio_line)) * 0.004
+    values = jax.jit(jax.vmap(lambda x: likelihood(augmented, x)))(grid)
+    found = jnp.sum(values) * (line[1] - line[0]) ** 2
     assert_allclose(found, expected, rtol=1e-6)
 
 
@@ -247,7 +248,7 @@ def test_augmented_prior_draws_have_their_shares_and_total():
     draws = 4000
     keys = jax.random.split(jax.random.key(2), draws)
     x = jax.jit(jax.vmap(coordinate.sample_prior))(keys)
-    logs = np.asarray(jax.vmap(coordinate.log_gammas)(x))
+    logs = np.asarray(jax.jit(jax.vmap(coordinate.log_gammas))(x))
     total = np.exp(logs).sum(axis=1)
     share = np.exp(logs[:, 0]) / total
     for values, mean, variance in (
