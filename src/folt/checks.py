@@ -67,6 +67,7 @@ def check(
     start: Fit | None = None,
     whole_orbit: bool = True,
     progress: bool = True,
+    evaluations: int | None = None,
     points: Points | None = None,
     allow_rotation: bool = False,
 ) -> Account:
@@ -90,6 +91,7 @@ def check(
         start: an earlier fit.
         whole_orbit: whether the whole orbit is summed.
         progress: whether progress is shown.
+        evaluations: most evaluations of a black box.
         points: where the symmetry is tested; draws of the prior or of the sampler, or normal
             points, if None.
         allow_rotation: say it in the account, instead of refusing, where signed columns may even
@@ -102,6 +104,8 @@ def check(
         ValueError: the first thing that is wrong, with what was expected.
         RotationError: a continuous rotation symmetry that was not allowed.
     """
+    if evaluations is not None:
+        whole_number("evaluations", evaluations, 1)
     memory = require_options(
         problem,
         seed,

@@ -17,7 +17,7 @@ from folt.certificate.facts import ReferenceFacts, SymmetryFacts
 from folt.certificate.held_out import Judged
 from folt.certificate.split import split_by_chain
 from folt.chains import Chains, run_chains
-from folt.checks import require_options
+from folt.checks import require_options, whole_number
 from folt.diagnostics import switching
 from folt.effort import Effort, evaluations_of_black_box
 from folt.fit import Fit, ReferenceSummary
@@ -106,6 +106,8 @@ def sample(
         ValueError: wrong shapes or parts, a density that is not a number.
         SymmetryError: a density declared invariant that is not.
     """
+    if evaluations is not None:
+        whole_number("evaluations", evaluations, 1)
     require_options(
         problem,
         seed,
