@@ -1,4 +1,4 @@
-"""A fit that costs little: values only, no training, a proposal from the moments of the draws."""
+"""Fits that cost little: the quick effort, or values only and a proposal from the moments."""
 
 import numpy as np
 
@@ -15,5 +15,5 @@ def from_moments(key, arena, start, progress):
 
 
 def brief_fit(problem, draws=150):
-    """The whole of `folt.sample` with the cheapest reference and proposal."""
-    return folt.sample(problem, draws=draws, reference=REFERENCE, flow=from_moments, progress=False)
+    """The whole of `folt.sample` at its cheapest."""
+    return folt.sample(problem, draws=draws, effort=folt.Effort.quick(), progress=False)

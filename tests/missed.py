@@ -2,7 +2,6 @@
 
 import jax
 import jax.numpy as jnp
-import numpy as np
 
 from folt.boundary import BoundaryMass
 from folt.certificate.certify import Examined, certify
@@ -14,8 +13,7 @@ from folt.groups import Trivial
 from folt.problem import Problem
 from folt.ratio import LogRatio, Target
 from folt.reference import Exact
-from folt.sampling import guard_of
-from folt.training import Sample
+from folt.training import guard_of
 
 DISTANCE, GUARD = 20.0, 0.02
 FACTS = SymmetryFacts(1, True, 0.0, True, BoundaryMass(0.0, 0.0, 0.0, 0.1, 1.0), None)
@@ -46,9 +44,7 @@ def certificate_of(missed: float, seed: int, *, guarded: bool, draws: int = 5_00
     proposal = Gaussian(jnp.zeros(1), jnp.eye(1))
     if guarded:
         training = Exact(draws=5_000)(keys[3], problem).draws.reshape(-1, 1)
-        proposal = Safety(
-            proposal, guard_of(Sample(training, np.zeros(len(training))), GUARD), GUARD
-        )
+        proposal = Safety(proposal, guard_of(training, GUARD), GUARD)
     ratio = LogRatio(Target(problem), proposal, problem.group)
     held_out = HeldOut(Exact(draws=20_000)(keys[0], problem).draws, exact=True)
     _, fresh = ratio.draw(keys[2], 20_000)

@@ -97,7 +97,7 @@ def test_help(arguments: list[str], capsys: pytest.CaptureFixture[str]) -> None:
     [
         (["--nope"], "--nope"),
         (["nonsense"], "demo, mixture, modal, relabel, report, reproduce, sample"),
-        (["demo", "--nope"], "--out | --seed | --json | --quiet"),
+        (["demo", "--nope"], "--out | --seed | --effort | --json | --quiet"),
         (["demo", "--seed", "x"], "--seed"),
         (["demo", "--out", "model.py"], "expected a folder"),
         (["report"], "folt report FIT.nc"),
@@ -182,6 +182,7 @@ def test_sample_passes_its_options_on_and_writes_fit_and_report(
         "chains": 2,
         "draws": 50,
         "labels": "proposal",
+        "effort": None,
         "preset": "paper",
         "progress": False,
     }

@@ -452,8 +452,8 @@ def test_covering_of_a_fit(fit):
 def test_a_frozen_fit_is_infeasible_and_a_loaded_one_needs_its_problem(fit):
     still = dataclasses.replace(
         fit,
-        draws=np.repeat(fit.draws[:, :1], 50, axis=1),
-        log_ratio=np.repeat(fit.log_ratio[:, :1], 50, axis=1),
+        draws=np.broadcast_to(fit.draws[0, 0], (4, 50, 2)),
+        log_ratio=np.full((4, 50), fit.log_ratio[0, 0]),
         accepted=np.zeros((4, 50), bool),
     )
     single = nearly_independent(still)

@@ -8,7 +8,7 @@ from scipy import integrate, stats
 import folt
 from folt.batching import map_points
 from folt.models import averaged_spectrum, modal_powers, modal_spectrum, simulate_powers
-from folt.models.modal_powers import resonance
+from folt.models.powers import resonance
 
 GRID = np.linspace(0.7, 1.1, 41)
 RNG = np.random.default_rng(3)
@@ -94,7 +94,7 @@ def test_a_window_smears_the_peak_as_a_sum_would():
     through = modal_powers(GRID, PSD, 1, averages=9.0, window=(offsets, weights))
     x = np.array([0.1, -0.5, 0.3, 0.2])
     posterior, data = through.log_density, through.data
-    from folt.models.modal_powers import seen
+    from folt.models.powers import seen
 
     parts = posterior.parts(x)
     plain = [
@@ -108,7 +108,7 @@ def test_a_window_smears_the_peak_as_a_sum_would():
 def test_simulated_ordinates_have_the_mean_and_variance_of_the_model(problem):
     """4 standard errors on two pooled moments: false alarm below 2e-4."""
     x = np.array([-0.5, -0.3, 0.2, 0.4, 0.1, -0.4, 0.3])
-    from folt.models.modal_powers import seen
+    from folt.models.powers import seen
 
     mean = np.asarray(seen(problem.data, problem.log_density.parts(x), 4))
     draws = np.array([simulate_powers(jax.random.key(i), problem, x).psd / mean for i in range(60)])

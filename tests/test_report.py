@@ -441,7 +441,7 @@ def test_demo_writes_all_it_promises(
     mixture_fit: folt.Fit, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(demo, "UNFOLDED_STEPS", STEPS)
-    monkeypatch.setattr(demo, "sample", lambda problem, seed, progress: mixture_fit)
+    monkeypatch.setattr(demo, "sample", lambda problem, **options: mixture_fit)
     result = demo.run(tmp_path / "new" / "folder", progress=False)
     names = {"fit.nc", "report.html", "chains.png", "marginals.png", "data.png"}
     assert {path.name for path in result.files.values()} == names

@@ -249,14 +249,14 @@ def test_the_papers_preset(problem, monkeypatch):
 # Bad input.
 
 BAD = {
-    "draws": ({"draws": 0}, "draws ≥ 1"),
-    "chains": ({"chains": 0}, "chains ≥ 1"),
+    "draws": ({"draws": 0}, "draws to be a whole number of at least 1, got 0"),
+    "chains": ({"chains": 0}, "chains to be a whole number of at least 1, got 0"),
     "preset": ({"preset": "fast"}, "expected preset 'default' or 'paper', got 'fast'"),
     "labels": ({"labels": "alphabetical"}, "expected labels 'sorted' or 'proposal'"),
     "few draws": ({"reference": np.zeros((30, 4))}, "at least 200 reference draws.*got 30"),
     "draws of another dimension": ({"reference": np.zeros((900, 3))}, r"\(draw, 4\)"),
     "complex draws": ({"reference": np.zeros((900, 4), complex)}, "real reference draws"),
-    "text for draws": ({"reference": "nuts"}, "reference draws of shape"),
+    "a file that is not there": ({"reference": "nuts"}, "found nothing at nuts"),
 }
 
 

@@ -100,7 +100,8 @@ class Lines:
             line = self.line(now)
             if line is not None:
                 try:
-                    print(line, file=self._stream, flush=True)
+                    self._stream.write(f"{line}\n")
+                    self._stream.flush()
                 except (OSError, ValueError):  # whoever listened has gone
                     return
             pause = min(LAST_PAUSE, max(self._first, 0.05 * (now - self._begun)))

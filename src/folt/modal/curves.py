@@ -12,7 +12,7 @@ from folt._types import Point, in_float64
 from folt.batching import map_points
 from folt.fit import Fit
 from folt.models.modal import ModalPosterior, Spectrum, response
-from folt.models.modal_powers import AveragedSpectrum, ModalPowersPosterior, seen
+from folt.models.powers import AveragedSpectrum, ModalPowersPosterior, seen
 
 DRAWS = 1_000
 

@@ -13,7 +13,7 @@ from folt.certificate.comparison import compare
 from folt.fit import Fit
 from folt.modal.spectrum import Measured
 from folt.models import modal_powers, modal_spectrum
-from folt.models.modal_powers import Motion
+from folt.models.powers import Motion
 from folt.problem import Problem
 from folt.reference import JitteredHmc, TemperedChains
 from folt.sampling import sample

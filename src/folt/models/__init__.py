@@ -35,13 +35,6 @@ if TYPE_CHECKING:
         scaled_spectrum,
         simulate_spectrum,
     )
-    from folt.models.modal_powers import (
-        AveragedSpectrum,
-        ModalPowersPosterior,
-        averaged_spectrum,
-        modal_powers,
-        simulate_powers,
-    )
     from folt.models.multivariate import (
         MultivariateMixturePosterior,
         multivariate_gaussian_mixture,
@@ -51,6 +44,13 @@ if TYPE_CHECKING:
         PoissonMixturePosterior,
         poisson_mixture,
         simulate_poisson_mixture,
+    )
+    from folt.models.powers import (
+        AveragedSpectrum,
+        ModalPowersPosterior,
+        averaged_spectrum,
+        modal_powers,
+        simulate_powers,
     )
     from folt.models.targets import (
         Banana,
@@ -64,7 +64,7 @@ if TYPE_CHECKING:
     )
 
 _MODULES = {
-    "AveragedSpectrum": "modal_powers",
+    "AveragedSpectrum": "powers",
     "Banana": "targets",
     "BrokenBanana": "targets",
     "FactorPosterior": "factors",
@@ -74,11 +74,11 @@ _MODULES = {
     "LabelSwitching": "targets",
     "MixturePosterior": "mixture",
     "ModalPosterior": "modal",
-    "ModalPowersPosterior": "modal_powers",
+    "ModalPowersPosterior": "powers",
     "MultivariateMixturePosterior": "multivariate",
     "PoissonMixturePosterior": "poisson",
     "Spectrum": "modal",
-    "averaged_spectrum": "modal_powers",
+    "averaged_spectrum": "powers",
     "banana": "targets",
     "bayesian_mixture": "mixture",
     "bayesian_mixture_data": "mixture",
@@ -89,7 +89,7 @@ _MODULES = {
     "hidden_markov": "markov",
     "label_switching": "targets",
     "mixture_log_likelihood": "mixture",
-    "modal_powers": "modal_powers",
+    "modal_powers": "powers",
     "modal_spectrum": "modal",
     "multivariate_gaussian_mixture": "multivariate",
     "poisson_mixture": "poisson",
@@ -100,7 +100,7 @@ _MODULES = {
     "simulate_hidden_markov": "markov",
     "simulate_multivariate_gaussian_mixture": "multivariate",
     "simulate_poisson_mixture": "poisson",
-    "simulate_powers": "modal_powers",
+    "simulate_powers": "powers",
     "simulate_spectrum": "modal",
 }
 

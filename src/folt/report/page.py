@@ -46,7 +46,7 @@ if TYPE_CHECKING:
 
 TEMPLATE = "page.html.j2"
 
-MOST_CURVES = 40
+MOST_CURVES = 36
 """Curves among the marginals of a page; each takes some ten thousand bytes."""
 
 
