@@ -4,12 +4,15 @@ import csv
 import dataclasses
 import json
 from pathlib import Path
+from types import SimpleNamespace
 
 import jax
 import numpy as np
 import pytest
 from jax._src import monitoring
 
+from folt.certificate.outcomes import Outcome
+from folt.certificate.verdict import Status
 from folt.cli import app, run
 from folt.commands.modal import seconds
 from folt.diagnostics import Evidence
@@ -31,7 +34,6 @@ from folt.modal.table import evidence_rows
 from folt.modal.tracking import Windows
 from folt.reference import TemperedChains
 from folt.training import OrbitMixture, Setting
-from worse import worse
 
 RATE = 8.0
 TOWER = Structure(frequency=(0.8, 0.9), damping=(0.012, 0.02), power=(1.0, 0.6), channels=4)
@@ -126,8 +128,9 @@ def test_a_start_that_no_longer_fits_is_dropped(monkeypatch, found, measured):
 
     def sample(problem, *, start=None, **options):
         calls.append(start is not None)
-        name = "good" if start is None else "poor"
-        certificate = worse(found.fit.certificate, name)
+        outcome = Outcome.GOOD if start is None else Outcome.POOR
+        evidence = found.fit.log_evidence
+        certificate = SimpleNamespace(status=Status(outcome, ""), evidence=evidence)
         return dataclasses.replace(found.fit, certificate=certificate, provenance={})
 
     monkeypatch.setattr(identification, "sample", sample)
