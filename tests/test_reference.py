@@ -31,7 +31,7 @@ from folt.reference.hamiltonian import run_chains
 from folt.reference.landscape import Landscape
 from folt.reference.leap import Leap
 from folt.reference.random_walk import Walkers, equivariant_covariance, walk
-from folt.reference.result import folded, health
+from folt.reference.result import folded, health, rhat_limit
 from folt.reference.soundness import require_numbers_around
 from folt.reference.start import usable_start
 from folt.reference.tempering import next_temperature, systematic_resample
@@ -351,6 +351,19 @@ def test_health_sees_frozen_and_disagreeing_chains():
     frozen[0] = frozen[0, 0]
     assert any("1 of 8 reference chains" in str(caution) for caution in health(frozen)[2])
     assert Concern.FEW_EFFECTIVE in concerns(health(draws[:, :20])[2])
+
+
+def test_short_chains_are_not_blamed_for_being_short():
+    """Draws worth a third of their number in chains of 80: R-hat above 1.01, and no concern."""
+    generator = np.random.default_rng(5)
+    draws = generator.normal(size=(128, 80, 1))
+    for t in range(1, 80):
+        draws[:, t] = 0.4 * draws[:, t - 1] + math.sqrt(1 - 0.4**2) * draws[:, t]
+    rhat, _, cautions = health(draws)
+    assert 1.01 < rhat < rhat_limit(80)
+    assert Concern.DISAGREEING_CHAINS not in concerns(cautions)
+    draws[:40] += 0.5
+    assert Concern.DISAGREEING_CHAINS in concerns(health(draws)[2])
 
 
 def concerns(cautions):

@@ -42,7 +42,7 @@ def demo(
 ) -> None:
     """Fold, sample and certify a three-component mixture; write the fit, a report and figures.
 
-    It takes about twenty seconds, much of it imports and figures; a second run is quicker.
+    It takes about a minute, most of it figures and a comparison; a second run is quicker.
     """
     talk = not quiet and not as_json
     from folt.store import Store

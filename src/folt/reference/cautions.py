@@ -22,7 +22,7 @@ class Concern(enum.StrEnum):
     )
     DISAGREEING_CHAINS = (
         "disagreeing chains",
-        "R-hat of the reference is {rhat:.3f}, above {limit:g}: its chains do not quite agree, "
+        "R-hat of the reference is {rhat:.3f}, above {limit:.3f}: its chains do not quite agree, "
         "because they are slow or because there are separate modes that are not images of each "
         "other.",
     )

@@ -14,7 +14,7 @@ from folt.orbits import action_of
 from folt.reference.cautions import Caution, Concern
 
 RHAT_LIMIT = 1.01
-"""Rank-normalised R-hat above which chains are said not to agree."""
+"""Rank-normalised R-hat above which long chains are said not to agree."""
 
 ESS_PER_COORDINATE = 400
 """Effective draws below which means and covariances are too rough to learn from."""
@@ -83,14 +83,24 @@ def _rank_normalised(draws: Draws) -> tuple[float, float]:
     return rhat, ess
 
 
+def rhat_limit(length: int) -> float:
+    """R-hat above which chains of this length are said not to agree.
+
+    Short chains that agree show more than long ones: where draws are worth a third of their
+    number, R-hat is about sqrt(1 + 4/length), and that alone is no disagreement.
+    """
+    return max(RHAT_LIMIT, math.sqrt(1.0 + 4.0 / length))
+
+
 def _cautions(draws: Draws, frozen: int, rhat: float, ess: float) -> tuple[Caution, ...]:
-    chains, _, dim = draws.shape
+    chains, length, dim = draws.shape
     enough = ESS_PER_COORDINATE * math.sqrt(dim)
     found = []
     if frozen:
         found.append(Caution.of(Concern.FROZEN_CHAINS, frozen=frozen, chains=chains))
-    if rhat > RHAT_LIMIT:
-        found.append(Caution.of(Concern.DISAGREEING_CHAINS, rhat=rhat, limit=RHAT_LIMIT))
+    if rhat > rhat_limit(length):
+        limit = rhat_limit(length)
+        found.append(Caution.of(Concern.DISAGREEING_CHAINS, rhat=rhat, limit=limit))
     if ess < enough:
         found.append(Caution.of(Concern.FEW_EFFECTIVE, ess=ess, enough=enough, dim=dim))
     return tuple(found)
