@@ -19,7 +19,9 @@ PLACE = re.compile(r"(<!-- table: ([^\n]+?) -->\n).*?(<!-- /table -->)", re.DOTA
 MARK = re.compile(r"<!-- (/?)table\b")
 ALL = re.compile(r"(<!-- tables -->\n).*?(<!-- /tables -->)", re.DOTALL)
 GENERATED = re.compile(
-    r"<!-- (table|tables|results)\b[^\n]*?-->\n.*?<!-- (/table|/tables|end) -->", re.DOTALL
+    r"<!-- (table|tables|results|output)\b[^\n]*?-->\n"
+    r".*?<!-- (/table|/tables|end|end of output) -->",
+    re.DOTALL,
 )
 CODE = re.compile(r"^```.*?^```", re.DOTALL | re.MULTILINE)
 NUMBER = r"[-+−±]?(?:\d+(?:\.\d+)?|\.\d+)(?:e[-+]?\d+)?"
