@@ -13,6 +13,7 @@ import pytest
 import xarray
 
 import folt
+import folt.certification
 import folt.demo
 import folt.report.kept
 import folt.sampling
@@ -62,6 +63,7 @@ def place(fits, tmp_path, monkeypatch):
     data.to_netcdf("posterior.nc", group="posterior", engine="h5netcdf")
     for module in ("folt.sampling", "folt.demo"):
         monkeypatch.setattr(f"{module}.sample", lambda problem, *, seed, **_: fits[seed])
+    monkeypatch.setattr("folt.certification.certify", lambda *_, seed, **__: fits[seed])
     monkeypatch.setattr("folt.report.kept.page", lambda fit: f"page of {fit.provenance['seed']}")
     monkeypatch.setattr("folt.report.page.page", lambda fit, _=(): "page")
     monkeypatch.setattr("folt.demo.draw", lambda fit, seed: {"data": None})
@@ -87,6 +89,7 @@ COMMANDS = {
     "mixture": ["mixture", "data.csv", "--components", "2"],
     "compare": ["mixture", "data.csv", "--components", "1:2"],
     "relabel": ["relabel", "posterior.nc", "--vars", "mu"],
+    "certify": ["certify", "posterior.nc", "model.py:problem"],
 }
 
 
