@@ -18,7 +18,6 @@ import numpy as np
 from folt._types import Distribution, in_float64
 from folt.effort import Effort
 from folt.fit import Fit
-from folt.flows.class_chain import MOST_LABELS
 from folt.presets import preset_named
 from folt.problem import Points, Problem
 from folt.reference import Exact, reference_for
@@ -188,16 +187,6 @@ def require_group_size(problem: Problem, flow: Any) -> None:
         ValueError: with the limit.
     """
     proposal_maker(problem, flow, None)
-
-
-def require_labels(word: str, count: int) -> None:
-    """Refuse more exchangeable labels than any proposal can be summed over.
-
-    Raises:
-        ValueError: with the largest number.
-    """
-    if count > MOST_LABELS:
-        raise ValueError(f"expected at most {MOST_LABELS} {word}, got {count}")
 
 
 def _require_flow(flow: Any, problem: Problem) -> None:

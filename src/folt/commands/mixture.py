@@ -82,11 +82,11 @@ def mixture(
     probability_error (all numbers equally probable before), believable (whether the error of
     log Z can be believed), and what every fit has.
     """
-    from folt.report.kept import request_for
-    from folt.store import Store, array_digest
-
     numbers = component_numbers(components)
     names, values = _observations(data, columns)
+    from folt.report.kept import request_for  # only now: a refusal need not wait for it
+    from folt.store import Store, array_digest
+
     table = Observations(values, names, counts)
     problems = {m: _problem(values, m, counts) for m in numbers}
     request = request_for(
@@ -139,7 +139,7 @@ def component_numbers(text: str) -> list[int]:
     low, high = int(ends[0]), int(ends[-1])
     if not 1 <= low <= high:
         raise ValueError(f"expected 1 ≤ LOW ≤ HIGH components, got {text!r}")
-    from folt.checks import require_labels
+    from folt.limits import require_labels
 
     require_labels("components", high)
     return list(range(low, high + 1))

@@ -339,7 +339,7 @@ def _numbers(text: str) -> range:
         first = int(matched[1])
         last = int(matched[2] or first)
         if 1 <= first <= last:
-            from folt.checks import require_labels
+            from folt.limits import require_labels
 
             require_labels("modes", last)
             return range(first, last + 1)

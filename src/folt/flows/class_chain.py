@@ -20,9 +20,7 @@ from folt.flows.elliptical import log_abs_det, log_radial
 from folt.flows.labellings import drawn_labelling, likeliest_labelling
 from folt.flows.orbit_chain import Logs, log_orbit_sums
 from folt.groups import BlockForm, Group
-
-MOST_LABELS = 14
-"""Most labels of a class chain: 2^14 sets of blocks still fit and take a millisecond a point."""
+from folt.limits import MOST_LABELS
 
 FLOOR = 1e-6
 """Share of every transition that is uniform, so that no sequence of classes is impossible."""

@@ -1,0 +1,20 @@
+"""Limits that are known before anything is imported or computed."""
+
+from __future__ import annotations
+
+MOST_LABELS = 14
+"""Most exchangeable labels: a sum over all their orders goes through 2^m sets of them."""
+
+
+def require_labels(word: str, count: int) -> None:
+    """Refuse more exchangeable labels than any proposal can be summed over.
+
+    Args:
+        word: what the labels are called.
+        count: how many there are.
+
+    Raises:
+        ValueError: with the largest number.
+    """
+    if count > MOST_LABELS:
+        raise ValueError(f"expected at most {MOST_LABELS} {word}, got {count}")
