@@ -58,12 +58,18 @@ def place(fits, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     Path("model.py").write_text(MODEL)
     Path("data.csv").write_text("x\n" + "\n".join(map(str, range(12))) + "\n")
+    rows = [f"{0.7 + 0.005 * k},{1 + k % 7}" for k in range(60)]
+    Path("psd.csv").write_text("frequency_hz,psd\n" + "\n".join(rows) + "\n")
     mu = np.random.default_rng(0).normal(size=(2, 50, 2))
     data = xarray.Dataset({"mu": (["chain", "draw", "k"], mu)})
     data.to_netcdf("posterior.nc", group="posterior", engine="h5netcdf")
     for module in ("folt.sampling", "folt.demo"):
         monkeypatch.setattr(f"{module}.sample", lambda problem, *, seed, **_: fits[seed])
     monkeypatch.setattr("folt.certification.certify", lambda *_, seed, **__: fits[seed])
+    monkeypatch.setattr("folt.commands.modal._one_fit", lambda *a: fits[a[2].seed])
+    monkeypatch.setattr(
+        "folt.modal.results.contents", lambda found: folt.report.kept.files_of(found.fit)
+    )
     monkeypatch.setattr("folt.report.kept.page", lambda fit: f"page of {fit.provenance['seed']}")
     monkeypatch.setattr("folt.report.page.page", lambda fit, _=(): "page")
     monkeypatch.setattr("folt.demo.draw", lambda fit, seed: {"data": None})
@@ -73,7 +79,8 @@ def place(fits, tmp_path, monkeypatch):
     monkeypatch.setattr("folt.report.mixtures.evidence_figure", lambda *_: None)
     monkeypatch.setattr("folt.report.figures.relabelled_figure", lambda *_: None)
     # A fit as its number: writing and reading it whole is tested elsewhere.
-    monkeypatch.setattr("folt.report.kept.to_bytes", lambda fit: str(fit.provenance).encode())
+    for module in ("folt.report.kept", "folt.report.store"):
+        monkeypatch.setattr(f"{module}.to_bytes", lambda fit: str(fit.provenance).encode())
     monkeypatch.setattr("folt.report.kept.load", lambda path, problem: fit_in(path, fits))
     return tmp_path
 
@@ -90,6 +97,8 @@ COMMANDS = {
     "compare": ["mixture", "data.csv", "--components", "1:2"],
     "relabel": ["relabel", "posterior.nc", "--vars", "mu"],
     "certify": ["certify", "posterior.nc", "model.py:problem"],
+    "modal": ["modal", "--psd", "psd.csv", "--modes", "1"],
+    "modes": ["modal", "--psd", "psd.csv", "--modes", "1:2"],
 }
 
 
@@ -239,3 +248,13 @@ def test_rows_of_a_table_survive_a_kill_at_every_moment(tmp_path):
         assert {path.name for path in out.iterdir()} == names
     assert finished == 2
     assert moments > 30
+
+
+def test_a_page_that_cannot_be_made_is_refused_before_the_fit(place, monkeypatch, capsys):
+    def sampled(*_, **__):
+        raise AssertionError("something was computed")
+
+    monkeypatch.setattr("folt.sampling.sample", sampled)
+    monkeypatch.setattr("folt.report.kept.WRITERS", ("bokeh", "a_package_that_nobody_has"))
+    assert run(["sample", "model.py:problem", "--out", "out"]) == 2
+    assert "a report needs a_package_that_nobody_has" in capsys.readouterr().err

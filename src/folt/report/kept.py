@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.util
 import tempfile
 import warnings
 from collections.abc import Callable, Mapping
@@ -16,6 +17,9 @@ from folt.store import Entry, Request, WriteError, write_whole
 
 FIT, PAGE = "fit.nc", "report.html"
 
+WRITERS = ("bokeh", "jinja2", "matplotlib")
+"""What pages and pictures are made with, looked for before anything is computed."""
+
 Files = dict[str, bytes]
 
 
@@ -25,11 +29,14 @@ def request_for(command: str, **settings: Any) -> dict[str, Any]:
 
 
 def claim(entry: Entry, request: Request) -> None:
-    """Refuse a place that holds the result of another command.
+    """Refuse a place that holds the result of another command, or a page that cannot be made.
 
     Raises:
-        ValueError: naming that command.
+        ValueError: naming that command, or what is not installed.
     """
+    missing = [name for name in WRITERS if importlib.util.find_spec(name) is None]
+    if missing:
+        raise ValueError(f"a report needs {' and '.join(missing)}: pip install {missing[0]}")
     note = entry.read()
     there = request["command"] if note is None else note.request.get("command")
     if there != request["command"]:
