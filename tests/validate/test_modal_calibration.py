@@ -13,7 +13,7 @@ from scipy import stats
 from table import write_table
 
 import folt
-from folt.modal.identification import LONG_PATHS, USABLE
+from folt.modal.identification import LONG_PATHS
 from folt.models import modal_powers, simulate_powers
 from folt.reference import TemperedChains
 from folt.training import OrbitMixture, Setting
