@@ -13,6 +13,7 @@ from scipy import stats
 from table import write_table
 
 import folt
+from folt.certificate.outcomes import Outcome
 from folt.modal.identification import LONG_PATHS
 from folt.models import modal_powers, simulate_powers
 from folt.reference import TemperedChains
@@ -87,7 +88,7 @@ def test_intervals_cover_at_their_rate():
             tests.append(stats.binomtest(count, WINDOWS, level).pvalue)
         smallest = min(smallest, *tests)
         rows.append((name, *cells, *(f"{p:.3f}" for p in tests)))
-    usable = np.mean([name in USABLE for name in verdicts])
+    usable = np.mean([Outcome.named(name).usable for name in verdicts])
     limit = FALSE_ALARM / (3 * len(names))
     write_table(
         "modal-calibration",
