@@ -103,7 +103,7 @@ def names(folder: Path | None = None) -> list[str]:
 
 def provenance(command: str, cpu_s: float) -> dict[str, Any]:
     """Where numbers made just now come from."""
-    from folt.experiments.provenance import processor, versions
+    from folt.paper.provenance import processor, versions
 
     return {
         "command": command,

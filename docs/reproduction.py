@@ -8,8 +8,8 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from folt.experiments import table_named
-from folt.experiments.document import page, read_document
+from folt.paper import table_named
+from folt.paper.document import page, read_document
 
 ROOT = Path(__file__).parent.parent
 RESULTS = ROOT / "results"

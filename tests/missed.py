@@ -3,7 +3,6 @@
 import jax
 import jax.numpy as jnp
 
-from folt.boundary import BoundaryMass
 from folt.certificate.certify import Examined, certify
 from folt.certificate.facts import ReferenceFacts, SymmetryFacts
 from folt.certificate.held_out import HeldOut
@@ -11,7 +10,8 @@ from folt.chains import run_chains
 from folt.flows import Gaussian, Safety
 from folt.groups import Trivial
 from folt.problem import Problem
-from folt.ratio import LogRatio, Target
+from folt.problem.boundary import BoundaryMass
+from folt.problem.ratio import LogRatio, Target
 from folt.reference import Exact
 from folt.training import guard_of
 

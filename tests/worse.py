@@ -2,8 +2,8 @@
 
 import dataclasses
 
-from folt.boundary import BoundaryMass
 from folt.diagnostics import Core, Coverage, Difference, Faults, Switching
+from folt.problem.boundary import BoundaryMass
 
 
 def altered(certificate, **parts):

@@ -6,36 +6,36 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from folt import coordinates, flows, groups, models, reference, training
-    from folt.certification import certify
-    from folt.checks import check
-    from folt.detection import detect
-    from folt.effort import Effort
     from folt.fit import Fit
+    from folt.fit.file import load
     from folt.interop.callable import from_callable
     from folt.interop.numpyro import from_numpyro
     from folt.interop.pymc import from_pymc
+    from folt.interop.relabelling import relabel
     from folt.problem import Problem
-    from folt.relabelling import relabel
-    from folt.report.store import load
+    from folt.problem.detection import detect
+    from folt.problem.symmetry import RotationError, SymmetryError
     from folt.sampling import sample
-    from folt.symmetry import RotationError, SymmetryError
+    from folt.sampling.certification import certify
+    from folt.sampling.checks import check
+    from folt.training.effort import Effort
 
 __version__ = _version("folt")
 
 _NAMES = {
-    "Effort": "folt.effort",
+    "Effort": "folt.training.effort",
     "Fit": "folt.fit",
     "Problem": "folt.problem",
-    "RotationError": "folt.symmetry",
-    "SymmetryError": "folt.symmetry",
-    "certify": "folt.certification",
-    "check": "folt.checks",
-    "detect": "folt.detection",
+    "RotationError": "folt.problem.symmetry",
+    "SymmetryError": "folt.problem.symmetry",
+    "certify": "folt.sampling.certification",
+    "check": "folt.sampling.checks",
+    "detect": "folt.problem.detection",
     "from_callable": "folt.interop.callable",
     "from_numpyro": "folt.interop.numpyro",
     "from_pymc": "folt.interop.pymc",
-    "load": "folt.report.store",
-    "relabel": "folt.relabelling",
+    "load": "folt.fit.file",
+    "relabel": "folt.interop.relabelling",
     "sample": "folt.sampling",
 }
 _ROOMS = ("coordinates", "flows", "groups", "models", "reference", "training")

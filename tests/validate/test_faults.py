@@ -13,10 +13,10 @@ import pytest
 from table import write_table
 
 import folt
+from folt.fit.file import to_bytes
 from folt.flows import Gaussian
 from folt.models import label_switching
 from folt.reference import Exact
-from folt.report.store import to_bytes
 from folt.store import Entry, Store, WriteError
 
 RESULTS = {

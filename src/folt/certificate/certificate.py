@@ -6,7 +6,6 @@ import dataclasses
 import math
 from typing import Any
 
-from folt.boundary import BoundaryMass
 from folt.certificate.face import certificate_face
 from folt.certificate.facts import ChainFacts, ReferenceFacts, SafetyFacts, SymmetryFacts
 from folt.certificate.outcomes import RULES
@@ -22,9 +21,10 @@ from folt.diagnostics import (
     Mixing,
     Switching,
 )
-from folt.faces import Face, Shown
+from folt.problem.boundary import BoundaryMass
+from folt.problem.faces import Face, Shown
 from folt.reference import Caution
-from folt.strict_json import plain
+from folt.store.strict_json import plain
 
 ASSUMPTION = (
     "The certificate assumes that the held-out draws are from the folded target. Modes that the "

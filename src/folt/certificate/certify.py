@@ -13,7 +13,6 @@ import jax
 import numpy as np
 from jaxtyping import Float
 
-from folt._types import Key
 from folt.certificate.certificate import Certificate
 from folt.certificate.facts import ChainFacts, ReferenceFacts, SafetyFacts, SymmetryFacts
 from folt.certificate.held_out import HeldOut, Judged
@@ -35,7 +34,8 @@ from folt.diagnostics import (
     proposal_core,
     target_core,
 )
-from folt.ratio import LogRatio
+from folt.problem.ratio import LogRatio
+from folt.types import Key
 
 DELTA = 0.05
 

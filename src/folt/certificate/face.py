@@ -6,7 +6,7 @@ import math
 from typing import TYPE_CHECKING
 
 from folt.certificate.outcomes import Use
-from folt.faces import Face
+from folt.problem.faces import Face
 
 if TYPE_CHECKING:
     from folt.certificate.certificate import Certificate

@@ -7,7 +7,6 @@ import math
 
 import numpy as np
 
-from folt.boundary import BoundaryMass
 from folt.chains import Chains
 from folt.diagnostics import (
     ChainSummary,
@@ -16,6 +15,7 @@ from folt.diagnostics import (
     split_rhat,
     summarise_chains,
 )
+from folt.problem.boundary import BoundaryMass
 from folt.reference import Caution, Reference, health
 
 

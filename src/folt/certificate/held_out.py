@@ -13,7 +13,7 @@ import numpy as np
 from jaxtyping import Float
 
 from folt.diagnostics import Dependence
-from folt.ratio import LogRatio
+from folt.problem.ratio import LogRatio
 
 
 @dataclasses.dataclass(frozen=True)

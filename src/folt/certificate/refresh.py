@@ -8,9 +8,9 @@ import math
 import jax
 import numpy as np
 
-from folt._types import Key, host_generator
 from folt.certificate.held_out import Judged
-from folt.ratio import LogRatio
+from folt.problem.ratio import LogRatio
+from folt.types import Key, host_generator
 
 LEAST, MOST = 2, 12
 """Fewest and most steps of a refreshment."""

@@ -14,10 +14,10 @@ import jax.numpy as jnp
 from jax.scipy.special import gammaln
 from jaxtyping import Array, ArrayLike, Float
 
-from folt._types import Key, Scalar
 from folt.coordinates.gamma import Gamma
 from folt.coordinates.simplex import Coordinates, Probabilities, SimplexCoordinate
 from folt.coordinates.tails import from_log_tails, log_tails, normal_log_density
+from folt.types import Key, Scalar
 
 LARGEST_COUNT = 400
 """Most observations for a concentration other than one: its Gamma quantile is then still exact."""

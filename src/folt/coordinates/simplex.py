@@ -22,11 +22,11 @@ import numpy as np
 from jax.scipy.special import gammaln
 from jaxtyping import Array, ArrayLike, Float
 
-from folt._types import Key, Scalar
 from folt.coordinates.gamma import Gamma
 from folt.coordinates.leaves import Leaf, as_leaf
 from folt.coordinates.tails import normal_log_density
 from folt.groups import zero_sum_basis
+from folt.types import Key, Scalar
 
 Coordinates = Float[Array, " length"]
 Probabilities = Float[Array, "*rows m"]

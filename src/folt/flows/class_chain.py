@@ -15,12 +15,12 @@ from jax.scipy.linalg import solve_triangular
 from jax.scipy.special import logsumexp
 from jaxtyping import Array, Float
 
-from folt._types import Key, OrbitSummed, Point, Scalar
 from folt.flows.elliptical import log_abs_det, log_radial
 from folt.flows.labellings import drawn_labelling, likeliest_labelling
 from folt.flows.orbit_chain import Logs, log_orbit_sums
 from folt.groups import BlockForm, Group
-from folt.limits import MOST_LABELS
+from folt.groups.limits import MOST_LABELS
+from folt.types import Key, OrbitSummed, Point, Scalar
 
 FLOOR = 1e-6
 """Share of every transition that is uniform, so that no sequence of classes is impossible."""

@@ -17,9 +17,9 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
-from folt._types import Distribution, Key, Point, Scalar
 from folt.flows.elliptical import log_radial
 from folt.flows.initial import host_generator
+from folt.types import Distribution, Key, Point, Scalar
 
 
 class Conditioners(eqx.Module):

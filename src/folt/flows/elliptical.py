@@ -14,7 +14,7 @@ import numpy as np
 from jax.scipy.linalg import solve_triangular
 from jaxtyping import Array, ArrayLike, Float
 
-from folt._types import Key, Point
+from folt.types import Key, Point
 
 DEGENERATE = 1e-13
 """Smallest eigenvalue of a correlation matrix that still counts as positive."""

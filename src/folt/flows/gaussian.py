@@ -7,8 +7,8 @@ import jax.numpy as jnp
 from jax.scipy.linalg import solve_triangular
 from jaxtyping import Array, ArrayLike, Float
 
-from folt._types import Distribution, Key, Point, Scalar
 from folt.flows.elliptical import log_abs_det, log_radial, precision_root
+from folt.types import Distribution, Key, Point, Scalar
 
 
 class Gaussian(Distribution):

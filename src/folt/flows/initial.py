@@ -9,7 +9,7 @@ from __future__ import annotations
 import jax
 import numpy as np
 
-from folt._types import Key
+from folt.types import Key
 
 
 def host_generator(key: Key) -> np.random.Generator:

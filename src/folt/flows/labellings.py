@@ -13,9 +13,9 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float, Int
 
-from folt._types import Key
 from folt.flows.orbit_chain import Forward, Logs, Scaled, forward, scaled
 from folt.flows.subsets import layers
+from folt.types import Key
 
 Labelling = tuple[Int[Array, " labels"], Int[Array, " labels"]]
 """For every label the block that carries it, and which of its signs (0 plain, 1 flipped)."""

@@ -14,8 +14,8 @@ from jax.scipy.linalg import solve_triangular
 from jax.scipy.special import logsumexp
 from jaxtyping import Array, Float
 
-from folt._types import Distribution, Key, Point, Scalar
 from folt.flows.elliptical import log_abs_det, log_radial, require_degrees, standard_draw
+from folt.types import Distribution, Key, Point, Scalar
 
 HARMLESS = 1e-9
 """Rounding of a log density that no certificate can notice."""

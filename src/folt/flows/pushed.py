@@ -7,9 +7,9 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
-from folt._types import Distribution, Key, Point, Points, Scalar
 from folt.flows.elliptical import require_positive_definite
 from folt.groups.base import Group
+from folt.types import Distribution, Key, Point, Points, Scalar
 
 
 class Pushed(Distribution):

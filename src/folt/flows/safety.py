@@ -6,8 +6,8 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 
-from folt._types import Distribution, Key, OrbitSummed, Point, Scalar
 from folt.groups import Group
+from folt.types import Distribution, Key, OrbitSummed, Point, Scalar
 
 
 class Safety(Distribution):

@@ -21,8 +21,8 @@ from flowjax.bijections import (
 from flowjax.utils import get_ravelled_pytree_constructor
 from jaxtyping import Array, Int
 
-from folt._types import Distribution, Key, Point, Scalar
 from folt.flows.initial import host_generator
+from folt.types import Distribution, Key, Point, Scalar
 
 
 class Transported(Distribution):

@@ -9,7 +9,6 @@ import jax.numpy as jnp
 from jax.scipy.linalg import solve_triangular
 from jaxtyping import Array, ArrayLike, Float
 
-from folt._types import Distribution, Key, Point, Scalar
 from folt.flows.elliptical import (
     log_abs_det,
     log_radial,
@@ -17,6 +16,7 @@ from folt.flows.elliptical import (
     require_degrees,
     standard_draw,
 )
+from folt.types import Distribution, Key, Point, Scalar
 
 
 class StudentT(Distribution):

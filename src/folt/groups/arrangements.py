@@ -15,7 +15,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Int
 
-from folt._types import Key
+from folt.types import Key
 
 Arrangement = Int[Array | np.ndarray, " m"]
 Stack = Int[np.ndarray, "n m"]

@@ -15,8 +15,8 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Bool, Float
 
-from folt._types import Key, Point, Scalar
 from folt.groups.block_form import BlockForm
+from folt.types import Key, Point, Scalar
 
 Element = Any
 """A pytree of small integer arrays that names one group element."""

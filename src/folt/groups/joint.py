@@ -13,12 +13,12 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
-from folt._types import Point
 from folt.groups.arguments import require_positive
 from folt.groups.arrangements import Arrangement
 from folt.groups.block_form import BlockForm, rows_of
 from folt.groups.parts import Blocks, Fixed, Part
 from folt.groups.relabelling import Relabelling
+from folt.types import Point
 
 
 class Joint(Relabelling):

@@ -6,11 +6,11 @@ import equinox as eqx
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
-from folt._types import Point
 from folt.groups.arguments import require_position, require_positive
 from folt.groups.arrangements import Arrangement
 from folt.groups.block_form import BlockForm, rows_of
 from folt.groups.relabelling import Relabelling
+from folt.types import Point
 
 
 class Permutation(Relabelling):

@@ -12,9 +12,9 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from folt._types import Key, Point
 from folt.groups.base import Element, Group, require_enumerable
 from folt.groups.block_form import BlockForm
+from folt.types import Key, Point
 
 
 class Product(Group):

@@ -7,7 +7,6 @@ from collections.abc import Iterable
 import equinox as eqx
 import jax.numpy as jnp
 
-from folt._types import Key, Point
 from folt.groups.arguments import require_position, require_positive, whole
 from folt.groups.base import Element, Group, require_enumerable
 from folt.groups.signs import (
@@ -20,6 +19,7 @@ from folt.groups.signs import (
     single_flips,
     unflipped,
 )
+from folt.types import Key, Point
 
 
 class Reflection(Group):

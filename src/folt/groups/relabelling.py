@@ -7,7 +7,6 @@ from abc import abstractmethod
 
 from jaxtyping import Array, Float
 
-from folt._types import Key, Point
 from folt.groups.arrangements import (
     Arrangement,
     adjacent_swaps,
@@ -21,6 +20,7 @@ from folt.groups.arrangements import (
     swap_factors,
 )
 from folt.groups.base import Element, Group, require_enumerable
+from folt.types import Key, Point
 
 
 class Relabelling(Group):

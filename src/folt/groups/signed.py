@@ -11,7 +11,6 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
-from folt._types import Key, Point
 from folt.groups.arguments import require_position, require_positive
 from folt.groups.arrangements import (
     Arrangement,
@@ -37,6 +36,7 @@ from folt.groups.signs import (
     single_flips,
     unflipped,
 )
+from folt.types import Key, Point
 
 
 class SignedArrangement(NamedTuple):

@@ -12,7 +12,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Int
 
-from folt._types import Key
+from folt.types import Key
 
 Signs = Int[Array | np.ndarray, " k"]
 Stack = Int[np.ndarray, "n k"]

@@ -5,9 +5,9 @@ from __future__ import annotations
 import equinox as eqx
 import numpy as np
 
-from folt._types import Point
 from folt.groups.arguments import require_positive
 from folt.groups.base import Element, Group
+from folt.types import Point
 
 
 class Trivial(Group):

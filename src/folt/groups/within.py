@@ -12,7 +12,6 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
-from folt._types import Point
 from folt.groups.arguments import require_position
 from folt.groups.arrangements import (
     Arrangement,
@@ -26,6 +25,7 @@ from folt.groups.arrangements import (
 )
 from folt.groups.base import Element, Group, require_enumerable
 from folt.groups.joint import Joint
+from folt.types import Point
 
 Classes = tuple[tuple[int, ...], ...]
 

@@ -11,17 +11,17 @@ from typing import Any, Literal
 import jax
 import numpy as np
 
-from folt.detection import SymmetryFound, words
-from folt.detection.assembly import assembled, component_axes
-from folt.detection.candidates import MOST_LABELS, Place, stems
-from folt.detection.declared import require_declared
-from folt.detection.findings import Reason, Remark, Strand
-from folt.detection.probe import TOLERANCE, Points, Probe, Terms
-from folt.detection.survey import Survey, survey
 from folt.groups import Group
 from folt.groups.base import LARGEST_ENUMERATED
 from folt.interop.sites import Site, Sites, laid_out
-from folt.symmetry import RotationError
+from folt.problem.detection import SymmetryFound, words
+from folt.problem.detection.assembly import assembled, component_axes
+from folt.problem.detection.candidates import MOST_LABELS, Place, stems
+from folt.problem.detection.declared import require_declared
+from folt.problem.detection.findings import Reason, Remark, Strand
+from folt.problem.detection.probe import TOLERANCE, Points, Probe, Terms
+from folt.problem.detection.survey import Survey, survey
+from folt.problem.symmetry import RotationError
 
 Exchangeable = Literal["auto"] | Sequence[str]
 

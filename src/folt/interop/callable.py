@@ -8,10 +8,10 @@ from typing import Any
 
 import numpy as np
 
-from folt._types import Distribution
-from folt.black_box import BlackBox
 from folt.groups import Group
 from folt.problem import Problem
+from folt.problem.black_box import BlackBox
+from folt.types import Distribution
 
 
 def from_callable(

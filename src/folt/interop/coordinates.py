@@ -10,10 +10,10 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array
 
-from folt._types import Key
 from folt.coordinates import Coordinate, Identity, Logit, LogRatios, Prior, PriorNormal
 from folt.coordinates.leaves import Leaf, parameter
 from folt.groups import zero_sum_basis
+from folt.types import Key
 
 LARGEST_EXPONENT = 700.0
 """Beyond it exp leaves double precision; a density there is nothing but rounding."""

@@ -8,7 +8,6 @@ from typing import Any
 import jax
 import numpy as np
 
-from folt._types import in_float64
 from folt.interop.arrange import Exchangeable, arrange
 from folt.interop.numpyro_model import (
     Constrained,
@@ -20,6 +19,7 @@ from folt.interop.numpyro_model import (
 )
 from folt.interop.numpyro_sites import seen
 from folt.problem import Problem, WithData
+from folt.types import in_float64
 
 
 @in_float64

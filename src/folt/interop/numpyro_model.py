@@ -12,8 +12,8 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
-from folt._types import Distribution, Key, Point, Scalar
 from folt.interop.sites import Sites
+from folt.types import Distribution, Key, Point, Scalar
 
 try:
     from numpyro import handlers, validation_enabled

@@ -7,7 +7,6 @@ from typing import Any
 
 import jax
 
-from folt._types import in_float64
 from folt.coordinates import PriorNormal
 from folt.interop.arrange import Exchangeable, arrange
 from folt.interop.pymc_graph import (
@@ -20,6 +19,7 @@ from folt.interop.pymc_graph import (
 )
 from folt.interop.pymc_sites import require_model, transformed_site, variable_site
 from folt.problem import Problem, WithData
+from folt.types import in_float64
 
 try:
     import pymc

@@ -13,8 +13,8 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
-from folt._types import Distribution, Key, Point, Scalar
 from folt.interop.sites import Sites
+from folt.types import Distribution, Key, Point, Scalar
 
 try:
     import pymc

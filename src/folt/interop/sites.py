@@ -16,9 +16,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array
 
-from folt._types import Key, Point, Scalar
 from folt.coordinates import Prior, PriorNormal
-from folt.detection.assembly import Order
 from folt.interop.coordinates import (
     Bounds,
     SimplexRows,
@@ -26,6 +24,8 @@ from folt.interop.coordinates import (
     known_coordinate,
     plain_coordinate,
 )
+from folt.problem.detection.assembly import Order
+from folt.types import Key, Point, Scalar
 
 
 @dataclasses.dataclass(frozen=True)

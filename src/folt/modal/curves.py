@@ -8,11 +8,11 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
-from folt._types import Point, in_float64
-from folt.batching import map_points
 from folt.fit import Fit
 from folt.models.modal import ModalPosterior, Spectrum, response
 from folt.models.powers import AveragedSpectrum, ModalPowersPosterior, seen
+from folt.problem.batching import map_points
+from folt.types import Point, in_float64
 
 DRAWS = 1_000
 

@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 from jaxtyping import Float
 
-from folt.tables import read_columns
+from folt.store.tables import read_columns
 
 TIME_NAMES = ("time", "time_s", "t")
 """Headings of a first column that holds the time in seconds."""

@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from folt.fit.section import Section
 from folt.modal.identification import Identification
 from folt.modal.pictures import pictures
 from folt.modal.spectrum import Measured
 from folt.modal.table import as_csv, evidence_rows, mode_rows
 from folt.report import figures
 from folt.report.kept import files_of
-from folt.report.section import Section
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

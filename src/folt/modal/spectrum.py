@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 from jaxtyping import Float
 
-from folt.tables import read_columns
+from folt.store.tables import read_columns
 
 REQUIRED = ("frequency_hz", "psd")
 

@@ -15,8 +15,8 @@ import numpy as np
 import scipy.signal
 from jaxtyping import Float
 
-from folt._types import Key, host_generator
 from folt.modal.records import Record, record_of
+from folt.types import Key, host_generator
 
 DECAYS = 10.0
 """Decay times 1/(ξω) of the slowest mode before recording begins."""

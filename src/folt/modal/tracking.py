@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from folt.fit import Fit
+from folt.fit.file import load, to_bytes
 from folt.modal.cross_spectra import OVERLAP, welch
 from folt.modal.identification import EFFORTS, Effort, Settings, fitted, problem_for
 from folt.modal.pictures import track_figure
@@ -21,9 +22,8 @@ from folt.modal.spectrum import Measured
 from folt.modal.table import as_csv, mode_rows
 from folt.report import figures
 from folt.report.kept import claim, keep, request_for
-from folt.report.store import load, to_bytes
 from folt.store import Entry, Store, array_digest
-from folt.strict_json import plain
+from folt.store.strict_json import plain
 
 Told = Callable[[int, int, dict[str, Any]], None]
 """Called with the number of a window, the number of windows, and what was found in it."""

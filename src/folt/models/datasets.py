@@ -30,5 +30,5 @@ def old_faithful() -> Float[np.ndarray, "272 2"]:
 
 
 def _table(name: str) -> Float[np.ndarray, "rows columns"]:
-    with (files("folt") / "data" / name).open(encoding="utf-8") as lines:
+    with (files("folt.models") / "data" / name).open(encoding="utf-8") as lines:
         return np.loadtxt(lines, delimiter=",", skiprows=1, ndmin=2)

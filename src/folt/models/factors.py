@@ -30,7 +30,6 @@ import numpy as np
 from jax.scipy.linalg import solve_triangular
 from jaxtyping import Array, ArrayLike, Float
 
-from folt._types import Key, Point, Scalar, host_generator, in_float64
 from folt.coordinates import Cauchy, Laplace, Normal, Prior
 from folt.coordinates.tails import normal_log_density
 from folt.flows import standard_normal
@@ -39,6 +38,7 @@ from folt.models.independent import LOG_TWO_PI
 from folt.models.observations import finite, number_of, positive, spread, table
 from folt.models.observed import Pointwise, Predictive
 from folt.problem import Problem
+from folt.types import Key, Point, Scalar, host_generator, in_float64
 
 LOADING_PRIORS: dict[str, Callable[[float, float], Prior]] = {
     "laplace": Laplace,

@@ -19,7 +19,6 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, ArrayLike, Float
 
-from folt._types import Key, Point, Scalar, host_generator, in_float64
 from folt.coordinates import AugmentedShares, LogRatios, Normal, SimplexCoordinate
 from folt.groups import Blocks, Joint, Part, ZeroSum
 from folt.models.independent import (
@@ -31,6 +30,7 @@ from folt.models.independent import (
 from folt.models.observations import finite, number_of, positive, series, spread
 from folt.models.observed import Pointwise, Predictive
 from folt.problem import Problem
+from folt.types import Key, Point, Scalar, host_generator, in_float64
 
 AUGMENTED_FROM = 6
 """Components from which on the labellings are summed over by sets of whole blocks."""

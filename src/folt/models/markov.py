@@ -23,7 +23,6 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, ArrayLike, Float
 
-from folt._types import Key, Point, Scalar, host_generator, in_float64
 from folt.coordinates import Normal, RowLogRatios
 from folt.groups import Blocks, Joint, ZeroSumRows
 from folt.models.gaussian import gaussian_terms, scale_options
@@ -32,6 +31,7 @@ from folt.models.observations import counts, finite, number_of, positive, series
 from folt.models.observed import Pointwise, Predictive
 from folt.models.poisson import draw_counts, poisson_terms, rate_location
 from folt.problem import Problem
+from folt.types import Key, Point, Scalar, host_generator, in_float64
 
 Initial = Literal["uniform", "stationary"]
 

@@ -18,7 +18,6 @@ import numpy as np
 from jax.custom_derivatives import SymbolicZero
 from jaxtyping import Array, ArrayLike, Float
 
-from folt._types import Key, Point, Scalar, in_float64
 from folt.coordinates import Normal
 from folt.coordinates.tails import LOG_ROOT_TWO_PI, normal_log_density
 from folt.flows import standard_normal
@@ -26,6 +25,7 @@ from folt.groups import Permutation
 from folt.models import gaussian
 from folt.models.observed import Pointwise, Predictive
 from folt.problem import Problem
+from folt.types import Key, Point, Scalar, in_float64
 
 
 @jax.custom_jvp

@@ -21,12 +21,12 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, ArrayLike, Float
 
-from folt._types import Key, Point, Scalar, in_float64
 from folt.coordinates import PriorNormal, Uniform
 from folt.coordinates.tails import normal_log_density
 from folt.flows import standard_normal
 from folt.groups import Permutation
 from folt.problem import Problem
+from folt.types import Key, Point, Scalar, in_float64
 
 
 class Spectrum(NamedTuple):

@@ -23,7 +23,6 @@ import numpy as np
 from jax.scipy.linalg import solve_triangular
 from jaxtyping import Array, ArrayLike, Float
 
-from folt._types import Key, Point, Scalar, host_generator, in_float64
 from folt.coordinates import LogRatios, Normal
 from folt.groups import Blocks, Joint, ZeroSum
 from folt.models.independent import (
@@ -36,6 +35,7 @@ from folt.models.independent import (
 from folt.models.observations import finite, number_of, positive, spread, table
 from folt.models.observed import Pointwise, Predictive
 from folt.problem import Problem
+from folt.types import Key, Point, Scalar, host_generator, in_float64
 
 
 class MultivariateMixturePosterior(eqx.Module):

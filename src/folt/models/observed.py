@@ -8,7 +8,7 @@ from typing import Any
 import equinox as eqx
 from jaxtyping import Array
 
-from folt._types import Key, Point
+from folt.types import Key, Point
 
 NAME = "y"
 """What the observations of every ready model are called."""

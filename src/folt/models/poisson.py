@@ -17,13 +17,13 @@ import numpy as np
 from jax.scipy.special import gammaln
 from jaxtyping import Array, ArrayLike, Float
 
-from folt._types import Key, Point, Scalar, host_generator, in_float64
 from folt.coordinates import LogRatios, Normal
 from folt.groups import Blocks, Joint, ZeroSum
 from folt.models.independent import Independent, StandardNormal, log_sum_components
 from folt.models.observations import counts, finite, number_of, positive
 from folt.models.observed import Pointwise, Predictive
 from folt.problem import Problem
+from folt.types import Key, Point, Scalar, host_generator, in_float64
 
 
 class PoissonMixturePosterior(eqx.Module):

@@ -27,13 +27,13 @@ import numpy as np
 from jax.scipy.special import gammaln
 from jaxtyping import Array, ArrayLike, Float
 
-from folt._types import Key, Point, Scalar, host_generator, in_float64
 from folt.coordinates import LogNormal, PriorNormal, Uniform
 from folt.coordinates.tails import normal_log_density
 from folt.flows import standard_normal
 from folt.groups import Blocks, Fixed, Joint
 from folt.models.modal import require_range, scaled_spectrum
 from folt.problem import Problem, WithData
+from folt.types import Key, Point, Scalar, host_generator, in_float64
 
 Motion = Literal["acceleration", "velocity", "displacement"]
 

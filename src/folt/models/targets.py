@@ -14,9 +14,9 @@ import numpy as np
 from jax.scipy.special import logsumexp
 from jaxtyping import Array, ArrayLike, Float
 
-from folt._types import Distribution, Key, Point, Scalar, in_float64
 from folt.groups import Permutation, Reflection
 from folt.problem import Problem
+from folt.types import Distribution, Key, Point, Scalar, in_float64
 
 LOG_TWO_PI = math.log(2 * math.pi)
 

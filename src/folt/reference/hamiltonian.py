@@ -19,9 +19,9 @@ import numpy as np
 from jax.scipy.linalg import solve_triangular
 from jaxtyping import Array, Float, Int
 
-from folt._types import Density, Key, Points, Scalar, Scalars
 from folt.reference.leap import Leap, PathState, choose
 from folt.reference.supplied import Progress
+from folt.types import Density, Key, Points, Scalar, Scalars
 
 BLOCK = 25
 """Iterations per compiled call: warm-up and run share one program."""

@@ -15,15 +15,15 @@ import jax
 import numpy as np
 from jaxtyping import Float
 
-from folt._types import Key, host_generator, in_float64
-from folt.orbits import Action, HostDistribution, action_of
 from folt.problem import GRADIENTS_PER_BLOCK, Points, Problem, Values
+from folt.problem.orbits import Action, HostDistribution, action_of
 from folt.reference.host_moves import LeapKernel, Paths, States, StepSize
 from folt.reference.host_tempering import Walk, found_start, random_walk_step, temper
 from folt.reference.landscape import Landscape, Matrix
 from folt.reference.result import Reference, health
 from folt.reference.start import fault_cautions
 from folt.reference.supplied import Progress, for_picture, part_of
+from folt.types import Key, host_generator, in_float64
 
 TEMPERING_SHARE = 0.4
 """Share of the progress bar that search and tempering take."""

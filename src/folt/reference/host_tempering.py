@@ -8,9 +8,8 @@ from typing import NamedTuple
 import jax
 import numpy as np
 
-from folt._types import Key, host_generator
-from folt.orbits import Action, HostDistribution, action_of
 from folt.problem import Points, Values
+from folt.problem.orbits import Action, HostDistribution, action_of
 from folt.reference.landscape import Landscape, Matrix
 from folt.reference.random_walk import ACCEPTANCE, SPREAD, first_scale
 from folt.reference.start import (
@@ -23,6 +22,7 @@ from folt.reference.start import (
 )
 from folt.reference.supplied import Progress
 from folt.reference.tempering import LONGEST_LADDER, next_temperature, systematic_resample
+from folt.types import Key, host_generator
 
 
 class Walk(NamedTuple):

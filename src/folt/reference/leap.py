@@ -15,8 +15,8 @@ import numpy as np
 import scipy.linalg
 from jaxtyping import Array, Bool, Float
 
-from folt._types import Density, Distribution, Key, Point, Points, Scalar
 from folt.flows.elliptical import log_radial
+from folt.types import Density, Distribution, Key, Point, Points, Scalar
 
 DEGREES = 4.0
 """Degrees of freedom of the kernels: tails heavier than any posterior the particles come from."""

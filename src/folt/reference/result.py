@@ -10,7 +10,7 @@ from jaxtyping import Float
 
 from folt.diagnostics.chains import effective_size, split_rhat
 from folt.groups import Group
-from folt.orbits import action_of
+from folt.problem.orbits import action_of
 from folt.reference.cautions import Caution, Concern
 
 RHAT_LIMIT = 1.01

@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 from jaxtyping import Float
 
-from folt._types import Key, host_generator
 from folt.problem import Problem
+from folt.types import Key, host_generator
 
 PROBES = 256
 """Points at which the neighbourhood of the draws is tried."""

@@ -11,13 +11,13 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
-from folt._types import Density, Distribution, Key, Point, Points, Scalar, Scalars
-from folt.batching import map_keys, map_points
 from folt.flows import StudentT
 from folt.flows.elliptical import require_positive_definite
-from folt.fold import Folded
 from folt.groups import Group
+from folt.problem.batching import map_keys, map_points
+from folt.problem.fold import Folded
 from folt.reference.cautions import Caution, Concern
+from folt.types import Density, Distribution, Key, Point, Points, Scalar, Scalars
 
 SMALLEST_RADIUS = 1e-2
 LARGEST_RADIUS = 1e3

@@ -9,10 +9,10 @@ from typing import Any
 import jax
 import numpy as np
 
-from folt._types import Key, in_float64
-from folt.draws import GROUPED, draws_by_name, split
 from folt.problem import Problem
 from folt.reference.result import Draws, Reference, folded, health
+from folt.store.draws import GROUPED, draws_by_name, split
+from folt.types import Key, in_float64
 
 Progress = Callable[[float, str], None]
 """Called with the fraction done and a short message."""

@@ -10,15 +10,15 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
-from folt._types import Key, Points, in_float64
-from folt.fold import Folded
 from folt.problem import Problem
+from folt.problem.fold import Folded
 from folt.reference.hamiltonian import JitteredHmc, Trajectory, compile_ahead, run_chains
 from folt.reference.leap import Leap
 from folt.reference.result import Reference, folded, health
 from folt.reference.start import broad_start, fault_cautions
 from folt.reference.supplied import Progress, for_picture, part_of
 from folt.reference.tempering import first_particles, temper
+from folt.types import Key, Points, in_float64
 
 TEMPERING_SHARE = 0.4
 """Share of the progress bar that tempering takes."""

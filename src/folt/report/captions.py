@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any
 import jax
 import numpy as np
 
-from folt._types import in_float64
-from folt.batching import map_points
 from folt.certificate.outcomes import AMBIGUOUS
+from folt.problem.batching import map_points
+from folt.types import in_float64
 
 if TYPE_CHECKING:
     from folt.fit import Fit

@@ -6,7 +6,7 @@ import dataclasses
 from typing import TYPE_CHECKING
 
 from folt.certificate.outcomes import Outcome, Use
-from folt.report.text import number
+from folt.fit.text import number
 
 if TYPE_CHECKING:
     from folt.fit import Fit

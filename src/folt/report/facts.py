@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
-from folt.report.text import MISSING, number, shape_words
+from folt.fit.text import MISSING, number, shape_words
 
 if TYPE_CHECKING:
     from folt.fit import Fit

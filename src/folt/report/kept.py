@@ -10,9 +10,9 @@ from pathlib import Path
 from typing import Any
 
 from folt.fit import Fit
+from folt.fit.file import FORMAT, load, to_bytes
 from folt.problem import Problem
 from folt.report.page import page
-from folt.report.store import FORMAT, load, to_bytes
 from folt.store import Entry, Request, WriteError, write_whole
 
 FIT, PAGE = "fit.nc", "report.html"

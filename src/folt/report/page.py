@@ -15,6 +15,7 @@ import numpy as np
 
 from folt.certificate.face import mark, tone, verdict_words
 from folt.certificate.outcomes import Use
+from folt.fit.text import MISSING, cautions, estimate_rows, number, seconds
 from folt.report import figures
 from folt.report.captions import (
     Labelling,
@@ -34,7 +35,6 @@ from folt.report.facts import (
 )
 from folt.report.figures.certificate import PROTOCOLS
 from folt.report.parameters import EXCHANGED, Family, Parameters
-from folt.report.text import MISSING, cautions, estimate_rows, number, seconds
 from folt.store import write_whole
 
 if TYPE_CHECKING:
@@ -42,7 +42,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
     from folt.fit import Fit
-    from folt.report.section import Section
+    from folt.fit.section import Section
 
 TEMPLATE = "page.html.j2"
 

@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from folt._types import in_float64
-from folt.report.text import entries
+from folt.fit.text import entries
+from folt.types import in_float64
 
 if TYPE_CHECKING:
     from folt.fit import Fit

@@ -27,7 +27,7 @@ from folt.store.files import (
     sync_folder,
     write_whole,
 )
-from folt.strict_json import plain, strict_json
+from folt.store.strict_json import plain, strict_json
 
 FORMAT = 1
 """Format of the note. Another one is no note."""

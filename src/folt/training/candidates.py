@@ -10,8 +10,8 @@ from __future__ import annotations
 import jax
 from jaxtyping import Array, Float
 
-from folt._types import Distribution, Point
 from folt.groups import Group
+from folt.types import Distribution, Point
 
 CANDIDATES = 16
 """Images looked at. Of the galaxies with five components (120 images) one point in 1000 has its

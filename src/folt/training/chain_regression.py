@@ -19,13 +19,13 @@ import optax
 from jax.scipy.linalg import solve_triangular
 from jaxtyping import Array
 
-from folt._types import Key, host_generator
-from folt.batching import map_keys, map_points
 from folt.flows import ClassChain, OrbitSafety
-from folt.fold import Folded
+from folt.problem.batching import map_keys, map_points
+from folt.problem.fold import Folded
 from folt.training.chain_em import BLOCK
 from folt.training.descent import cosine_rates
 from folt.training.regression import Arena, Progress
+from folt.types import Key, host_generator
 
 
 @dataclasses.dataclass(frozen=True)

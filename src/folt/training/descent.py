@@ -18,7 +18,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
-from folt._types import Distribution, Scalar
+from folt.types import Distribution, Scalar
 
 Objective = Callable[[Any, Any], Scalar]
 """From a flow and a batch to the loss."""

@@ -22,10 +22,10 @@ import scipy.linalg
 from jax.scipy.special import logsumexp
 from jaxtyping import Array, Float
 
-from folt._types import Distribution, Scalar
-from folt.batching import map_points
 from folt.flows import Mixture
+from folt.problem.batching import map_points
 from folt.training.pool import Pool
+from folt.types import Distribution, Scalar
 
 
 class Loss(NamedTuple):

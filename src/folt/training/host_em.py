@@ -11,8 +11,8 @@ import math
 import numpy as np
 from jaxtyping import Float
 
-from folt.orbits import Action, Components, ListedSum
-from folt.orbits.components import log_sum_exp
+from folt.problem.orbits import Action, Components, ListedSum
+from folt.problem.orbits.components import log_sum_exp
 
 Points = Float[np.ndarray, "n dim"]
 

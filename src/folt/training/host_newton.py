@@ -11,8 +11,8 @@ from typing import NamedTuple
 import numpy as np
 from jaxtyping import Float
 
-from folt.orbits import Components, ListedSum
-from folt.orbits.components import log_sum_exp, log_sum_of
+from folt.problem.orbits import Components, ListedSum
+from folt.problem.orbits.components import log_sum_exp, log_sum_of
 from folt.training.gauss_newton import Quadratic, huber
 from folt.training.host_em import Points, images_at
 

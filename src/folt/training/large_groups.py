@@ -7,13 +7,13 @@ from typing import Any
 import jax.numpy as jnp
 import numpy as np
 
-from folt._types import OrbitSummed
 from folt.flows import StudentT
 from folt.flows.class_chain import block_form_of
 from folt.flows.elliptical import precision_root
 from folt.groups import Group
 from folt.problem import Problem
 from folt.training.orbit_chain import OrbitChain
+from folt.types import OrbitSummed
 
 SUMMED_ONE_BY_ONE = 500
 """Largest group whose elements the default proposal goes through one by one; 5! and 2^3·3! are

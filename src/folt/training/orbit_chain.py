@@ -11,15 +11,15 @@ import dataclasses
 import jax
 import numpy as np
 
-from folt._types import Key, host_generator
-from folt.batching import map_points
 from folt.flows import ClassChain
 from folt.flows.class_chain import block_form_of
-from folt.fold import Folded
 from folt.groups import Group
+from folt.problem.batching import map_points
+from folt.problem.fold import Folded
 from folt.training.chain_em import chain_about, fit_chain, starting_chain
 from folt.training.chain_regression import ChainDescent, descend_chain, expected_acceptance
 from folt.training.regression import Arena, Progress, stage
+from folt.types import Key, host_generator
 
 STEPS = 1 << 15
 """Sets of blocks times classes that a chain may go through for one point."""

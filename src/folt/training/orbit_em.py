@@ -16,11 +16,11 @@ import numpy as np
 from jax.scipy.special import logsumexp
 from jaxtyping import Array, Float
 
-from folt._types import Key, Point, Scalar, host_generator
-from folt.batching import map_points
 from folt.flows import Mixture
 from folt.groups import Group
+from folt.problem.batching import map_points
 from folt.training.candidates import candidates, price
+from folt.types import Key, Point, Scalar, host_generator
 
 Images = Float[Array, "n images dim"]
 """Images of every draw."""

@@ -16,11 +16,10 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from folt._types import Distribution, Key, host_generator
-from folt.batching import map_points
 from folt.flows import Pushed, whitening
-from folt.fold import Folded
 from folt.groups import Trivial
+from folt.problem.batching import map_points
+from folt.problem.fold import Folded
 from folt.training.descent import (
     Objective,
     Trainee,
@@ -35,6 +34,7 @@ from folt.training.orbit_mixture import OrbitMixture, relabelled
 from folt.training.pool import Pool, concatenate
 from folt.training.regression import Arena, Progress, Setting, judge, stage
 from folt.training.symmetrised import ClippedVariance, SampledOrbit
+from folt.types import Distribution, Key, host_generator
 
 REGRESSION = Setting(rounds=15, kept_images=1)
 """One image per point: orbits are resolved anew in every round, and a step costs a third less."""

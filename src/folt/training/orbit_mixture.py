@@ -14,11 +14,10 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from folt._types import Distribution, Key, Point, host_generator
-from folt.batching import map_points
 from folt.flows import Mixture
-from folt.fold import Folded
 from folt.groups import Group
+from folt.problem.batching import map_points
+from folt.problem.fold import Folded
 from folt.training.orbit_em import fit_orbit_mixture
 from folt.training.regression import (
     FULL,
@@ -31,6 +30,7 @@ from folt.training.regression import (
     stage,
 )
 from folt.training.widening import WIDE, Wide, parameters_per_component, polish, widen
+from folt.types import Distribution, Key, Point, host_generator
 
 PARAMETERS = 1400
 """Parameters of the largest mixture with dense Gauss-Newton steps, so that they stay cheap."""

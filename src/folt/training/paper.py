@@ -23,9 +23,9 @@ import numpy as np
 from jax.scipy.special import logsumexp
 from jaxtyping import Array, Float
 
-from folt._types import Density, Distribution, Key, Point, Points, Scalar, Scalars, in_float64
-from folt.batching import map_points
 from folt.flows import certified, refreshed
+from folt.problem.batching import map_points
+from folt.types import Density, Distribution, Key, Point, Points, Scalar, Scalars, in_float64
 
 Flow = TypeVar("Flow", bound=Distribution)
 

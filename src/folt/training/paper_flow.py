@@ -8,10 +8,10 @@ import math
 import jax
 import jax.numpy as jnp
 
-from folt._types import Distribution, Key
 from folt.flows import Pushed, SpectralCoupling, paper_architecture, whitening
 from folt.training.paper import fit_paper_flow
 from folt.training.regression import Arena, Progress
+from folt.types import Distribution, Key
 
 
 @dataclasses.dataclass(frozen=True)

@@ -17,10 +17,10 @@ import numpy as np
 from jax.scipy.special import logsumexp
 from jaxtyping import Array, Float
 
-from folt._types import Distribution, Key, Point, Scalar
-from folt.batching import map_keys, map_points
-from folt.fold import Folded
+from folt.problem.batching import map_keys, map_points
+from folt.problem.fold import Folded
 from folt.training.candidates import candidates, price
+from folt.types import Distribution, Key, Point, Scalar
 
 
 class Pool(NamedTuple):

@@ -15,12 +15,12 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from folt._types import Density, Distribution, Key
 from folt.flows import Mixture
-from folt.fold import Folded
 from folt.groups import Group
+from folt.problem.fold import Folded
 from folt.training import gauss_newton as newton
 from folt.training.pool import Pool, Resolver, concatenate, draw_folded
+from folt.types import Density, Distribution, Key
 
 Evaluate = Callable[[np.ndarray], np.ndarray]
 Progress = Callable[[float, str], None]

@@ -17,10 +17,10 @@ import jax.numpy as jnp
 from jax.scipy.special import logsumexp
 from jaxtyping import Array, Float
 
-from folt._types import Distribution, Key, Point, Points, Scalar, Scalars
-from folt.fold import Folded
 from folt.groups import Group
+from folt.problem.fold import Folded
 from folt.training.pool import Pool
+from folt.types import Distribution, Key, Point, Points, Scalar, Scalars
 
 
 class SampledOrbit(eqx.Module):

@@ -14,16 +14,16 @@ from typing import NamedTuple
 import jax
 import numpy as np
 
-from folt._types import Distribution, Key, host_generator
+from folt.chains import autocorrelation_time, chances_to_leave
 from folt.flows import Mixture
-from folt.kernels import autocorrelation_time, chances_to_leave
-from folt.orbits import Action, Components, ListedSum, action_of
-from folt.orbits.sums import MOST_TERMS, components_of
+from folt.problem.orbits import Action, Components, ListedSum, action_of
+from folt.problem.orbits.sums import MOST_TERMS, components_of
 from folt.training.gauss_newton import parameters_per_component
 from folt.training.host_em import candidate_images, fit_components
 from folt.training.host_newton import HostPool, resolve, stepped
 from folt.training.orbit_mixture import OrbitMixture, promising_spread
 from folt.training.regression import Arena, Progress, Sample
+from folt.types import Distribution, Key, host_generator
 
 WIDTH = 0.2
 """Where the Huber loss of the regression turns from square to linear."""

@@ -3,17 +3,8 @@
 Figures are made without pyplot, so that neither a display nor Matplotlib's global state is touched.
 """
 
-from folt.report.figures.certificate import gamma_figure, log_ratio_figure, mixing_figure
-from folt.report.figures.chains import (
-    SHOWN,
-    chains_figure,
-    relabelled_figure,
-    traces_figure,
-)
-from folt.report.figures.images import png, svg
-from folt.report.figures.marginals import PANELS, marginals_figure
-from folt.report.figures.pairs import pairs_figure
-from folt.report.figures.style import (
+from folt.fit.images import png, svg
+from folt.fit.style import (
     INK,
     LINE,
     PALETTE,
@@ -24,6 +15,15 @@ from folt.report.figures.style import (
     blank,
     styled,
 )
+from folt.report.figures.certificate import gamma_figure, log_ratio_figure, mixing_figure
+from folt.report.figures.chains import (
+    SHOWN,
+    chains_figure,
+    relabelled_figure,
+    traces_figure,
+)
+from folt.report.figures.marginals import PANELS, marginals_figure
+from folt.report.figures.pairs import pairs_figure
 
 __all__ = [
     "INK",

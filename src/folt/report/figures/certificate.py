@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from folt.report.figures.style import INK, LINE, PALETTE, below, blank, styled
+from folt.fit.style import INK, LINE, PALETTE, below, blank, styled
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from folt.report.figures.style import (
+from folt.fit.style import (
     LINE,
     PALETTE,
     QUIET,

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from folt.report.figures.style import PALETTE, QUIET, TRUE_VALUE, blank, plain, styled
+from folt.fit.style import PALETTE, QUIET, TRUE_VALUE, blank, plain, styled
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from folt.report.figures.style import PALETTE, QUIET, blank, limits, plain, styled
+from folt.fit.style import PALETTE, QUIET, blank, limits, plain, styled
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

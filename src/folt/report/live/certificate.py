@@ -15,8 +15,8 @@ from bokeh.models import (
     Span,
 )
 
+from folt.fit.style import PALETTE
 from folt.report.figures.certificate import PROTOCOLS, centred, histogram_range, last_step
-from folt.report.figures.style import PALETTE
 from folt.report.live.plots import NEUTRAL, Plot, hover, plot
 
 if TYPE_CHECKING:

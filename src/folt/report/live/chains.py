@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from bokeh.models import ColumnDataSource, NumeralTickFormatter, Range1d
 
-from folt.report.figures.style import PALETTE
+from folt.fit.style import PALETTE
 from folt.report.live.plots import NEUTRAL, Plot, hover, plot
 from folt.report.parameters import Parameters, Side
 

@@ -10,13 +10,13 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from folt.report.figures.style import PALETTE
+from folt.fit.style import PALETTE
+from folt.fit.text import number
 from folt.report.parameters import Parameters, Side
-from folt.report.text import number
 
 if TYPE_CHECKING:
     from folt.fit import Fit
-    from folt.report.text import Estimate
+    from folt.fit.text import Estimate
 
 BARS = 60
 """Bars of a marginal histogram."""

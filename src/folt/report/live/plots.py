@@ -7,7 +7,7 @@ from typing import Any
 from bokeh.models import HoverTool, PlainText, Range1d
 from bokeh.plotting import figure
 
-from folt.report.figures.style import INK, LINE, QUIET
+from folt.fit.style import INK, LINE, QUIET
 
 FONT = "system-ui, -apple-system, Segoe UI, Roboto, sans-serif"
 

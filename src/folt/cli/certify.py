@@ -1,0 +1,66 @@
+"""`folt certify`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from folt.cli.machine import Json, fit_fields, print_json
+from folt.cli.sample import Labels
+from folt.cli.terminal import Quiet, Seed, console, remember_compilations, show
+from folt.cli.user_code import problem_at
+
+EXAMPLES = """\
+folt certify posterior.nc model.py:problem --out certified
+folt certify posterior.nc package.models:make --json > certified.json"""
+
+
+def certify(
+    posterior: Annotated[
+        Path,
+        typer.Argument(
+            metavar="POSTERIOR.nc",
+            help="Draws as ArviZ netCDF, from PyMC, NumPyro or Stan, matched by name.",
+            show_default=False,
+        ),
+    ],
+    problem: Annotated[
+        str,
+        typer.Argument(
+            metavar="MODEL:PROBLEM",
+            help="The Problem they are draws of: model.py:problem or package.module:make.",
+            show_default=False,
+        ),
+    ],
+    out: Annotated[Path, typer.Option(help="Folder for the results.")] = Path("folt-certified"),
+    seed: Seed = 0,
+    labels: Annotated[Labels, typer.Option(help="How components are numbered.")] = Labels.sorted,
+    as_json: Json = False,
+    quiet: Quiet = False,
+) -> None:
+    """Certify draws you have: relabel them, judge them, add the evidence.
+
+    Chains stuck in different labellings are welcome. The JSON document is that of `folt sample`.
+    """
+    remember_compilations()
+    from folt.report.kept import claim, files_of, keep, request_for
+    from folt.sampling.certification import certify as run_certify
+    from folt.store import Store
+    from folt.store.draws import draws_by_name
+
+    draws = draws_by_name(posterior)
+    found = problem_at(problem)
+    request = request_for(
+        "certify", model=problem, draws=str(posterior), seed=seed, labels=labels.value
+    )
+    with Store(out) as store:
+        entry = store.entry()
+        claim(entry, request)
+        fit = run_certify(found, draws, seed=seed, labels=labels.value, progress=not quiet)
+        files = keep(entry, request, files_of(fit))
+    if as_json:
+        print_json("certify", files, fit_fields(fit))
+    elif not quiet:
+        show(console(), fit, files)

@@ -1,0 +1,354 @@
+"""`folt modal`."""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+import re
+from enum import StrEnum
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from folt.cli.machine import Json, fit_fields, print_json
+from folt.cli.terminal import Quiet, Seed, console, remember_compilations, wrote
+
+if TYPE_CHECKING:
+    from folt.fit import Fit
+    from folt.modal import Identification, Measured, Record, Settings
+    from folt.modal.identification import Model
+    from folt.store import Store
+
+EXAMPLES = """\
+folt modal tower.csv --rate 32 --band 0.7 1.1 --modes 1:4 --out tower
+folt modal --psd spectrum.csv --averages 12 --modes 3
+folt modal long.csv --rate 32 --band 0.7 1.1 --window 30min --step 10min"""
+
+SECONDS = {"": 1.0, "s": 1.0, "min": 60.0, "h": 3600.0}
+
+LARGEST_DAMPING = 100.0
+"""Percent of critical damping, above which nothing vibrates."""
+
+ONE_SPECTRUM_DRAWS, WINDOW_DRAWS = 5000, 1000
+
+
+class ModelName(StrEnum):
+    """Which model of the spectrum."""
+
+    auto = "auto"
+    paper = "paper"
+    powers = "powers"
+
+
+MODELS: dict[ModelName, Model | None] = {
+    ModelName.auto: None,
+    ModelName.paper: "paper",
+    ModelName.powers: "powers",
+}
+
+
+class MotionName(StrEnum):
+    """What the sensors measure."""
+
+    acceleration = "acceleration"
+    velocity = "velocity"
+    displacement = "displacement"
+
+
+def modal(
+    record: Annotated[
+        Path | None,
+        typer.Argument(
+            metavar="RECORD",
+            help="A record as CSV, .npy or .npz: one column per channel.",
+            show_default=False,
+        ),
+    ] = None,
+    psd: Annotated[
+        Path | None,
+        typer.Option(
+            help="A spectrum instead of a record: CSV, frequency_hz,psd[,averages].",
+            metavar="FILE",
+        ),
+    ] = None,
+    modes: Annotated[str, typer.Option(help="Number of modes, or a range such as 1:4.")] = "3",
+    band: Annotated[
+        tuple[float, float] | None, typer.Option(help="Lowest and highest frequency in Hz.")
+    ] = None,
+    rate: Annotated[float | None, typer.Option(help="Samples per second.")] = None,
+    out: Annotated[Path, typer.Option(help="Folder for the results.")] = Path("folt-modal"),
+    model: Annotated[
+        ModelName, typer.Option(help="By default powers where the averages are known.")
+    ] = ModelName.auto,
+    averages: Annotated[
+        float | None, typer.Option(help="Effective number of averages behind --psd.")
+    ] = None,
+    frequencies: Annotated[
+        tuple[float, float] | None, typer.Option(help="Prior range of natural frequencies, Hz.")
+    ] = None,
+    damping: Annotated[
+        tuple[float, float], typer.Option(help="Prior range of damping ratios, percent.")
+    ] = (0.1, 5.0),
+    motion: Annotated[
+        MotionName, typer.Option(help="What the sensors measure.")
+    ] = MotionName.acceleration,
+    segment: Annotated[
+        str | None, typer.Option(help="Length of Welch's segments, such as 128s.")
+    ] = None,
+    overlap: Annotated[float, typer.Option(help="Share that segments overlap.")] = 0.75,
+    window: Annotated[
+        str | None, typer.Option(help="Window after window of a long record, such as 30min.")
+    ] = None,
+    step: Annotated[
+        str | None, typer.Option(help="From one window to the next; the window if not given.")
+    ] = None,
+    draws: Annotated[
+        int | None, typer.Option(help="Draws per chain; 5000, or 1000 per window.", min=1)
+    ] = None,
+    chains: Annotated[int, typer.Option(help="Independent chains.", min=1)] = 4,
+    as_json: Json = False,
+    seed: Seed = 0,
+    quiet: Quiet = False,
+) -> None:
+    """Natural frequencies and damping of a structure, from a record or from a spectrum.
+
+    With --window an interrupted run goes on where it stopped: finished windows are kept.
+
+    The JSON document has model, modes (the table), resolution_hz, ordinates, numbers (evidence and
+    probability by number of modes) and what every fit has; with --window it has windows, each with
+    start_s, end_s, verdict, accept, log_evidence and modes.
+    """
+    numbers = _numbers(modes)
+    _require_one_source(record, psd, band, averages, window, step, numbers)
+    _require_ranges(damping, frequencies, band)
+    remember_compilations()
+    from folt.modal import Settings
+
+    settings = Settings(
+        model=MODELS[model],
+        frequency_range=frequencies if frequencies is not None else band,
+        damping_range=(damping[0] / 100, damping[1] / 100),
+        motion=motion.value,
+        chains=chains,
+        draws=draws or (ONE_SPECTRUM_DRAWS if window is None else WINDOW_DRAWS),
+        seed=seed,
+    )
+    length = None if segment is None else seconds("--segment", segment)
+    if window is not None:
+        loaded = _record(record, rate)
+        assert band is not None
+        cut = (seconds("--window", window), seconds("--step", step or window), band)
+        _windows(loaded, (*cut, length, overlap), numbers[0], settings, out, as_json, quiet)
+        return
+    if psd is not None:
+        from folt.modal import read_spectrum
+
+        measured = read_spectrum(psd, averages, band)
+    else:
+        from folt.modal import welch
+
+        assert band is not None
+        measured = welch(_record(record, rate), band, segment=length, overlap=overlap)
+    _spectrum(measured, numbers, settings, out, as_json, quiet)
+
+
+def _spectrum(
+    measured: Measured, numbers: range, settings: Settings, out: Path, as_json: bool, quiet: bool
+) -> None:
+    """One spectrum: fit, write, print."""
+    from folt.modal.results import as_tree, contents
+    from folt.report.kept import claim, keep, request_for
+    from folt.store import Store, array_digest
+    from folt.store.strict_json import plain
+
+    known = [part for part in (measured.averages, measured.window) if part is not None]
+    data = array_digest(measured.frequency, measured.psd, *known)
+    request = request_for("modal", spectrum=data, **plain(dataclasses.asdict(settings)))
+    whole = {**request, "modes": list(numbers)}
+    with Store(out) as store:
+        entry = store.entry()
+        claim(entry, whole)
+        found = _identified(measured, numbers, settings, store, request, as_json, quiet)
+        files = keep(entry, whole, contents(found))
+    if as_json:
+        print_json("modal", files, {**as_tree(found), **fit_fields(found.fit)})
+    elif not quiet:
+        _show(found, files)
+
+
+def _identified(
+    measured: Measured,
+    numbers: range,
+    settings: Settings,
+    store: Store,
+    request: dict[str, Any],
+    as_json: bool,
+    quiet: bool,
+) -> Identification:
+    """One fit, or one after the other, each kept as soon as it is finished."""
+    from folt.fit.file import to_bytes
+    from folt.modal.identification import Identification, problem_for
+    from folt.report.kept import FIT, kept_fit
+    from folt.store import Store
+
+    if len(numbers) == 1:
+        fit = _one_fit(measured, numbers[0], settings, not quiet)
+        return Identification(measured, settings.model_for(measured), {numbers[0]: fit})
+    # All of them first: what is wrong with one should not be found after an hour with the others.
+    problems = {m: problem_for(measured, m, settings) for m in numbers}
+    fits = {}
+    for m, problem in problems.items():
+        if not (quiet or as_json):
+            typer.echo(f"{m} mode{'s' if m > 1 else ''}")
+        with Store(store.folder / f"m{m}") as place:
+            fits[m] = kept_fit(
+                place.entry(),
+                {**request, "modes": m},
+                problem,
+                functools.partial(_one_fit, measured, m, settings, not quiet),
+                lambda fit: {FIT: to_bytes(fit)},
+                # What is said of fits that are about to go is no longer true.
+                store.entry().withdraw,
+            )
+    if not (quiet or as_json):
+        typer.echo("")
+    return Identification(measured, settings.model_for(measured), fits)
+
+
+def _one_fit(measured: Measured, modes: int, settings: Settings, progress: bool) -> Fit:
+    from folt.modal.identification import identify
+
+    return identify(measured, modes, settings, progress=progress).fit
+
+
+def _windows(
+    record: Record,
+    cut: tuple[Any, ...],
+    modes: int,
+    settings: Settings,
+    out: Path,
+    as_json: bool,
+    quiet: bool,
+) -> None:
+    """Window after window: fit, write, print a line each."""
+    from folt.modal.tracking import Windows, track
+
+    screen = console()
+    found: list[dict[str, Any]] = []
+
+    def tell(number: int, count: int, done: dict[str, Any]) -> None:
+        found.append(done)
+        if not (quiet or as_json):
+            screen.print(_line(number, count, done), soft_wrap=True)
+
+    files = track(record, Windows(*cut), modes, settings, out, progress=not quiet, tell=tell)
+    if as_json:
+        print_json("modal", files, {"windows": found})
+    elif not quiet:
+        wrote(screen, files)
+
+
+def _line(number: int, count: int, done: dict[str, Any]) -> str:
+    values = "   ".join(
+        f"{row['frequency_hz']:.4f} Hz {row['damping_percent']:.2f} %" for row in done["modes"]
+    )
+    return f"{number:>{len(str(count))}}/{count}  {values}   {done['verdict']}"
+
+
+def _show(found: Identification, files: list[Path]) -> None:
+    """Tables on the console, then where everything is."""
+    from rich.padding import Padding
+    from rich.text import Text
+
+    from folt.fit.text import facts, headline
+    from folt.modal.table import evidence_table, mode_rows, modes_table
+
+    screen = console()
+    status = found.fit.certificate.status
+    screen.print(headline(status), Padding(Text(status.advice), (0, 0, 1, 2)))
+    if len(found.fits) > 1:
+        screen.print(evidence_table(found), "")
+    rows = mode_rows(found.fit, found.measured.resolution)
+    screen.print(modes_table(rows))
+    resolution = f"{found.measured.resolution:.4g} Hz"
+    screen.print(f"Merged: the next mode is nearer than the resolution, {resolution}.\n")
+    screen.print(facts(found.fit), "")
+    wrote(screen, files)
+
+
+def _record(path: Path | None, rate: float | None) -> Record:
+    from folt.modal import read_record
+
+    assert path is not None
+    return read_record(path, rate)
+
+
+def _require_one_source(
+    record: Path | None,
+    psd: Path | None,
+    band: tuple[float, float] | None,
+    averages: float | None,
+    window: str | None,
+    step: str | None,
+    numbers: range,
+) -> None:
+    """Refuse options that do not go together."""
+    if (record is None) == (psd is None):
+        raise ValueError("expected a RECORD or --psd FILE, one of them")
+    if record is not None and band is None:
+        raise ValueError("expected --band LOW HIGH in Hz with a record")
+    if record is not None and averages is not None:
+        raise ValueError("--averages goes with --psd; those of a record are computed")
+    if window is not None and psd is not None:
+        raise ValueError("--window goes with a record, not with --psd")
+    if step is not None and window is None:
+        raise ValueError("--step goes with --window")
+    if window is not None and len(numbers) > 1:
+        raise ValueError("expected one number of --modes with --window, got a range")
+
+
+def _require_ranges(
+    damping: tuple[float, float],
+    frequencies: tuple[float, float] | None,
+    band: tuple[float, float] | None,
+) -> None:
+    """Refuse prior ranges that no structure has, or of which the data say nothing."""
+    if damping[1] > LARGEST_DAMPING:
+        raise ValueError(
+            f"expected --damping in percent, at most {LARGEST_DAMPING:g}, got {damping[1]:g}"
+        )
+    if frequencies is not None and not 0 < frequencies[0] < frequencies[1]:
+        raise ValueError(
+            f"expected --frequencies 0 < LOW < HIGH in Hz, got {frequencies[0]:g} and "
+            f"{frequencies[1]:g}"
+        )
+    if frequencies is None or band is None:
+        return
+    if frequencies[0] >= band[1] or frequencies[1] <= band[0]:
+        raise ValueError(
+            f"expected --frequencies within the --band {band[0]:g} to {band[1]:g} Hz, got "
+            f"{frequencies[0]:g} to {frequencies[1]:g}"
+        )
+
+
+def _numbers(text: str) -> range:
+    """Numbers of modes from `3` or `1:4`, the last included."""
+    matched = re.fullmatch(r"(\d+)(?::(\d+))?", text)
+    if matched:
+        first = int(matched[1])
+        last = int(matched[2] or first)
+        if 1 <= first <= last:
+            from folt.groups.limits import require_labels
+
+            require_labels("modes", last)
+            return range(first, last + 1)
+    raise ValueError(f"expected --modes M or FIRST:LAST with 1 ≤ FIRST ≤ LAST, got {text!r}")
+
+
+def seconds(option: str, text: str) -> float:
+    """Seconds from a duration such as 90, 90s, 30min or 2h."""
+    matched = re.fullmatch(r"(\d+(?:\.\d*)?|\.\d+)\s*(s|min|h|)", text.strip())
+    if not matched or float(matched[1]) <= 0:
+        raise ValueError(f"expected {option} as a duration such as 90s, 30min or 2h, got {text!r}")
+    return float(matched[1]) * SECONDS[matched[2]]

@@ -1,0 +1,135 @@
+"""`folt relabel`."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from folt.cli.machine import Json, print_json
+from folt.cli.terminal import Quiet, Seed, console, wrote
+
+if TYPE_CHECKING:
+    from rich.table import Table
+
+    from folt.interop.relabelling import Relabelled
+
+
+EXAMPLES = """\
+folt relabel posterior.nc --vars mu,sigma,w --out relabelled
+folt relabel posterior.nc --vars mu,w --method sort --sort-by mu
+folt relabel hidden_markov.nc --vars mu,start --square transitions --json"""
+
+
+class Method(StrEnum):
+    """How labels are chosen."""
+
+    auto = "auto"
+    sort = "sort"
+    pivot = "pivot"
+    gaussian = "gaussian"
+    stephens = "stephens"
+    ecr = "ecr"
+
+
+def relabel(
+    posterior: Annotated[
+        Path,
+        typer.Argument(
+            metavar="POSTERIOR.nc",
+            help="Draws as ArviZ netCDF, from PyMC, NumPyro, Stan or folt.",
+            show_default=False,
+        ),
+    ],
+    names: Annotated[
+        str,
+        typer.Option("--vars", help="Variables permuted together: mu,sigma,w.", show_default=False),
+    ],
+    method: Annotated[Method, typer.Option(help="How labels are chosen.")] = Method.auto,
+    sort_by: Annotated[
+        str | None, typer.Option(help="Variable to sort by; the first one if not given.")
+    ] = None,
+    square: Annotated[
+        str, typer.Option(help="Matrices permuted on both sides, such as transitions.")
+    ] = "",
+    probabilities: Annotated[
+        str | None, typer.Option(help="Allocation probabilities, for Stephens' method.")
+    ] = None,
+    allocations: Annotated[str | None, typer.Option(help="Allocations, for ECR.")] = None,
+    out: Annotated[Path, typer.Option(help="Folder for the results.")] = Path("folt-relabelled"),
+    seed: Seed = 0,
+    as_json: Json = False,
+    quiet: Quiet = False,
+) -> None:
+    """Give the components of existing draws consistent labels; write them and a picture.
+
+    Draws are permuted, never averaged or lost. Nothing here is random; --seed changes nothing.
+
+    The JSON document has method, rounds, settled, moved (share of draws permuted), and health, a
+    list with name, rhat_before, rhat_after, ess_before and ess_after of every scalar.
+    """
+    del seed
+    from folt.fit.netcdf import netcdf_bytes
+    from folt.interop.relabelling.inference_data import account, read_posterior, relabel_posterior
+    from folt.interop.relabelling.relabel import METHODS
+    from folt.report.figures import png, relabelled_figure
+    from folt.report.kept import claim, request_for
+    from folt.store import Store, digest_of_file
+
+    data = read_posterior(posterior)
+    chosen = _split(names)
+    relabelled, done = relabel_posterior(
+        data,
+        chosen,
+        method=METHODS.get(method.value),
+        sort_by=sort_by,
+        square=_split(square),
+        probabilities=probabilities,
+        allocations=allocations,
+    )
+    shown = sort_by or chosen[0]
+    figure = relabelled_figure(data["posterior"][shown].values, done.draws[shown], shown)
+    contents = {
+        "relabelled.nc": netcdf_bytes({name: relabelled[name] for name in relabelled.groups()}),
+        "relabelled.png": png(figure),
+    }
+    request = request_for("relabel", posterior=digest_of_file(posterior), names=chosen)
+    with Store(out) as store:
+        claim(store.entry(), request)
+        files = store.entry().replace(request, contents)
+    if as_json:
+        print_json("relabel", files, account(done))
+    elif not quiet:
+        screen = console()
+        screen.print(_table(done))
+        settled = "settled" if done.settled else "not settled"
+        typer.echo(
+            f"\n{done.method}: {100 * done.moved:.1f} % of the draws were permuted, {settled} "
+            f"after {done.rounds} rounds.\nLabels are consistent now; whether the chain visited "
+            "the whole posterior is another question.\n"
+        )
+        wrote(screen, files)
+
+
+def _split(names: str) -> list[str]:
+    return [name.strip() for name in names.split(",") if name.strip()]
+
+
+def _table(done: Relabelled) -> Table:
+    from rich.table import Table
+
+    table = Table(box=None, pad_edge=False, padding=(0, 3, 0, 0))
+    table.add_column("parameter")
+    for heading in ("R-hat before", "after", "effective before", "after"):
+        table.add_column(heading, justify="right")
+    for row in done.health:
+        table.add_row(
+            row.name,
+            f"{row.rhat_before:.3f}",
+            f"{row.rhat_after:.3f}",
+            f"{row.ess_before:.0f}",
+            f"{row.ess_after:.0f}",
+        )
+    return table

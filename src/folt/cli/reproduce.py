@@ -1,0 +1,73 @@
+"""`folt reproduce`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Literal, cast
+
+import typer
+
+from folt.cli.machine import Json, print_json
+from folt.cli.terminal import Quiet, Seed, console, remember_compilations, wrote
+
+EXAMPLES = """\
+folt reproduce all --quick --out look
+folt reproduce label-switching --seeds 1 --out results
+folt reproduce modal --data typhoon_psd.csv --preset paper --out results"""
+
+
+def reproduce(
+    name: Annotated[
+        str,
+        typer.Argument(
+            metavar="NAME",
+            help="banana, dimension, label-switching, baselines, bayes-mixture, modal, "
+            "conditions, schematic, or all of them: all.",
+            show_default=False,
+        ),
+    ],
+    out: Annotated[Path, typer.Option(help="Folder; rows that are there stay.")] = Path("results"),
+    preset: Annotated[str, typer.Option(help="Protocol: default or paper.")] = "default",
+    seed: Seed = 0,
+    seeds: Annotated[
+        int | None, typer.Option(help="Runs of every folded case [3, or 1 if quick].", min=1)
+    ] = None,
+    quick: Annotated[bool, typer.Option("--quick", help="Few cases and draws: a look.")] = False,
+    data: Annotated[
+        Path | None,
+        typer.Option(help="A measured spectrum for modal: columns frequency_hz,psd."),
+    ] = None,
+    identity_orbit: Annotated[
+        bool,
+        typer.Option("--identity-orbit", help="Truncate the orbit, as the published tables do."),
+    ] = False,
+    as_json: Json = False,
+    quiet: Quiet = False,
+) -> None:
+    """Run a table of the paper; write its rows, ours beside the published figures, and figures.
+
+    Finished rows are kept: repeat the command to go on after an interruption. The JSON document
+    names the files; the rows are in NAME.json.
+    """
+    from folt.paper import tables_named
+    from folt.sampling.presets import preset_named
+
+    tables = tables_named(name)
+    preset_named(preset)
+    remember_compilations()
+    from folt.paper.runner import reproduce as run_tables
+    from folt.paper.settings import Settings
+
+    settings = Settings(
+        preset=cast(Literal["default", "paper"], preset),
+        quick=quick,
+        seed=seed,
+        seeds=seeds if seeds is not None else 1 if quick else 3,
+        identity_orbit=identity_orbit,
+        data=data,
+    )
+    files = run_tables(tables, settings, out, show=not quiet)
+    if as_json:
+        print_json("reproduce", files, {"tables": [table.NAME for table in tables]})
+    elif not quiet:
+        wrote(console(), files)

@@ -1,0 +1,96 @@
+"""`folt sample`."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from folt.cli.machine import Json, fit_fields, print_json
+from folt.cli.terminal import (
+    EffortName,
+    EffortOption,
+    Quiet,
+    Seed,
+    console,
+    remember_compilations,
+    show,
+)
+from folt.cli.user_code import problem_at
+
+EXAMPLES = """\
+folt sample model.py:problem --out results
+folt sample package.models:make --draws 20000 --chains 8 --seed 3
+folt sample model.py:problem --json > result.json"""
+
+
+class Labels(StrEnum):
+    """How components are numbered."""
+
+    sorted = "sorted"
+    proposal = "proposal"
+
+
+class PresetName(StrEnum):
+    """Which protocol runs."""
+
+    default = "default"
+    paper = "paper"
+
+
+def sample(
+    problem: Annotated[
+        str,
+        typer.Argument(
+            metavar="MODEL:PROBLEM",
+            help="A Problem, or a function without arguments that returns one, in a file or "
+            "module: model.py:problem or package.module:make.",
+            show_default=False,
+        ),
+    ],
+    out: Annotated[Path, typer.Option(help="Folder for the results.")] = Path("folt-results"),
+    seed: Seed = 0,
+    chains: Annotated[int, typer.Option(help="Independent chains.", min=1)] = 4,
+    draws: Annotated[int, typer.Option(help="Draws per chain.", min=1)] = 5000,
+    labels: Annotated[Labels, typer.Option(help="How components are numbered.")] = Labels.sorted,
+    effort: EffortOption = EffortName.default,
+    preset: Annotated[PresetName, typer.Option(help="Protocol.")] = PresetName.default,
+    as_json: Json = False,
+    quiet: Quiet = False,
+) -> None:
+    """Sample a problem of your own; write the fit and its report.
+
+    The JSON document holds what every fit has: verdict, estimates, log_evidence, certificate,
+    warnings, wall_s, evaluations.
+    """
+    remember_compilations()
+    from folt.report.kept import claim, files_of, keep, request_for
+    from folt.sampling import sample as run_sample
+    from folt.store import Store
+
+    found = problem_at(problem)
+    options = {"seed": seed, "chains": chains, "draws": draws}
+    paper = preset is PresetName.paper
+    protocol = {"labels": labels.value, "preset": preset.value}
+    protocol |= {} if paper else {"effort": effort.value}
+    request = request_for("sample", model=problem, **options, **protocol)
+    with Store(out) as store:
+        entry = store.entry()
+        claim(entry, request)
+        fit = run_sample(
+            found,
+            seed=seed,
+            chains=chains,
+            draws=draws,
+            labels=labels.value,
+            effort=None if paper else effort.chosen(),
+            preset=preset.value,
+            progress=not quiet,
+        )
+        files = keep(entry, request, files_of(fit))
+    if as_json:
+        print_json("sample", files, fit_fields(fit))
+    elif not quiet:
+        show(console(), fit, files)

@@ -1,1 +1,0 @@
-"""One file per command: options in, a call, words out. Heavy imports happen inside."""

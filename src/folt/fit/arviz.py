@@ -1,0 +1,108 @@
+"""A fit as ArviZ InferenceData."""
+
+from __future__ import annotations
+
+import json
+import warnings
+from typing import TYPE_CHECKING, Any
+
+import jax
+import numpy as np
+
+from folt.problem import Problem
+from folt.problem.batching import map_points
+from folt.types import in_float64
+
+if TYPE_CHECKING:
+    import arviz
+
+    from folt.fit.fit import Fit
+
+
+def to_inference_data(
+    fit: Fit, *, log_likelihood: bool = True, posterior_predictive: bool = False, seed: int = 0
+) -> arviz.InferenceData:
+    """Posterior in the user's parameters, with statistics of the chain and of the observations.
+
+    Labels are those of the fit, sorted or likeliest under the proposal; their axis is named
+    `component` where the problem says which it is. The certificate and the evidence are
+    attributes of the posterior: numbers where netCDF allows them, one JSON string for the whole.
+
+    Args:
+        fit: the fit.
+        log_likelihood: add the terms that `arviz.loo` needs, if the fit's problem has them.
+        posterior_predictive: add one replicate of the observations per draw.
+        seed: of the replicates.
+
+    Raises:
+        ValueError: replicates were asked for and the fit's problem cannot draw them.
+    """
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", FutureWarning)
+        import arviz
+
+    groups: dict[str, Any] = {
+        "posterior": {name: np.asarray(value) for name, value in fit.posterior.items()},
+        "sample_stats": {
+            "log_ratio": fit.log_ratio,
+            "accepted": fit.accepted.astype(np.int8),
+            "acceptance_rate": fit.accepted.astype(float),
+        },
+    }
+    terms = log_likelihoods(fit) if log_likelihood else None
+    if terms:
+        groups["log_likelihood"] = terms
+    if posterior_predictive:
+        groups["posterior_predictive"] = _for_every_draw(fit, _replicates, seed)
+    data = arviz.from_dict(**groups, dims={name: list(axes) for name, axes in fit.dims.items()})
+    data.posterior.attrs.update(attributes(fit))
+    if terms:
+        length = next(iter(terms.values())).shape[1]
+        every = -(-fit.draws.shape[1] // length)
+        at = np.arange(0, fit.draws.shape[1], every)
+        data.log_likelihood = data.log_likelihood.assign_coords(draw=at)
+    return data
+
+
+def log_likelihoods(fit: Fit) -> dict[str, np.ndarray] | None:
+    """The terms of every draw, computed where the problem is known, else as its file has them."""
+    if fit.problem is None:
+        return fit.log_likelihood
+    return None if fit.problem.pointwise is None else _for_every_draw(fit, _log_likelihoods)
+
+
+@in_float64
+def _for_every_draw(fit: Fit, function: Any, seed: int = 0) -> dict[str, np.ndarray]:
+    """`{name: (chain, draw, ...)}` of a function of key and point."""
+    if fit.problem is None:
+        raise ValueError("a loaded fit needs its problem for this: folt.load(path, problem=...)")
+    points = fit.draws.reshape(-1, fit.group.dim)
+    keys = jax.random.split(jax.random.key(seed), points.shape[0])
+    values = map_points(function, fit.problem, (keys, points))
+    return {
+        name: value.reshape(*fit.draws.shape[:2], *value.shape[1:])
+        for name, value in values.items()
+    }
+
+
+def _log_likelihoods(problem: Problem, drawn: tuple[Any, Any]) -> Any:
+    return problem.log_likelihoods(drawn[1])
+
+
+def _replicates(problem: Problem, drawn: tuple[Any, Any]) -> Any:
+    return problem.replicates(*drawn)
+
+
+def attributes(fit: Fit) -> dict[str, Any]:
+    """What netCDF can hold of the verdict."""
+    evidence = fit.log_evidence
+    return {
+        "inference_library": "folt",
+        "inference_library_version": fit.provenance["versions"]["folt"],
+        "folt_status": fit.certificate.status.name,
+        "folt_advice": fit.certificate.status.advice,
+        "folt_accept_rate": fit.accept_rate,
+        "folt_log_evidence": evidence.value,
+        "folt_log_evidence_standard_error": evidence.standard_error,
+        "folt_certificate": json.dumps(fit.certificate.to_dict()),
+    }

@@ -1,0 +1,50 @@
+"""A fit in a few lines: verdict, estimates, evidence."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from folt.certificate.face import chain_rows, headline, tone
+from folt.fit.text import decimals
+from folt.problem.faces import Face, folding
+
+if TYPE_CHECKING:
+    from folt.fit.fit import Fit
+
+ROWS = 5
+"""Parameters that are listed; the summary has them all."""
+
+ENTRIES = 4
+"""Entries of one parameter that are listed."""
+
+
+def fit_face(fit: Fit) -> Face:
+    """Verdict, what was drawn, a row per parameter, the numbers behind them, where to go on."""
+    status = fit.certificate.status
+    chains, draws = fit.draws.shape[:2]
+    rows = [("Draws", f"{chains} chains of {draws:,}, {folding(fit.group)}")]
+    rows += [(name, means(values)) for name, values in list(fit.posterior.items())[:ROWS]]
+    if len(fit.posterior) > ROWS:
+        rows[-1] = ("…", f"{len(fit.posterior) - ROWS + 1} more parameters")
+    rows += chain_rows(fit.certificate)[:2]
+    chain = fit.certificate.chains
+    rows.append(
+        ("Chains", f"acceptance {100 * fit.accept_rate:.1f} %, {chain.ess:,.0f} effective draws")
+    )
+    rows.append(("More", 'fit.summary(), fit.report("report.html"), fit.to_arviz()'))
+    return Face(headline(status), tuple(rows), tone(status))
+
+
+def means(values: np.ndarray) -> str:
+    """Mean ± standard deviation of every entry, the first few."""
+    flat = values.reshape(-1, int(np.prod(values.shape[2:], dtype=int)))
+    centres, spreads = flat.mean(axis=0), flat.std(axis=0)
+    digits = decimals([float(spread) for spread in spreads])
+    words = [
+        f"{centre:.{digits}f} ± {spread:.{digits}f}"
+        for centre, spread in zip(centres[:ENTRIES], spreads[:ENTRIES], strict=True)
+    ]
+    more = f", … ({flat.shape[1]} entries)" if flat.shape[1] > ENTRIES else ""
+    return ", ".join(words) + more

@@ -1,0 +1,229 @@
+"""Fit files: netCDF, written whole or not at all, sealed, no pickle.
+
+The file is an ArviZ file (groups `posterior`, `sample_stats` and, where the model has them, the
+pointwise terms `log_likelihood`) with one more group, `folt`, that holds what ArviZ has no place
+for: draws in the problem's coordinates, the proposal, the reference's raw chains, the sections of
+the report.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import warnings
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import xarray
+
+from folt.certificate.certificate import Certificate
+from folt.certificate.outcomes import RULES
+from folt.fit.arviz import attributes, log_likelihoods
+from folt.fit.fit import Fit, ReferenceSummary
+from folt.fit.netcdf import group_names, netcdf_bytes, read_group, sealed, unsealed
+from folt.fit.plausible import require_plausible
+from folt.fit.section import Section, require_harmless
+from folt.fit.serial import NotStorableError, pack, unpack
+from folt.problem import Problem
+from folt.store import write_whole
+from folt.types import in_float64
+
+FORMAT = 2
+
+RAW = "raw_posterior_"
+"""Begins the names of the reference's raw chains in the user's parameters."""
+
+TERMS = 16_000_000
+"""Log-likelihood terms that a file holds, four bytes each; of more, evenly spaced draws stay."""
+
+
+def save(fit: Fit, path: Path) -> Path:
+    """Write a fit; an existing file is replaced only by a complete one.
+
+    Raises:
+        WriteError: the path cannot be written.
+    """
+    return write_whole(Path(path), to_bytes(fit))
+
+
+def to_bytes(fit: Fit) -> bytes:
+    """The file of a fit, made in memory: a full disk cannot damage what is being made."""
+    groups = {"posterior": _posterior(fit), "sample_stats": _sample_stats(fit), "folt": _own(fit)}
+    terms = log_likelihoods(fit)
+    if terms:
+        groups["log_likelihood"] = _log_likelihood(fit, terms)
+    return sealed(netcdf_bytes(groups), FORMAT)
+
+
+@in_float64
+def load(path: str | Path, problem: Problem | None = None) -> Fit:
+    """Read a fit that is as it was written; its verdict is that of the numbers in it.
+
+    Args:
+        path: a file that `Fit.save` wrote.
+        problem: the problem, if the fit is to be extended; functions are not stored.
+
+    Raises:
+        ValueError: the file is missing, damaged, of another format, or holds what no fit holds.
+    """
+    path = Path(path)
+    data = unsealed(path, FORMAT)
+    try:
+        fit, said_then = _read(data)
+        require_plausible(fit)
+        _require_verdict(fit, said_then)
+    except Exception as error:  # whatever a forged file makes of its parts
+        said = error.args[0] if isinstance(error, KeyError) and error.args else error
+        raise ValueError(f"{path} is not a fit file that can be relied on: {said}") from error
+    if problem is not None and problem.dim != fit.group.dim:
+        raise ValueError(
+            f"expected a problem of dimension {fit.group.dim} for this fit, "
+            f"got dimension {problem.dim}"
+        )
+    if said_then["rules"] != RULES:
+        warnings.warn(
+            f"{path} was certified under rules {said_then['rules']} and called "
+            f"{said_then['name']!r}; by today's rules, {RULES}, it is "
+            f"{fit.certificate.status.name!r}",
+            stacklevel=3,
+        )
+    return dataclasses.replace(fit, problem=problem)
+
+
+def _require_verdict(fit: Fit, said_then: dict[str, Any]) -> None:
+    """Refuse a verdict that its own numbers do not give under the rules that it names.
+
+    Raises:
+        ValueError: naming both verdicts.
+    """
+    if said_then["rules"] == RULES and said_then["name"] != fit.certificate.status.name:
+        raise ValueError(
+            f"its verdict is {said_then['name']!r}, its numbers give "
+            f"{fit.certificate.status.name!r}"
+        )
+
+
+def _read(data: bytes) -> tuple[Fit, dict[str, Any]]:
+    """The fit in a file, and the verdict that the file states."""
+    own, posterior, stats = (read_group(data, g) for g in ("folt", "posterior", "sample_stats"))
+    meta = json.loads(_text(own["meta"]))
+    arrays = [own[f"array_{i}"].values for i in range(meta["arrays"])]
+    terms = read_group(data, "log_likelihood") if "log_likelihood" in group_names(data) else {}
+    certificate = unpack(meta["certificate"], [])
+    fit = Fit(
+        draws=own["draws"].values,
+        log_ratio=stats["log_ratio"].values,
+        accepted=stats["accepted"].values.astype(bool),
+        posterior={str(name): posterior[name].values for name in posterior.data_vars},
+        certificate=Certificate.from_dict(certificate),
+        names=tuple(meta["names"]),
+        group=unpack(meta["group"], arrays),
+        proposal=unpack(meta["proposal"], arrays),
+        problem=None,
+        reference=_reference(own),
+        wall=meta["wall"],
+        evaluations=meta["evaluations"],
+        labels=meta["labels"],
+        whole_orbit=meta["whole_orbit"],
+        provenance=meta["provenance"],
+        dims={name: tuple(axes) for name, axes in meta["dims"].items()},
+        sections=tuple(
+            Section(title, text, require_harmless(_text(own[f"section_{k}"])))
+            for k, (title, text) in enumerate(meta["sections"])
+        ),
+        log_likelihood={str(name): terms[name].values for name in terms} or None,
+    )
+    return fit, certificate["status"]
+
+
+def _posterior(fit: Fit) -> xarray.Dataset:
+    variables = {}
+    for name, value in fit.posterior.items():
+        extra = fit.dims.get(name) or [f"{name}_dim_{i}" for i in range(value.ndim - 2)]
+        variables[name] = (["chain", "draw", *extra], value)
+    return xarray.Dataset(variables, coords=_coordinates(fit), attrs=attributes(fit))
+
+
+def _sample_stats(fit: Fit) -> xarray.Dataset:
+    variables = {
+        "log_ratio": (["chain", "draw"], fit.log_ratio),
+        "accepted": (["chain", "draw"], fit.accepted.astype(np.int8)),
+    }
+    return xarray.Dataset(variables, coords=_coordinates(fit))
+
+
+def _log_likelihood(fit: Fit, terms: dict[str, np.ndarray]) -> xarray.Dataset:
+    """Single precision, whose rounding is far below what `arviz.loo` can resolve."""
+    size = sum(values.size for values in terms.values())
+    every = -(-size // TERMS)
+    variables = {
+        name: (
+            ["chain", "draw", *(f"{name}_dim_{i}" for i in range(values.ndim - 2))],
+            values[:, ::every].astype(np.float32),
+        )
+        for name, values in terms.items()
+    }
+    coordinates = _coordinates(fit)
+    length = next(iter(terms.values())).shape[1]
+    # A loaded fit may hold every k-th draw already.
+    coordinates["draw"] = coordinates["draw"][:: -(-fit.draws.shape[1] // length)][::every]
+    return xarray.Dataset(variables, coords=coordinates)
+
+
+def _coordinates(fit: Fit) -> dict[str, np.ndarray]:
+    return {"chain": np.arange(fit.draws.shape[0]), "draw": np.arange(fit.draws.shape[1])}
+
+
+def _own(fit: Fit) -> xarray.Dataset:
+    arrays: list[np.ndarray] = []
+    try:
+        proposal = pack(fit.proposal, arrays)
+    except NotStorableError:
+        proposal, arrays = None, []
+    group = pack(fit.group, arrays)
+    variables: dict[str, Any] = {"draws": (["chain", "draw", "coordinate"], fit.draws)}
+    for i, array in enumerate(arrays):
+        variables[f"array_{i}"] = ([f"axis_{i}_{j}" for j in range(array.ndim)], array)
+    if fit.reference.raw is not None:
+        variables["raw"] = (["raw_chain", "raw_draw", "coordinate"], fit.reference.raw)
+    for name, value in (fit.reference.raw_posterior or {}).items():
+        extra = [f"{name}_dim_{i}" for i in range(value.ndim - 2)]
+        variables[f"{RAW}{name}"] = (["raw_chain", "raw_draw", *extra], value)
+    for k, section in enumerate(fit.sections):
+        variables[f"section_{k}"] = _letters(section.drawing(f"section-{k}"), f"section_{k}")
+    meta = {
+        "arrays": len(arrays),
+        "names": fit.names,
+        "group": group,
+        "proposal": proposal,
+        "certificate": pack(fit.certificate.tree(), []),
+        "wall": fit.wall,
+        "evaluations": fit.evaluations,
+        "labels": fit.labels,
+        "whole_orbit": fit.whole_orbit,
+        "provenance": fit.provenance,
+        "dims": fit.dims,
+        "sections": [(section.title, section.text) for section in fit.sections],
+    }
+    variables["meta"] = _letters(json.dumps(meta, allow_nan=False), "meta")
+    return xarray.Dataset(variables, attrs={"format": FORMAT})
+
+
+def _letters(text: str, name: str) -> tuple[list[str], np.ndarray]:
+    """Text as an array: attributes of netCDF are short."""
+    return [f"{name}_letter"], np.frombuffer(text.encode(), np.uint8)
+
+
+def _text(letters: xarray.DataArray) -> str:
+    return letters.values.astype(np.uint8).tobytes().decode()
+
+
+def _reference(own: xarray.Dataset) -> ReferenceSummary:
+    raw = own["raw"].values if "raw" in own else None
+    kept = {
+        str(name).removeprefix(RAW): own[name].values
+        for name in own.data_vars
+        if str(name).startswith(RAW)
+    }
+    return ReferenceSummary(raw=raw, raw_posterior=kept or None)

@@ -1,0 +1,344 @@
+"""The fit: what comes out, with its certificate."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import jax
+import numpy as np
+
+from folt.certificate.certificate import Certificate
+from folt.chains import Chains, continue_chains
+from folt.chains.threads import one_blas_thread
+from folt.diagnostics import ChainSummary, Evidence, summarise_chains
+from folt.flows import Safety
+from folt.groups import Group
+from folt.problem import Problem
+from folt.problem.batching import map_keys, map_points
+from folt.problem.faces import Face, Shown
+from folt.problem.fold import Folded
+from folt.problem.ratio import IDENTITY_ONLY, LogRatio, Target
+from folt.types import Distribution, in_float64
+
+if TYPE_CHECKING:
+    import arviz
+
+    from folt.fit.section import Section
+
+
+ORDERING_DRAWS = 512
+"""Draws of the proposal whose median is sorted to number the components."""
+
+EXTENSIONS = 1_000
+"""Number of the random stream of extensions, apart from those of the stages of sampling."""
+
+
+@dataclasses.dataclass(frozen=True)
+class ReferenceSummary:
+    """A few raw chains of the reference run, for a picture; its numbers are in the certificate.
+
+    Attributes:
+        raw: (chain, draw, dim) before folding, thinned; None if none were kept.
+        raw_posterior: the same in the user's parameters.
+    """
+
+    raw: np.ndarray | None = None
+    raw_posterior: dict[str, np.ndarray] | None = None
+
+
+@dataclasses.dataclass(frozen=True, repr=False)
+class Fit(Shown):
+    """Draws on the fundamental domain with their certificate; NumPy arrays throughout.
+
+    Attributes:
+        draws: (chain, draw, dim) in the problem's coordinates, on D.
+        log_ratio: h at every draw, (chain, draw).
+        accepted: which steps moved, (chain, draw).
+        posterior: `{name: array}` in the user's parameters, leading axes (chain, draw).
+        certificate: how far the chain can be trusted.
+        names: one name per coordinate.
+        group: the symmetry that was folded.
+        proposal: what was proposed from, before folding; None if a file could not hold it.
+        problem: the problem; None after loading unless it was given again.
+        reference: a few raw chains of the reference run.
+        wall: seconds per stage.
+        evaluations: log densities ("value") and gradients computed.
+        labels: "sorted", or "proposal" for the labels the proposal finds likeliest.
+        whole_orbit: False if the orbit was truncated to the identity.
+        provenance: seed, preset, versions, whether the target was declared invariant.
+        dims: names of the axes of the parameters after chain and draw, where they are known.
+        sections: what the model adds to the report; kept in the file of the fit.
+        log_likelihood: `{name: (chain, draw, ...)}`, pointwise terms as a file has them; None
+            where they are computed from the problem.
+    """
+
+    draws: np.ndarray
+    log_ratio: np.ndarray
+    accepted: np.ndarray
+    posterior: dict[str, np.ndarray]
+    certificate: Certificate
+    names: tuple[str, ...]
+    group: Group
+    proposal: Distribution | None
+    problem: Problem | None
+    reference: ReferenceSummary
+    wall: dict[str, float]
+    evaluations: dict[str, int]
+    labels: str
+    whole_orbit: bool
+    provenance: dict[str, Any]
+    dims: dict[str, tuple[str, ...]] = dataclasses.field(default_factory=dict)
+    sections: tuple[Section, ...] = ()
+    log_likelihood: dict[str, np.ndarray] | None = None
+
+    @classmethod
+    def assemble(
+        cls,
+        *,
+        problem: Problem,
+        proposal: Distribution,
+        chains: Chains,
+        certificate: Certificate,
+        reference: ReferenceSummary,
+        wall: dict[str, float],
+        evaluations: dict[str, int],
+        labels: str,
+        whole_orbit: bool,
+        provenance: dict[str, Any],
+    ) -> Fit:
+        """A fit from its parts: label the draws and express them in the user's parameters."""
+        draws = labelled(chains.draws, proposal, problem.group, labels)
+        posterior = in_user_parameters(problem, draws)
+        if reference.raw is not None:
+            raw_posterior = in_user_parameters(problem, reference.raw)
+            reference = dataclasses.replace(reference, raw_posterior=raw_posterior)
+        return cls(
+            draws=draws,
+            log_ratio=chains.log_ratio,
+            accepted=chains.accepted,
+            posterior=posterior,
+            certificate=certificate,
+            names=problem.names,
+            group=problem.group,
+            proposal=proposal,
+            problem=problem,
+            reference=reference,
+            wall=dict(wall),
+            evaluations=dict(evaluations),
+            labels=labels,
+            whole_orbit=whole_orbit,
+            provenance=provenance,
+            dims=fitting_dims(problem, posterior),
+        )
+
+    def _face(self) -> Face:
+        from folt.fit.face import fit_face
+
+        return fit_face(self)
+
+    @property
+    def accept_rate(self) -> float:
+        """Share of steps of the chain that moved, whether or not they were recorded."""
+        return float(self.accepted.mean())
+
+    @property
+    def is_certified_whole(self) -> bool:
+        """Whether the certificate was made from all of these draws, not from earlier ones."""
+        return self.accepted.size == self.certificate.chains.draws
+
+    @property
+    def steps_per_draw(self) -> int:
+        """Steps of the chain from one recorded draw to the next."""
+        return int(self.provenance.get("steps_per_draw", 1))
+
+    @property
+    def log_evidence(self) -> Evidence:
+        """Log Z with its standard error, every labelling counted once.
+
+        The best of three estimates by the Pareto k̂ of the weights; `.method` says which.
+        """
+        return self.certificate.evidence
+
+    @property
+    def flow(self) -> Distribution | None:
+        """The trained part of the proposal, without the tail safety."""
+        return self.proposal.main if isinstance(self.proposal, Safety) else self.proposal
+
+    def chain_summary(self) -> ChainSummary:
+        """ESS and R-hat of every coordinate on the domain; frozen chains first."""
+        return summarise_chains(self.draws, self.accepted)
+
+    def ess(self) -> np.ndarray:
+        """Rank-normalised effective sample size of every coordinate; zero for frozen chains."""
+        return self.chain_summary().ess
+
+    @in_float64
+    def unfolded(self, seed: int = 0) -> np.ndarray:
+        """The draws under all labels, (chain, draw, dim): as close to the target as `draws` to π_F.
+
+        A group element is drawn with probability proportional to the density at the image;
+        uniformly where the target is invariant.
+
+        Raises:
+            ValueError: the symmetry is broken and the fit was loaded without its problem.
+        """
+        points = self.draws.reshape(-1, self.group.dim)
+        keys = jax.random.split(jax.random.key(seed), points.shape[0])
+        if self.problem is None or self.problem.invariant:
+            if self.problem is None and not self.provenance.get("invariant", True):
+                raise ValueError("this target is not invariant: load the fit with its problem")
+            images = map_points(_random_image, self.group, (keys, points))
+        else:
+            log_terms = self.problem.log_orbits(points)
+            images = map_points(_likely_image, self.group, (keys, points, log_terms))
+        return np.asarray(images).reshape(self.draws.shape)
+
+    @in_float64
+    @one_blas_thread
+    def extend(self, draws: int) -> Fit:
+        """The fit with more draws on every chain, from the same proposal.
+
+        The certificate stays that of the draws it was made from, which `is_certified_whole` and
+        the summary say: its statements about the kernel hold for the new draws as well, those
+        about the chains were read off the earlier ones.
+
+        Args:
+            draws: additional draws per chain.
+
+        Raises:
+            ValueError: draws < 1, or the fit was loaded without its problem or proposal.
+        """
+        if draws < 1:
+            raise ValueError(f"expected draws ≥ 1, got {draws}")
+        if self.problem is None or self.proposal is None:
+            raise ValueError(
+                "to extend a loaded fit, give its problem: folt.load(path, problem=problem)"
+            )
+        target = Target(self.problem, dict(self.evaluations))
+        kept = None if self.whole_orbit else IDENTITY_ONLY
+        ratio = LogRatio(target, self.proposal, self.group, kept)
+        key = jax.random.fold_in(jax.random.key(self.provenance["seed"]), EXTENSIONS)
+        key = jax.random.fold_in(key, self.draws.shape[1])
+        old = Chains(self.draws, self.log_ratio, self.accepted)
+        new = continue_chains(key, ratio, old, draws, self.steps_per_draw)
+        new = new._replace(draws=labelled(new.draws, self.proposal, self.group, self.labels))
+        both = Chains(*(np.concatenate(parts, axis=1) for parts in zip(old, new, strict=True)))
+        return dataclasses.replace(
+            self,
+            **both._asdict(),
+            posterior=in_user_parameters(self.problem, both.draws),
+            evaluations=target.evaluations,
+            log_likelihood=None,
+        )
+
+    def to_arviz(
+        self, *, log_likelihood: bool = True, posterior_predictive: bool = False, seed: int = 0
+    ) -> arviz.InferenceData:
+        """The fit as ArviZ InferenceData, its certificate in the attributes of the posterior.
+
+        Args:
+            log_likelihood: add the pointwise log-likelihood, if the problem has it.
+            posterior_predictive: add one replicate of the observations per draw.
+            seed: of the replicates.
+        """
+        from folt.fit.arviz import to_inference_data
+
+        return to_inference_data(
+            self,
+            log_likelihood=log_likelihood,
+            posterior_predictive=posterior_predictive,
+            seed=seed,
+        )
+
+    def summary(self) -> str:
+        """Estimates, acceptance, effective draws, evidence and the verdict, as text."""
+        from folt.fit.text import summary
+
+        return summary(self)
+
+    def report(self, path: str | Path, sections: Sequence[Section] = ()) -> Path:
+        """Write a self-contained HTML page.
+
+        Args:
+            path: the file; an existing one is replaced only by a complete one.
+            sections: what the model adds, `folt.fit.section.Section(title, text, figure)`; the
+                sections of the fit if none are given.
+        """
+        from folt.report.page import write_page
+
+        return write_page(self, Path(path), sections)
+
+    def save(self, path: str | Path) -> Path:
+        """Write a netCDF file that ArviZ can open too; nothing is left half-written."""
+        from folt.fit.file import save
+
+        return save(self, Path(path))
+
+
+@in_float64
+def labelled(draws: np.ndarray, proposal: Distribution, group: Group, labels: str) -> np.ndarray:
+    """Draws under the sorted labels they have, or under those the proposal finds likeliest."""
+    if labels == "sorted":
+        return draws
+    points = draws.reshape(-1, group.dim)
+    folded = Folded(proposal, group)
+    images = map_points(Folded.most_likely_image, folded, points, terms=folded.terms)
+    ordered = map_points(_moved, (group, _ordering(proposal, group)), images)
+    return np.asarray(ordered).reshape(draws.shape)
+
+
+def _ordering(proposal: Distribution, group: Group) -> Any:
+    """The one element that sorts the proposal's own labels by its median.
+
+    Any relabelling of all draws alike is as good; this one numbers components as a reader expects.
+    """
+    drawn = map_keys(_drawn, proposal, jax.random.key(0), ORDERING_DRAWS)
+    middle = np.median(drawn, axis=0)[None]
+    return jax.tree.map(lambda leaf: leaf[0], map_points(_folding, group, middle))
+
+
+def _drawn(proposal: Distribution, key: Any) -> Any:
+    return proposal.sample(key)
+
+
+def _folding(group: Group, point: Any) -> Any:
+    return group.folding_element(point)
+
+
+def _moved(context: tuple[Group, Any], point: Any) -> Any:
+    group, element = context
+    return group.act(element, point)
+
+
+def fitting_dims(problem: Problem, posterior: dict[str, np.ndarray]) -> dict[str, tuple[str, ...]]:
+    """Names of axes that fit: one per axis, and every name of one length throughout."""
+    lengths: dict[str, int] = {}
+    found = {}
+    for name, axes in problem.dims:
+        shape = np.shape(posterior[name])[2:] if name in posterior else None
+        if shape is None or len(axes) != len(shape):
+            continue
+        if all(
+            lengths.get(axis, length) == length for axis, length in zip(axes, shape, strict=True)
+        ):
+            lengths |= dict(zip(axes, shape, strict=True))
+            found[name] = axes
+    return found
+
+
+@in_float64
+def in_user_parameters(problem: Problem, draws: np.ndarray) -> dict[str, np.ndarray]:
+    """`{name: (chain, draw, ...)}` in the user's parameters."""
+    return problem.parameters(draws)
+
+
+def _random_image(group: Group, pair: tuple[Any, Any]) -> Any:
+    return group.random_image(*pair)
+
+
+def _likely_image(group: Group, drawn: tuple[Any, Any, Any]) -> Any:
+    key, point, log_terms = drawn
+    return group.act(group.element(jax.random.categorical(key, log_terms)), point)

@@ -1,0 +1,251 @@
+"""A fit as text: the verdict in words, estimates, and the numbers behind them."""
+
+from __future__ import annotations
+
+import dataclasses
+import io
+import math
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
+
+import numpy as np
+from rich.console import Console, Group
+from rich.padding import Padding
+from rich.table import Table
+from rich.text import Text
+
+from folt.certificate.face import headline as headline_words
+from folt.certificate.face import tone
+from folt.certificate.outcomes import Use
+from folt.problem.faces import folding
+
+if TYPE_CHECKING:
+    from folt.certificate.verdict import Status
+    from folt.fit.fit import Fit
+
+WIDTH = 96
+
+MISSING = "not available"
+"""What stands for a number that does not exist: infeasible, infinite, or never measured."""
+
+STYLES = {"good": "bold green", "caution": "bold yellow", "bad": "bold red"}
+
+
+@dataclasses.dataclass(frozen=True)
+class Estimate:
+    """One scalar of the user's parameters.
+
+    Attributes:
+        name: the parameter and its position.
+        mean: posterior mean.
+        deviation: posterior standard deviation.
+        low: lower end of the 95 % interval.
+        high: its upper end.
+        ess: effective draws; zero where a chain is frozen.
+        rhat: split R-hat; None where a chain is frozen.
+        digits: decimals worth printing.
+    """
+
+    name: str
+    mean: float
+    deviation: float
+    low: float
+    high: float
+    ess: float
+    rhat: float | None
+    digits: int
+
+
+def summary(fit: Fit) -> str:
+    """Verdict, estimates with intervals, and the numbers behind them, as plain text."""
+    stream = io.StringIO()
+    Console(file=stream, width=WIDTH, color_system=None, highlight=False).print(overview(fit))
+    return "\n".join(line.rstrip() for line in stream.getvalue().splitlines()) + "\n"
+
+
+def overview(fit: Fit) -> Group:
+    """The same for a Rich console, which colours it if it is a terminal."""
+    status = fit.certificate.status
+    warnings = [Text(f"Warning: {sentence}", style="yellow") for sentence in cautions(fit)]
+    return Group(
+        *(Text(line, style="bold yellow") for line in unfolded(fit)),
+        headline(status),
+        Padding(Text(status.advice), (0, 0, 0, 2)),
+        *cure_lines(status),
+        *(Padding(warning, (0, 0, 0, 2)) for warning in warnings),
+        Text(),
+        estimates(fit),
+        Text(),
+        facts(fit),
+    )
+
+
+def cure_lines(status: Status) -> list[Padding]:
+    """The next step as code; nothing where the fit is good."""
+    if status.outcome.use is Use.EVERYTHING:
+        return []
+    return [Padding(Text(f"Next: {status.cure}", style="bold"), (0, 0, 0, 2))]
+
+
+def headline(status: Status) -> Text:
+    """The verdict in a few words, with a mark that does not need colour."""
+    return Text(headline_words(status), style=STYLES[tone(status)])
+
+
+def unfolded(fit: Fit) -> list[str]:
+    """The first line where nothing was folded although the model has repeated structure."""
+    sites = fit.provenance.get("unfolded") or []
+    named = ", ".join(str(site) for site in sites)
+    return [f"! No relabelling symmetry was folded: {named} kept as labelled."] if sites else []
+
+
+def cautions(fit: Fit) -> list[str]:
+    """What a user should know besides the verdict, as sentences."""
+    sentences = [str(caution) for caution in fit.certificate.reference.cautions]
+    if not fit.is_certified_whole:
+        sentences.append(
+            f"The certificate was made from {fit.certificate.chains.draws:,} of the "
+            f"{fit.accepted.size:,} draws; the others were added later by the same kernel."
+        )
+    return sentences
+
+
+def estimates(fit: Fit) -> Table:
+    """One row per scalar of the user's parameters: mean, deviation, 95 % interval, ESS, R-hat."""
+    table = Table(box=None, pad_edge=False, padding=(0, 3, 0, 0))
+    table.add_column("parameter")
+    for heading in ("mean", "sd", "95 % interval", "ess", "rhat"):
+        table.add_column(heading, justify="right")
+    for row in estimate_rows(fit):
+        values = [
+            f"{value:.{row.digits}f}" for value in (row.mean, row.deviation, row.low, row.high)
+        ]
+        width = max(len(values[2]), len(values[3]))
+        interval = f"{values[2]:>{width}} to {values[3]:>{width}}"
+        rhat = number(row.rhat, 3)
+        table.add_row(Text(row.name), *values[:2], interval, f"{row.ess:.0f}", rhat)
+    return table
+
+
+def estimate_rows(fit: Fit) -> list[Estimate]:
+    """Mean, deviation, 95 % interval, ESS and R-hat of every scalar that varies.
+
+    One that is the same in every draw of moving chains, such as a uniform initial distribution, is
+    known and not estimated.
+    """
+    from folt.diagnostics.chains import effective_size, frozen_chains, split_rhat
+
+    frozen = bool(frozen_chains(fit.accepted))
+    rows = []
+    for parameter, whole in fit.posterior.items():
+        flat = entries({parameter: whole})
+        digits = decimals([float(values.std()) for values in flat.values()])
+        for name, values in flat.items():
+            if not frozen and np.ptp(values) == 0.0:
+                continue
+            low, high = np.quantile(values, [0.025, 0.975])
+            ess = 0.0 if frozen else effective_size(values)
+            rhat = None if frozen else split_rhat(values)
+            numbers = (float(values.mean()), float(values.std()), float(low), float(high))
+            rows.append(Estimate(name, *numbers, ess, rhat, digits))
+    return rows
+
+
+def scalars(fit: Fit) -> dict[str, np.ndarray]:
+    """Every scalar of the posterior, counted from zero as in ArviZ: `{"mu[0]": (chain, draw)}`."""
+    return entries(fit.posterior)
+
+
+def entries(posterior: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
+    """Every scalar of `{name: (chain, draw, ...)}`."""
+    flat = {}
+    for name, values in posterior.items():
+        for index in np.ndindex(values.shape[2:]):
+            label = f"{name}[{','.join(str(i) for i in index)}]" if index else name
+            flat[label] = values[(slice(None), slice(None), *index)]
+    return flat
+
+
+def facts(fit: Fit) -> Table:
+    """The numbers that stand behind the verdict, a line each."""
+    chains, draws, _ = fit.draws.shape
+    ess = float(fit.ess().min())
+    table = Table.grid(padding=(0, 2, 0, 0))
+    table.add_column(style="bold", no_wrap=True)
+    table.add_column()
+    rows = [
+        ("Draws", f"{chains} chains of {draws}, {folding(fit.group)}"),
+        ("Acceptance", f"{100.0 * fit.accept_rate:.1f} %"),
+        ("Effective", f"{ess:.0f} draws at least, {ess / fit.accepted.size:.2f} per draw"),
+        ("Evidence", evidence_words(fit)),
+        ("Mixing", mixing_words(fit)),
+        ("Gamma", f"{gamma_words(fit)} (ρ = 0.05; the paper's diagnostic, not a bound)"),
+        ("Time", time_words(fit)),
+        (
+            "Cost",
+            f"{fit.evaluations['value']} log densities, {fit.evaluations['gradient']} gradients",
+        ),
+    ]
+    for name, text in rows:
+        table.add_row(name, Text(text))
+    return table
+
+
+def evidence_words(fit: Fit) -> str:
+    """Log Z with its error, how it was made and how far another estimate lies from it."""
+    evidence, difference = fit.log_evidence, fit.certificate.evidences.difference
+    return (
+        f"log Z = {number(evidence.value)}, standard error {number(evidence.standard_error)} "
+        f"({evidence.method}, Pareto k̂ {shape_words(evidence.pareto_k)}), "
+        f"{number(abs(difference.score), 1)} errors from the bridge; every labelling counted once"
+    )
+
+
+def shape_words(shape: float) -> str:
+    """Pareto k̂; below zero the weights are bounded, and by how much does not matter."""
+    return "below 0" if shape < 0.0 else number(shape, 2)
+
+
+def mixing_words(fit: Fit) -> str:
+    """Certified steps to each distance, and how surely."""
+    mixing = fit.certificate.mixing
+    known = [f"{n:,} to {epsilon:g}" for epsilon, n in mixing.steps.items() if n is not None]
+    if not known:
+        return f"{MISSING}. {mixing.reason or ''}".strip()
+    return (
+        f"steps to total variation: {', '.join(known)} ({100 * mixing.confidence:.0f} % confidence)"
+    )
+
+
+def gamma_words(fit: Fit) -> str:
+    """γ at ρ = .05 in both protocols."""
+    return ", ".join(
+        f"{number(cores[0.05].gamma, 3)} on {protocol} draws"
+        for protocol, cores in fit.certificate.qc.items()
+    )
+
+
+def time_words(fit: Fit) -> str:
+    """Wall time, whole and by stage."""
+    stages = ", ".join(f"{name} {seconds(wall)}" for name, wall in fit.wall.items())
+    return f"{seconds(sum(fit.wall.values()))} s ({stages})"
+
+
+def seconds(value: float) -> str:
+    """Seconds as a person would write them."""
+    return f"{value:.1f}" if value < 100.0 else f"{value:.0f}"
+
+
+def number(value: float | None, digits: int = 4) -> str:
+    """A number with so many decimals; words where there is none."""
+    if value is None or not math.isfinite(value):
+        return MISSING
+    return f"{round(value, digits) + 0.0:.{digits}f}"  # Adding zero turns -0 into 0.
+
+
+def decimals(deviations: list[float]) -> int:
+    """Decimals that show three digits of a middling deviation, so that a column lines up."""
+    usable = [value for value in deviations if math.isfinite(value) and value > 0.0]
+    if not usable:
+        return 4
+    return int(np.clip(2 - math.floor(math.log10(float(np.median(usable)))), 0, 8))

@@ -1,0 +1,119 @@
+"""Posterior files: read with ArviZ, relabelled, written whole."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import warnings
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from folt.interop.relabelling.methods import Relabeller
+from folt.interop.relabelling.relabel import Relabelled, relabel
+
+if TYPE_CHECKING:
+    import arviz
+
+
+def read_posterior(path: Path) -> arviz.InferenceData:
+    """The file in memory, closed again so that it can be replaced.
+
+    Raises:
+        ValueError: nothing there, or nothing that ArviZ reads as a posterior.
+    """
+    if not Path(path).is_file():
+        raise ValueError(f"expected a netCDF file with a posterior, found nothing at {path}")
+    try:
+        data = _arviz().from_netcdf(str(path))
+        loaded = data.load()
+        data.close()
+    except (OSError, ValueError, KeyError) as error:
+        raise ValueError(f"{path} cannot be read as ArviZ netCDF: {error}") from error
+    if "posterior" not in (loaded if loaded is not None else data).groups():
+        raise ValueError(f"{path} has no posterior group")
+    return loaded if loaded is not None else data
+
+
+def relabel_posterior(
+    data: arviz.InferenceData,
+    variables: Sequence[str],
+    *,
+    method: Relabeller | None = None,
+    sort_by: str | None = None,
+    square: Sequence[str] = (),
+    probabilities: str | None = None,
+    allocations: str | None = None,
+) -> tuple[arviz.InferenceData, Relabelled]:
+    """A copy of the data with these variables relabelled, everything else as it was.
+
+    Args:
+        data: with a posterior whose variables are (chain, draw, component, ...).
+        variables: names to permute together.
+        method: how; see `relabel`.
+        sort_by: variable to sort by.
+        square: matrices permuted on both sides.
+        probabilities: name of the allocation probabilities (chain, draw, observation, component);
+            they are relabelled too.
+        allocations: name of the allocations (chain, draw, observation), numbered from zero; they
+            are relabelled too.
+    """
+    posterior = data["posterior"]
+    names = [*dict.fromkeys([*variables, *square])]
+    extra = [name for name in (probabilities, allocations) if name is not None]
+    for name in [*names, *extra]:
+        if name not in posterior:
+            raise ValueError(
+                f"no variable {name!r}: the posterior has {', '.join(map(str, posterior))}"
+            )
+    done = relabel(
+        {name: posterior[name].values for name in names},
+        method=method,
+        sort_by=sort_by,
+        square=square,
+        probabilities=None if probabilities is None else posterior[probabilities].values,
+        allocations=None if allocations is None else _whole(posterior[allocations].values),
+    )
+    copy = data.copy()
+    for name in names:
+        copy["posterior"][name].values = done.draws[name]
+    if probabilities is not None:
+        order = done.permutations[:, :, None, :]
+        values = posterior[probabilities].values
+        copy["posterior"][probabilities].values = np.take_along_axis(values, order, axis=3)
+    if allocations is not None:
+        ranks = np.argsort(done.permutations, axis=2)
+        values = posterior[allocations].values
+        copy["posterior"][allocations].values = np.take_along_axis(ranks, _whole(values), axis=2)
+    copy["posterior"].attrs["folt_relabelled"] = json.dumps(account(done))
+    return copy, done
+
+
+def account(done: Relabelled) -> dict[str, Any]:
+    """What was done, as plain values."""
+    return {
+        "method": done.method,
+        "rounds": done.rounds,
+        "settled": done.settled,
+        "moved": done.moved,
+        "health": [_finite(dataclasses.asdict(row)) for row in done.health],
+    }
+
+
+def _finite(row: dict[str, Any]) -> dict[str, Any]:
+    return {k: None if isinstance(v, float) and not np.isfinite(v) else v for k, v in row.items()}
+
+
+def _whole(values: np.ndarray) -> np.ndarray:
+    if values.dtype.kind not in "fiu" or not np.array_equal(np.rint(values), values):
+        raise ValueError("expected allocations to be whole numbers, counted from zero")
+    return values.astype(np.int64)
+
+
+def _arviz() -> Any:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", FutureWarning)
+        import arviz
+    return arviz

@@ -1,0 +1,260 @@
+"""Ways to choose labels. Each turns draws into permutations and says how it did."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from collections.abc import Callable
+from typing import NamedTuple, Protocol
+
+import numpy as np
+from jaxtyping import Float, Int
+
+from folt.interop.relabelling.assignment import Costs, Permutations, assign, permuted, total_cost
+
+Features = Float[np.ndarray, "draw component feature"]
+CHUNK = 2_000
+"""Draws whose costs are computed at once."""
+
+
+class Material(NamedTuple):
+    """What a method may look at.
+
+    Attributes:
+        features: parameters of each component, flattened.
+        keys: the parameter to sort by, one number per component.
+        probabilities: (draw, observation, component) allocation probabilities, if there are any.
+        allocations: (draw, observation) component of each observation, if there are any.
+    """
+
+    features: Features
+    keys: Float[np.ndarray, "draw component"]
+    probabilities: Float[np.ndarray, "draw observation component"] | None = None
+    allocations: Int[np.ndarray, "draw observation"] | None = None
+
+
+class Labelling(NamedTuple):
+    """Permutations with the number of rounds that found them and whether they settled."""
+
+    permutations: Permutations
+    rounds: int
+    settled: bool
+
+
+class Relabeller(Protocol):
+    """A method: material in, labelling out."""
+
+    @property
+    def name(self) -> str:
+        """One word."""
+        ...
+
+    def __call__(self, material: Material) -> Labelling:
+        """Choose labels."""
+        ...
+
+
+@dataclasses.dataclass(frozen=True)
+class Sort:
+    """Labels in increasing order of one parameter. Cheap, and misleading where keys cross."""
+
+    name: str = "sort"
+
+    def __call__(self, material: Material) -> Labelling:
+        """Sort every draw."""
+        return Labelling(np.argsort(material.keys, axis=1, kind="stable"), 1, True)
+
+
+@dataclasses.dataclass(frozen=True)
+class Pivot:
+    """Nearest labels to a pivot, which is then the mean of what was labelled so: repeated.
+
+    The distance of component k to label j is Σ_p (θ_kp - pivot_jp)²/s_p², s_p the spread within
+    labels. Each round lowers the sum of distances, so it settles.
+    """
+
+    rounds: int = 100
+    name: str = "pivot"
+
+    def __call__(self, material: Material) -> Labelling:
+        """Alternate assignment and pivot from several starts, keeping the cheapest."""
+        return _best_of(material, self._costs, self.rounds)
+
+    def _costs(self, features: Features, labelled: Features) -> Callable[[slice], Costs]:
+        pivot = labelled.mean(axis=0)
+        scale = _within(labelled)
+
+        def costs(rows: slice) -> Costs:
+            difference = (features[rows, :, None] - pivot) / scale
+            return np.asarray(np.square(difference).sum(axis=-1))
+
+        return costs
+
+
+@dataclasses.dataclass(frozen=True)
+class GaussianOrbit:
+    """A normal law for every label, fitted to what was labelled so: repeated.
+
+    The cost of label j for component k is -log N(θ_k; μ_j, Σ_j), as in the relabelling of
+    Sperrin, Jaki and Wit with the likeliest permutation in place of all m!.
+    """
+
+    rounds: int = 100
+    name: str = "gaussian"
+
+    def __call__(self, material: Material) -> Labelling:
+        """Alternate assignment and moments from several starts, keeping the likeliest."""
+        return _best_of(material, self._costs, self.rounds)
+
+    def _costs(self, features: Features, labelled: Features) -> Callable[[slice], Costs]:
+        laws = [_normal(labelled[:, j]) for j in range(labelled.shape[1])]
+
+        def costs(rows: slice) -> Costs:
+            part = features[rows]
+            flat = part.reshape(-1, part.shape[-1])
+            columns = [_surprise(flat, *law).reshape(part.shape[:2]) for law in laws]
+            return np.stack(columns, axis=-1)
+
+        return costs
+
+
+@dataclasses.dataclass(frozen=True)
+class Stephens:
+    """Labels under which allocation probabilities agree, in Kullback-Leibler divergence.
+
+    Q is the mean of the relabelled matrices of probabilities, the cost of label j for component k
+    is Σ_n p_nk log(p_nk/q_nj), and the two are alternated (Stephens 2000).
+    """
+
+    rounds: int = 100
+    name: str = "stephens"
+
+    def __call__(self, material: Material) -> Labelling:
+        """Alternate assignment and mean probabilities.
+
+        Raises:
+            ValueError: there are no allocation probabilities.
+        """
+        if material.probabilities is None:
+            raise ValueError(
+                "Stephens' method needs allocation probabilities (draw, observation, component)"
+            )
+        probabilities = np.clip(material.probabilities, 1e-12, None)
+        features = probabilities.transpose(0, 2, 1)
+
+        def costs(_: Features, labelled: Features) -> Callable[[slice], Costs]:
+            log_mean = np.log(labelled.mean(axis=0))
+
+            def some(rows: slice) -> Costs:
+                part = features[rows]
+                own = (part * np.log(part)).sum(axis=-1, keepdims=True)
+                return np.asarray(own - part @ log_mean.T)
+
+            return some
+
+        return _best_of(material._replace(features=features), costs, self.rounds)
+
+
+@dataclasses.dataclass(frozen=True)
+class Ecr:
+    """Labels under which allocations agree with a pivot allocation: repeated with their mode.
+
+    The cost of label j for component k is minus the number of observations that are in k now and
+    in j under the pivot (Papastamoulis and Iliopoulos 2010, iterative).
+    """
+
+    rounds: int = 100
+    name: str = "ecr"
+
+    def __call__(self, material: Material) -> Labelling:
+        """Alternate assignment and modal allocation.
+
+        Raises:
+            ValueError: there are no allocations.
+        """
+        if material.allocations is None:
+            raise ValueError("ECR needs allocations (draw, observation), one component each")
+        m = material.keys.shape[1]
+        hot = (material.allocations[:, None, :] == np.arange(m)[:, None]).astype(np.float32)
+
+        def costs(_: Features, labelled: Features) -> Callable[[slice], Costs]:
+            modal = labelled.mean(axis=0).argmax(axis=0)
+            pivot = (modal == np.arange(m)[:, None]).astype(np.float32)
+
+            def some(rows: slice) -> Costs:
+                return np.asarray(-(hot[rows] @ pivot.T), float)
+
+            return some
+
+        return _best_of(material._replace(features=hot), costs, self.rounds)
+
+
+CostMaker = Callable[[Features, Features], Callable[[slice], Costs]]
+
+
+def _best_of(material: Material, make: CostMaker, rounds: int) -> Labelling:
+    """The cheapest of the labellings reached from sorted draws and from draws as they came."""
+    found = [_alternate(material.features, start, make, rounds) for start in _starts(material)]
+    return min(found, key=lambda pair: pair[1])[0]
+
+
+def _starts(material: Material) -> list[Permutations]:
+    """Sorted by the key, and nearest to a single draw in the middle of the run."""
+    features = material.features
+    middle = features[len(features) // 2]
+    scale = features.reshape(-1, features.shape[-1]).std(axis=0)
+    scale = np.where(scale > 0, scale, 1.0)
+
+    def near(rows: slice) -> Costs:
+        part, point = features[rows] / scale, middle / scale
+        return np.asarray(
+            np.square(part).sum(-1)[:, :, None] - 2.0 * part @ point.T + np.square(point).sum(-1)
+        )
+
+    return [
+        np.argsort(material.keys, axis=1, kind="stable"),
+        _assigned(near, len(features))[0],
+    ]
+
+
+def _alternate(
+    features: Features, permutations: Permutations, make: CostMaker, rounds: int
+) -> tuple[Labelling, float]:
+    cost = math.inf
+    for number in range(1, rounds + 1):
+        costs = make(features, permuted(features, permutations))
+        new, cost = _assigned(costs, len(features))
+        if np.array_equal(new, permutations):
+            return Labelling(permutations, number, True), cost
+        permutations = new
+    return Labelling(permutations, rounds, False), cost
+
+
+def _assigned(costs: Callable[[slice], Costs], count: int) -> tuple[Permutations, float]:
+    parts, total = [], 0.0
+    for start in range(0, count, CHUNK):
+        some = costs(slice(start, start + CHUNK))
+        parts.append(assign(some))
+        total += total_cost(some, parts[-1])
+    return np.concatenate(parts), total
+
+
+def _within(labelled: Features) -> np.ndarray:
+    """Spread of each feature within labels; one where it does not vary at all."""
+    scale = np.sqrt(labelled.var(axis=0).mean(axis=0))
+    return np.where(scale > 0, scale, 1.0)
+
+
+def _normal(values: Float[np.ndarray, "draw feature"]) -> tuple[np.ndarray, np.ndarray]:
+    """Mean and inverse Cholesky factor of the covariance, kept away from singular."""
+    covariance = np.atleast_2d(np.cov(values.T))
+    ridge = 1e-6 * np.trace(covariance) / len(covariance) + 1e-12
+    factor = np.linalg.cholesky(covariance + ridge * np.eye(len(covariance)))
+    return values.mean(axis=0), np.linalg.inv(factor)
+
+
+def _surprise(values: np.ndarray, mean: np.ndarray, whitener: np.ndarray) -> np.ndarray:
+    """-log N(values; mean, Σ) without the constant, from the inverse of the factor of Σ."""
+    residual = (values - mean) @ whitener.T
+    surprise = 0.5 * np.square(residual).sum(axis=1) - np.log(np.diagonal(whitener)).sum()
+    return np.asarray(surprise)

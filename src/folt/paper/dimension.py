@@ -1,0 +1,75 @@
+"""Table 2 and Figure 2: two mirrored Gaussians in more and more dimensions."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from folt.paper.pairs import folded_and_unfolded, run_pair, sections
+from folt.paper.rows import Job, by_method
+from folt.paper.settings import Settings
+from folt.paper.tables import (
+    Claim,
+    Row,
+    floor_claim,
+    gammas,
+    like_with_like,
+    number,
+    spread,
+)
+from folt.paper.workshop import Workshop
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+NAME = "dimension"
+TITLE = "Dimension (Table 2, Figure 2)"
+DIMENSIONS = ("2", "5", "10", "20")
+
+
+def cases(settings: Settings) -> list[Job]:
+    """Every dimension, folded and unfolded; the two smallest when in a hurry."""
+    return folded_and_unfolded(DIMENSIONS[:2] if settings.quick else DIMENSIONS, settings)
+
+
+def run(workshop: Workshop, job: Job) -> list[Row]:
+    """One row."""
+    return run_pair(workshop, NAME, f"pair-{job.case}", job)
+
+
+def report(rows: list[Row]) -> list[tuple[str, str]]:
+    """The tables."""
+    return sections(rows)
+
+
+def claims(rows: list[Row], preset: str) -> list[Claim]:
+    """What the paper says about it, and our bar."""
+    groups = by_method(rows)
+    known = [case for case in DIMENSIONS if (case, "unfolded") in groups]
+    if len(known) < 2:
+        return []
+    first, last = (gammas(groups[case, "unfolded"], "proposal") for case in (known[0], known[-1]))
+    folded = [like_with_like(row) for row in rows if row["method"] == "folded"]
+    lowest = min(gammas(folded, "proposal"), default=None)
+    fall = first[0] / last[0] if first and last else None
+    found = [
+        Claim(
+            "Unfolded, γ falls by more than 5 with the dimension (by 25 from 2 to 20 in print); "
+            f"here from d = {known[0]} to {known[-1]}",
+            None if fall is None else fall > 5.0,
+            f"{spread(first)} to {spread(last)}, a factor {number(fall, 1)}",
+        ),
+        Claim(
+            "Folded, γ stays above 0.9 (0.90 to 0.94 in print)",
+            None if lowest is None else lowest >= 0.9,
+            f"lowest {number(lowest)}",
+        ),
+    ]
+    return found + ([floor_claim(rows, 0.99)] if preset == "default" else [])
+
+
+def figure(document: dict[str, Any]) -> Figure:
+    """γ against d."""
+    from folt.paper.pictures import gamma_figure
+
+    labels = {case: f"d = {case}" for case in DIMENSIONS}
+    return gamma_figure(document, labels, "dimension, two mirrored Gaussians, s = 2")

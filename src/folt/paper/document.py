@@ -1,0 +1,118 @@
+"""The document of a table: its rows on disk, whole at any moment, and what is drawn from them."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+from folt.paper.rows import Job
+from folt.paper.settings import Settings
+from folt.paper.tables import claim_list
+
+Document = dict[str, Any]
+
+
+def open_document(path: Path, name: str, settings: Settings) -> Document:
+    """The document at a path, or a new one.
+
+    Raises:
+        ValueError: there is one made with other settings, or a file that is no such document.
+    """
+    asked = settings.fingerprint(name)
+    if not path.exists():
+        new = {"name": name, "preset": settings.preset, "quick": settings.quick}
+        return {**new, "settings": asked, "provenance": {"wall_s": 0.0}, "rows": []}
+    document = read_document(path)
+    found = document["settings"]
+    differing = [key for key in asked if found.get(key) != asked[key]]
+    if differing or document["name"] != name:
+        was = ", ".join(f"{key} {found.get(key)}" for key in differing)
+        now = ", ".join(f"{key} {asked[key]}" for key in differing)
+        raise ValueError(
+            f"{path} holds rows made with {was}, and {now} was asked for: "
+            "give another --out, or remove the file to start over"
+        )
+    return document
+
+
+def read_document(path: Path) -> Document:
+    """The document in a file.
+
+    Raises:
+        ValueError: the file holds something else.
+    """
+    try:
+        document = json.loads(path.read_text(encoding="utf-8"))
+        if {"name", "settings", "provenance", "rows"} <= set(document):
+            return document
+    except (OSError, ValueError, TypeError):
+        pass
+    raise ValueError(f"expected results that folt reproduce wrote, got {path}")
+
+
+def document_bytes(document: Document) -> bytes:
+    """The document as it stands in its file; NaN cannot get in."""
+    text = json.dumps(document, ensure_ascii=False, allow_nan=False, separators=(",", ": "))
+    # A line per row keeps changes readable without a line per number.
+    text = text.replace('{"case": ', '\n{"case": ')
+    return (text + "\n").encode()
+
+
+def is_done(document: Document, job: Job) -> bool:
+    """Whether every row of a job is there."""
+    there = {(row["case"], row["method"], row["seed"]) for row in document["rows"]}
+    return all((job.case, method, job.seed) in there for method in job.methods)
+
+
+def put(document: Document, rows: list[dict[str, Any]], order: list[Job]) -> None:
+    """Add the rows of a job, in the order in which the table lists its jobs."""
+    document["rows"] += rows
+    places = {
+        (job.case, method, job.seed): (place, number)
+        for place, job in enumerate(order)
+        for number, method in enumerate(job.methods)
+    }
+    last = (len(order), 0)
+    document["rows"].sort(key=lambda r: places.get((r["case"], r["method"], r["seed"]), last))
+
+
+def finished(document: Document) -> Document:
+    """The document without rows whose run failed."""
+    return {**document, "rows": [row for row in document["rows"] if not row.get("error")]}
+
+
+def page(table: Any, document: Document) -> str:
+    """The Markdown page of a table, from its document alone."""
+    facts = document["provenance"]
+    rows = finished(document)["rows"]
+    parts = [f"# {table.TITLE}", _opening(document)]
+    for heading, body in table.report(rows):
+        if body:
+            parts += [f"## {heading}", body]
+    failed = [row for row in document["rows"] if row.get("error")]
+    if failed:
+        lines = [f"* {r['case']}, {r['method']}, seed {r['seed']}: {r['error']}" for r in failed]
+        parts += ["## What failed", "\n".join(lines)]
+    claims = table.claims(rows, document["preset"])
+    if claims:
+        parts += ["## What is claimed", claim_list(claims)]
+    git = f", commit {facts['git']}" if facts.get("git") else ""
+    git += f", {facts['date']}" if facts.get("date") else ""
+    parts.append(
+        f"`{facts.get('command')}`: {facts['wall_s']:.0f} s on {facts.get('cpu')}; "
+        f"folt {facts.get('versions', {}).get('folt')}, jax {facts['versions'].get('jax')}{git}."
+    )
+    return "\n\n".join(parts) + "\n"
+
+
+def _opening(document: Document) -> str:
+    settings = document["settings"]
+    words = [f"Preset `{document['preset']}`"]
+    if settings["identity_orbit"]:
+        words.append("orbit truncated to N = {e}")
+    if document["quick"]:
+        words.append("**quick: few draws, short training, not to be compared**")
+    seeds = sorted({row["seed"] for row in document["rows"]})
+    words.append(f"seeds {', '.join(map(str, seeds))}")
+    return ", ".join(words) + ". Ranges run over the seeds; a dash is what cannot be had."

@@ -1,0 +1,185 @@
+"""Table 6 and Figure 5: closely spaced vibration modes in a measured or simulated spectrum."""
+
+from __future__ import annotations
+
+import csv
+import functools
+import hashlib
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import jax
+import numpy as np
+
+from folt.fit import in_user_parameters
+from folt.models import modal_spectrum, simulate_spectrum
+from folt.paper.pairs import folded_and_unfolded, sections
+from folt.paper.published import figure_of
+from folt.paper.rows import Job, by_method, estimates, row, thinned_trace
+from folt.paper.settings import Settings
+from folt.paper.tables import (
+    NOTHING,
+    Claim,
+    Row,
+    floor_claim,
+    gammas,
+    like_with_like,
+    markdown,
+    number,
+    spread,
+)
+from folt.paper.workshop import Workshop
+from folt.problem import Problem
+from folt.problem.boundary import label_switch_rate
+from folt.types import in_float64
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+NAME = "modal"
+TITLE = "Closely spaced modes (Table 6, Figure 5)"
+
+TYPHOON = "f58d3063ea180381"
+"""By this the paper's window is known: a hash of its ordinates over their mean, to four digits."""
+
+
+SIMULATED: dict[str, Any] = {
+    "frequency": (0.80, 0.84, 0.88),
+    "damping": (0.01, 0.015, 0.02),
+    "ordinates": 101,
+}
+"""The window without measured data: three modes, closely spaced."""
+
+
+def cases(settings: Settings) -> list[Job]:
+    """One window, folded and unfolded."""
+    return folded_and_unfolded([window_name(settings.data)], settings)
+
+
+def window_name(data: Path | None) -> str:
+    """`simulated`, `typhoon` for the paper's window, `measured` for any other."""
+    if data is None:
+        return "simulated"
+    frequency, psd = read_spectrum(data)
+    mean = sum(psd) / len(psd)
+    text = "".join(f"{f:.4f} {p / mean:.4f};" for f, p in zip(frequency, psd, strict=True))
+    digest = hashlib.sha256(text.encode()).hexdigest()
+    return "typhoon" if digest.startswith(TYPHOON) else "measured"
+
+
+@functools.cache
+def read_spectrum(path: Path) -> tuple[tuple[float, ...], tuple[float, ...]]:
+    """Columns `frequency_hz` and `psd` of a CSV file; lines that begin with # are remarks.
+
+    Raises:
+        ValueError: the columns are missing, or something in them is no number.
+    """
+    lines = [
+        line for line in path.read_text(encoding="utf-8").splitlines() if line.strip()[:1] != "#"
+    ]
+    reader = csv.DictReader(lines)
+    wanted = ("frequency_hz", "psd")
+    if not set(wanted) <= set(reader.fieldnames or ()):
+        raise ValueError(f"expected columns frequency_hz,psd in {path}, got {reader.fieldnames}")
+    try:
+        rows = [tuple(float(one[name]) for name in wanted) for one in reader]
+    except (TypeError, ValueError) as error:
+        raise ValueError(f"expected numbers in {path}, got {error}") from error
+    if not rows:
+        raise ValueError(f"expected a spectrum in {path}, got no ordinates")
+    frequency, psd = zip(*rows, strict=True)
+    return frequency, psd
+
+
+@in_float64
+def window(data: Path | None) -> Problem:
+    """The posterior of three modes given the window."""
+    if data is not None:
+        return modal_spectrum(*read_spectrum(data))
+    return modal_spectrum(*simulate_spectrum(jax.random.key(0), **SIMULATED))
+
+
+def run(workshop: Workshop, job: Job) -> list[Row]:
+    """One row."""
+    problem = _bring(workshop)
+    (method,) = job.methods
+    parts = workshop.facts(NAME, job.seed, folded=method == "folded")
+    fit = workshop.fit(NAME, job.seed, folded=method == "folded")
+    values = in_user_parameters(problem, fit.draws)
+    parts["estimates"] = estimates(values)
+    parts["details"] = {"label_switch_rate": label_switch_rate(problem.group, fit.draws)}
+    parts["figure"] = {"frequency": thinned_trace(values["frequency"][0])}
+    return [row(NAME, job.case, method, job.seed, **parts)]
+
+
+def _bring(workshop: Workshop) -> Problem:
+    try:
+        return workshop.problem(NAME)
+    except KeyError:
+        workshop.bring(NAME, window(workshop.settings.data))
+        return workshop.problem(NAME)
+
+
+def report(rows: list[Row]) -> list[tuple[str, str]]:
+    """The tables."""
+    headers = ["case", "method", "median f, Hz", "printed", "median ξ", "label switches", "printed"]
+    lines = []
+    for (case, method), group in by_method(rows).items():
+        medians = {
+            name: np.array([one["estimates"][name]["median"] for one in group]).T.tolist()
+            for name in ("frequency", "damping")
+        }
+        theirs = figure_of(group[0], "printed", "frequency_hz")
+        lines.append(
+            [
+                case,
+                method,
+                ", ".join(spread(values) for values in medians["frequency"]),
+                ", ".join(number(value) for value in theirs) if theirs else NOTHING,
+                ", ".join(spread(values, 4) for values in medians["damping"]),
+                spread((one["details"]["label_switch_rate"] for one in group), 3),
+                number(figure_of(group[0], "printed", "label_switch_rate")),
+            ]
+        )
+    return [*sections(rows), ("Estimates and labels", markdown(headers, lines))]
+
+
+def claims(rows: list[Row], preset: str) -> list[Claim]:
+    """What the paper says about it, and our bar."""
+    plain = [one for one in rows if one["method"] == "unfolded"]
+    folded = [one for one in rows if one["method"] == "folded"]
+    if not plain or not folded:
+        return []
+    rates = [[one["details"]["label_switch_rate"] for one in side] for side in (plain, folded)]
+    values = [gammas([like_with_like(one) for one in side], "proposal") for side in (plain, folded)]
+    found = [
+        Claim(
+            "The unfolded chain switches labels (17 % of steps in print), the folded one never",
+            min(rates[0]) > 0.0 and max(rates[1]) == 0.0,
+            f"{spread(rates[0])} unfolded, {spread(rates[1])} folded",
+        ),
+        Claim(
+            "Unfolded γ is below 0.05 (1e-5 in print) and folded it is larger (180 times in print)",
+            max(values[0]) < 0.05 and min(values[1]) > max(values[0]) if all(values) else None,
+            f"{spread(values[0])} unfolded, {spread(values[1])} folded",
+        ),
+    ]
+    measured = any(one["case"] == "typhoon" for one in rows)
+    return found + ([floor_claim(rows, 0.75)] if preset == "default" and measured else [])
+
+
+def figure(document: dict[str, Any]) -> Figure:
+    """Traces of the frequencies, unfolded and folded."""
+    from folt.paper.pictures import Trace, traces_figure
+
+    told = (
+        ("unfolded", "Unfolded", "labels change at {switches:.1%} of steps"),
+        ("folded", "Folded", "labels never change"),
+    )
+    traces = []
+    for method, title, remark in told:
+        rows = [one for one in document["rows"] if one["method"] == method]
+        if rows:
+            words = remark.format(switches=rows[0]["details"]["label_switch_rate"])
+            traces.append(Trace(title, words, np.array(rows[0]["figure"]["frequency"])))
+    return traces_figure(traces, [f"f{mark}" for mark in "₁₂₃"], "natural frequency, Hz")

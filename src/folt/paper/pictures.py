@@ -1,0 +1,341 @@
+"""Figures of the tables, from their rows alone, in the look of the report's figures."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+
+from folt.paper.published import figure_of
+from folt.paper.rows import by_method
+from folt.paper.tables import PRIMARY, Row, gammas, like_with_like, median
+from folt.report.figures import INK, LINE, PALETTE, QUIET, blank, styled
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+FOLDED, UNFOLDED = PALETTE[0], PALETTE[1]
+SHIFT = 0.07
+"""How far folded and unfolded dots of one case stand apart."""
+
+LOWEST = 1e-3
+"""Smallest γ in a picture; what is smaller is an arrow head on the axis."""
+
+
+class Trace(NamedTuple):
+    """One panel: what it is, what to see in it, and the chain (step, component)."""
+
+    title: str
+    remark: str
+    values: np.ndarray
+
+
+def gamma_figure(document: dict[str, Any], labels: Mapping[str, str], xlabel: str) -> Figure:
+    """γ folded and unfolded against the case, with the ratio and the printed figures.
+
+    Args:
+        document: rows of a table of pairs.
+        labels: cases in order, with what stands beneath them.
+        xlabel: what the cases are.
+    """
+    groups = by_method(document["rows"])
+    cases = [case for case in labels if (case, "folded") in groups]
+    series = {
+        method: [[like_with_like(row) for row in groups.get((case, method), [])] for case in cases]
+        for method in ("folded", "unfolded")
+    }
+    with styled():
+        figure = blank(6.6, 4.2)
+        panel = figure.subplots()
+        for (method, rows), colour, shift in zip(
+            series.items(), (FOLDED, UNFOLDED), (-SHIFT, SHIFT), strict=True
+        ):
+            printed = [_printed(groups.get((case, method))) for case in cases]
+            _printed_series(panel, shift, printed, colour)
+            _series(panel, shift, rows, colour)
+        for place, sides in enumerate(zip(*series.values(), strict=True)):
+            _ratio_mark(panel, place, *(median(gammas(rows, "proposal")) for rows in sides))
+        panel.set_yscale("log")
+        panel.set_ylim(LOWEST, 2.4)
+        panel.set_yticks([0.001, 0.01, 0.1, 1.0], ["0.001", "0.01", "0.1", "1"])
+        panel.tick_params(axis="y", which="minor", length=0)
+        panel.set_xlim(-0.5, len(cases) - 0.5)
+        panel.set_xticks(range(len(cases)), [labels[case] for case in cases])
+        panel.grid(axis="y", color=LINE, linewidth=0.6)
+        panel.set_axisbelow(True)
+        panel.set_xlabel(xlabel)
+        panel.set_ylabel("γ = 2 / (1 + exp C) at ρ = 0.05")
+        titles = (f"γ and its gain by folding, {document['preset']} preset", _subtitle(document))
+        _remark(panel, *titles)
+        _gamma_key(figure)
+    return figure
+
+
+def _subtitle(document: dict[str, Any]) -> str:
+    words = "draws of the proposal, as in the published tables"
+    truncated = document["settings"]["identity_orbit"] or any(
+        "identity_orbit" in row for row in document["rows"]
+    )
+    words += ", orbit truncated to N = {e}" if truncated else ", summed over the whole orbit"
+    return words + (" (quick run)" if document["quick"] else "")
+
+
+def _series(panel: Axes, shift: float, rows: Sequence[Sequence[Row]], colour: str) -> None:
+    """Every seed a dot, a line through the medians."""
+    middles = [median(gammas(group, "proposal")) for group in rows]
+    known = [(place + shift, value) for place, value in enumerate(middles) if value is not None]
+    if known:
+        places, values = np.array(known).T
+        panel.plot(places, np.maximum(values, LOWEST), color=colour, linewidth=1.6, zorder=3)
+    for place, group in enumerate(rows):
+        seen = np.maximum(gammas(group, "proposal"), LOWEST)
+        jitter = 0.03 * (np.arange(seen.size) - 0.5 * (seen.size - 1))
+        places, small = place + shift + jitter, seen <= LOWEST
+        look: dict[str, Any] = {"color": colour, "markersize": 5.5, "zorder": 4, "clip_on": False}
+        look |= {"markeredgecolor": "white", "markeredgewidth": 0.6}
+        for chosen, marker in ((~small, "o"), (small, "v")):
+            if chosen.any():  # the layout would make room for an empty line at the origin
+                panel.plot(places[chosen], seen[chosen], marker, **look)
+
+
+def _printed_series(
+    panel: Axes, shift: float, printed: Sequence[float | None], colour: str
+) -> None:
+    """The printed figures as hollow diamonds on a dashed line."""
+    known = [(place + shift, value) for place, value in enumerate(printed) if value is not None]
+    if not known:
+        return
+    places, values = np.array(known).T
+    panel.plot(
+        places,
+        np.maximum(values, LOWEST),
+        color=colour,
+        linewidth=0.9,
+        linestyle=(0, (2, 2)),
+        marker="D",
+        markerfacecolor="white",
+        markeredgecolor=colour,
+        markersize=5.5,
+        markeredgewidth=1.1,
+        zorder=2.5,
+        clip_on=False,
+    )
+
+
+def _ratio_mark(panel: Axes, place: int, above: float | None, below: float | None) -> None:
+    """How many times larger γ is when folded, above the dots."""
+    if above is None or not below:
+        return
+    gain = above / below
+    words = f"{gain:.0f}×" if 10 <= gain < 1e6 else f"{gain:.2g}×"
+    panel.annotate(
+        words,
+        (place, 1.35),
+        color=INK,
+        ha="center",
+        fontsize=9,
+        fontweight="bold",
+    )
+
+
+def _printed(rows: list[Row] | None) -> float | None:
+    return figure_of(rows[0], "printed", "gamma", PRIMARY) if rows else None
+
+
+def _gamma_key(figure: Figure) -> None:
+    from matplotlib.lines import Line2D
+
+    def dot(colour: str, label: str) -> Any:
+        return Line2D([], [], color=colour, marker="o", markersize=5.5, label=label)
+
+    hollow = Line2D(
+        [],
+        [],
+        color=QUIET,
+        marker="D",
+        markerfacecolor="white",
+        markersize=5.5,
+        linewidth=0.9,
+        linestyle=(0, (2, 2)),
+        label="printed in the paper",
+    )
+    handles = [dot(FOLDED, "folded, each seed"), dot(UNFOLDED, "unfolded"), hollow]
+    figure.legend(handles=handles, loc="outside lower center", ncols=3)
+
+
+def traces_figure(traces: Sequence[Trace], labels: Sequence[str], ylabel: str) -> Figure:
+    """The first steps of several chains on one scale, with their marginal histograms."""
+    from matplotlib.lines import Line2D
+
+    everything = np.concatenate([trace.values.ravel() for trace in traces])
+    low, high = np.quantile(everything, [0.001, 0.999])
+    room = 0.08 * (high - low) or 1.0
+    low, high = float(low - room), float(high + room)
+    with styled():
+        figure = blank(3.5 * len(traces) + 0.4, 3.5)
+        panels = figure.subplots(1, 2 * len(traces), sharey=True, width_ratios=[5, 1] * len(traces))
+        for number, trace in enumerate(traces):
+            left, margin = panels[2 * number], panels[2 * number + 1]
+            _steps(left, trace.values)
+            _histograms(margin, trace.values, np.linspace(low, high, 60))
+            left.set_title(trace.title, pad=20)
+            left.annotate(
+                trace.remark,
+                (0, 1),
+                (0, 7),
+                xycoords="axes fraction",
+                textcoords="offset points",
+                color=QUIET,
+                fontsize=7.6,
+            )
+            left.set_xlabel("step")
+        panels[0].set_ylabel(ylabel)
+        panels[0].set_ylim(low, high)
+        handles = [
+            Line2D([], [], linestyle="", marker="o", markersize=5, color=PALETTE[k], label=label)
+            for k, label in enumerate(labels)
+        ]
+        figure.legend(handles=handles, loc="outside lower center", ncols=len(handles))
+    return figure
+
+
+def _steps(panel: Axes, values: np.ndarray) -> None:
+    for k in range(values.shape[1]):
+        panel.plot(values[:, k], color=PALETTE[k], linewidth=0.25, alpha=0.3, zorder=1)
+        panel.plot(values[:, k], ".", color=PALETTE[k], markersize=3.4, markeredgewidth=0)
+    panel.set_xlim(-0.01 * len(values), 1.01 * len(values))
+
+
+def _histograms(panel: Axes, values: np.ndarray, edges: np.ndarray) -> None:
+    for k in range(values.shape[1]):
+        heights, _ = np.histogram(values[:, k], edges)
+        heights = np.where(heights > 0, heights / max(heights.max(), 1), np.nan)
+        panel.stairs(
+            heights, edges, orientation="horizontal", color=PALETTE[k], alpha=0.3, fill=True
+        )
+        panel.stairs(heights, edges, orientation="horizontal", color=PALETTE[k], linewidth=1.0)
+    panel.set_xlim(0, 1.1)
+    panel.set_xticks([])
+    panel.spines["bottom"].set_visible(False)
+    panel.spines["left"].set_visible(False)
+    panel.tick_params(left=False)
+
+
+def schematic_figure(row: Row) -> Figure:
+    """The pipeline in four panels: target, fold, proposal and chain, certificate."""
+    seen = row["figure"]
+    with styled():
+        figure = blank(11.4, 3.5)
+        panels = figure.subplots(1, 4)
+        _target_panel(panels[0], seen)
+        _folded_panel(panels[1], seen)
+        _chain_panel(panels[2], seen, row)
+        _ratio_panel(panels[3], seen, row)
+        for panel in panels[:3]:
+            panel.set_aspect("equal")
+            panel.set_xlabel("x₁")
+            panel.set_xlim(seen["axis"][0], seen["axis"][-1])
+            panel.set_ylim(seen["axis"][0], seen["axis"][-1])
+            panel.set_xticks([0, 4, 8])
+            panel.set_yticks([0, 4, 8])
+        panels[0].set_ylabel("x₂")
+    return figure
+
+
+def _remark(panel: Axes, title: str, remark: str) -> None:
+    panel.set_title(title, pad=21)
+    panel.annotate(
+        remark,
+        (0, 1),
+        (0, 8),
+        xycoords="axes fraction",
+        textcoords="offset points",
+        color=QUIET,
+        fontsize=8,
+    )
+
+
+def _levels(density: np.ndarray) -> list[float]:
+    return [density.max() * share for share in (0.02, 0.1, 0.3, 0.6, 0.9)]
+
+
+def _mirror(panel: Axes, axis: Sequence[float]) -> None:
+    panel.plot([axis[0], axis[-1]], [axis[0], axis[-1]], color=INK, linewidth=0.9,
+               linestyle=(0, (4, 2)))  # fmt: skip
+
+
+def _target_panel(panel: Axes, seen: Mapping[str, Any]) -> None:
+    axis, density, raw = seen["axis"], np.array(seen["target"]), np.array(seen["raw"])
+    panel.contour(axis, axis, density, levels=_levels(density), colors=QUIET, linewidths=0.6)
+    above = raw[:, 0] <= raw[:, 1]
+    panel.plot(*raw[above].T, ".", color=FOLDED, markersize=3.2, markeredgewidth=0)
+    panel.plot(*raw[~above].T, ".", color=UNFOLDED, markersize=3.2, markeredgewidth=0)
+    _mirror(panel, axis)
+    _remark(panel, "1  Target π", "two labellings, one answer")
+
+
+def _folded_panel(panel: Axes, seen: Mapping[str, Any]) -> None:
+    axis, raw = seen["axis"], np.array(seen["raw"])
+    below = raw[:, 0] > raw[:, 1]
+    _shade(panel, axis)
+    ends = (axis[0], axis[-1])
+    for point in raw[below][:14]:
+        panel.annotate(
+            "", point[::-1], point,
+            arrowprops={"arrowstyle": "-", "color": LINE, "linewidth": 0.6},
+        )  # fmt: skip
+    panel.plot(*raw[~below].T, ".", color=FOLDED, markersize=3.2, markeredgewidth=0)
+    panel.plot(*raw[below][:, ::-1].T, ".", color=UNFOLDED, markersize=3.2, markeredgewidth=0)
+    panel.plot(*raw[below][:14].T, "o", markerfacecolor="none", markeredgecolor=UNFOLDED,
+               markersize=3, markeredgewidth=0.6)  # fmt: skip
+    _mirror(panel, axis)
+    panel.text(ends[0] + 0.4, ends[1] - 0.9, "D", fontsize=11, fontweight="bold", color=INK)
+    _remark(panel, "2  Fold", "x ↦ its representative in D")
+
+
+def _shade(panel: Axes, axis: Sequence[float]) -> None:
+    panel.fill_between([axis[0], axis[-1]], [axis[0], axis[-1]], axis[-1],
+                       color=PALETTE[5], alpha=0.13, linewidth=0)  # fmt: skip
+
+
+def _chain_panel(panel: Axes, seen: Mapping[str, Any], row: Row) -> None:
+    from matplotlib.patches import Polygon
+
+    axis, density, chain = seen["axis"], np.array(seen["proposal"]), np.array(seen["chain"])
+    _shade(panel, axis)
+    drawn = panel.contour(
+        axis, axis, density, levels=_levels(density), colors=PALETTE[2], linewidths=0.8
+    )
+    corners = [(axis[0], axis[0]), (axis[0], axis[-1]), (axis[-1], axis[-1])]
+    drawn.set_clip_path(Polygon(corners, transform=panel.transData))
+    panel.plot(*chain.T, color=INK, linewidth=0.25, alpha=0.5)
+    panel.plot(*chain.T, ".", color=INK, markersize=3.4, markeredgewidth=0)
+    _mirror(panel, axis)
+    _remark(panel, "3  Propose and accept", f"from q_F (green); accepts {row['accept']:.1%}")
+
+
+def _ratio_panel(panel: Axes, seen: Mapping[str, Any], row: Row) -> None:
+    low, high = seen["core"]
+    values = np.array(seen["log_ratio"])
+    level = (row["log_evidence"] or {}).get("value") or 0.0
+    middle = np.quantile(values - level, [0.004, 0.996])
+    if low is not None:
+        panel.axvspan(low - level, high - level, color=PALETTE[5], alpha=0.3, linewidth=0)
+        middle = np.array([min(middle[0], low - level), max(middle[1], high - level)])
+    reach = max(float(np.ptp(middle)), 1e-3)
+    limits = (float(middle[0] - 0.25 * reach), float(middle[1] + 0.25 * reach))
+    panel.hist(values - level, bins=40, range=limits, color=FOLDED, density=True)
+    panel.set_xlim(*limits)
+    panel.set_box_aspect(1)
+    panel.set_yticks([])
+    panel.spines["left"].set_visible(False)
+    panel.set_xlabel("log ratio h − log Z along the chain")
+    panel.locator_params(axis="x", nbins=4)
+    gamma = row["qc"]["target"][PRIMARY]["gamma"]
+    steps = (row["mixing"] or {}).get(PRIMARY)
+    words = [f"γ = {gamma:.3f}" if gamma is not None else "γ cannot be had"]
+    if steps is not None:
+        words.append(f"within .05 of π_F after {steps} step{'s' * (steps != 1)}")
+    _remark(panel, "4  Certify", ", ".join(words))

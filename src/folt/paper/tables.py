@@ -1,0 +1,232 @@
+"""Markdown tables, ours beside the published figures; made from the JSON alone."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any, NamedTuple
+
+from folt.paper.published import figure_of
+from folt.paper.rows import by_method
+
+RHOS = ("0.025", "0.05", "0.1", "0.25")
+PRIMARY = "0.05"
+NOTHING = "–"
+
+Row = dict[str, Any]
+
+
+class Claim(NamedTuple):
+    """A sentence of the paper or a bar of ours, with what the rows say about it."""
+
+    sentence: str
+    holds: bool | None
+    seen: str
+
+
+def markdown(headers: Sequence[str], lines: Iterable[Sequence[str]]) -> str:
+    """A Markdown table; the empty string without lines."""
+    body = ["| " + " | ".join(line) + " |" for line in lines]
+    if not body:
+        return ""
+    return "\n".join(["| " + " | ".join(headers) + " |", "|---" * len(headers) + "|", *body])
+
+
+def number(value: Any, digits: int = 3) -> str:
+    """Three digits after the point, powers of ten for what is tiny, a dash for nothing."""
+    if value is None:
+        return NOTHING
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    if digits == 0 or value == 0:
+        return f"{value:.0f}"
+    if digits == 3 and 1e-3 <= abs(value) < 1e-2:
+        return f"{value:.4f}"
+    if abs(value) < (10.0 ** (1 - digits) if digits > 2 else 0.5 * 10.0**-digits):
+        return f"{value:.1e}"
+    if abs(value) >= 1e5:
+        return f"{value:.1e}"
+    return f"{value:.{digits}f}" if abs(value) < 100 else f"{value:.1f}"
+
+
+def spread(values: Iterable[Any], digits: int = 3) -> str:
+    """One number, or the smallest and the largest over the seeds."""
+    known = [value for value in values if value is not None]
+    if not known:
+        return NOTHING
+    low, high = number(min(known), digits), number(max(known), digits)
+    return low if low == high else f"{low} to {high}"
+
+
+def core(row: Row, protocol: str, what: str = "gamma", rho: str = PRIMARY) -> Any:
+    """One number of a quantile core; None where there is none."""
+    return (((row.get("qc") or {}).get(protocol) or {}).get(rho) or {}).get(what)
+
+
+def gammas(rows: Iterable[Row], protocol: str, rho: str = PRIMARY) -> list[float]:
+    """γ over rows, those that are feasible."""
+    found = (core(row, protocol, "gamma", rho) for row in rows)
+    return [gamma for gamma in found if gamma is not None]
+
+
+def like_with_like(row: Row) -> Row:
+    """The part of a row that follows the published protocol: N = {e} where it was run."""
+    return row.get("identity_orbit") or row
+
+
+def published_osc(row: Row) -> float | None:
+    """C at ρ = .05: saved if known, otherwise from the printed γ = 2/(1 + e^C).
+
+    The printed C of the banana does not belong to its printed γ, so γ goes first.
+    """
+    saved = figure_of(row, "saved", "osc", PRIMARY)
+    if saved is not None:
+        return saved
+    gamma = figure_of(row, "printed", "gamma", PRIMARY)
+    return math.log(2.0 / gamma - 1.0) if gamma else None
+
+
+def verdict(rows: Sequence[Row]) -> str:
+    """Whether C of the tables' protocol agrees with the published one.
+
+    Reproduced within a quarter of the published C or 0.05 of it, over the range of the seeds.
+    """
+    theirs = published_osc(rows[0])
+    found = [core(like_with_like(row), "proposal", "osc") for row in rows]
+    ours = [osc for osc in found if osc is not None]
+    if theirs is None:
+        return NOTHING
+    if not ours:
+        return "not feasible"
+    slack = max(0.25 * theirs, 0.05)
+    if min(ours) - slack <= theirs <= max(ours) + slack:
+        return "reproduced"
+    return "better" if max(ours) < theirs else "worse"
+
+
+def diagnostic_table(rows: Sequence[Row]) -> str:
+    """γ at ρ = .05 in both protocols, beside printed and saved figures."""
+    truncated = any("identity_orbit" in row for row in rows)
+    headers = ["case", "method", "seeds", "γ target draws", "γ proposal draws"]
+    headers += ["γ, N = {e}"] * truncated + [
+        "printed",
+        "saved",
+        "C",
+        "C saved",
+        "against the paper",
+    ]
+    return markdown(headers, [_diagnostic_line(g, truncated) for g in by_method(rows).values()])
+
+
+def _diagnostic_line(rows: list[Row], truncated: bool) -> list[str]:
+    first = rows[0]
+    line = [first["case"], first["method"], str(len(rows))]
+    line += [spread(gammas(rows, protocol)) for protocol in ("target", "proposal")]
+    if truncated:
+        twins = [row["identity_orbit"] for row in rows if "identity_orbit" in row]
+        line.append(spread(gammas(twins, "proposal")))
+    line += [number(figure_of(first, name, "gamma", PRIMARY)) for name in ("printed", "saved")]
+    line.append(spread(core(like_with_like(row), "proposal", "osc") for row in rows))
+    return [*line, number(published_osc(first)), verdict(rows)]
+
+
+def every_rho_table(rows: Sequence[Row]) -> str:
+    """γ of the tables' protocol at every ρ: ours / printed / saved."""
+    lines = []
+    for (case, method), group in by_method(rows).items():
+        twins = [like_with_like(row) for row in group]
+        cells = [
+            " / ".join(
+                [spread(gammas(twins, "proposal", rho))]
+                + [number(figure_of(group[0], name, "gamma", rho)) for name in ("printed", "saved")]
+            )
+            for rho in RHOS
+        ]
+        lines.append([case, method, *cells])
+    return markdown(["case", "method", *(f"ρ = {rho}" for rho in RHOS)], lines)
+
+
+def chain_table(rows: Sequence[Row]) -> str:
+    """What the chains did, ours / published."""
+    headers = ["case", "method", "accept", "ESS per draw", "by batch means", "NLL", "full osc"]
+    headers += ["steps to TV .05", "log Z", "verdict", "wall s"]
+    return markdown(headers, [_chain_line(group) for group in by_method(rows).values()])
+
+
+def _chain_line(rows: list[Row]) -> list[str]:
+    first = rows[0]
+
+    def beside(name: str, theirs: str | None = None) -> str:
+        published = _published_number(first, theirs or name)
+        ours = spread(row.get(name) for row in rows)
+        return ours if published is None else f"{ours} / {number(published)}"
+
+    return [
+        first["case"],
+        first["method"],
+        beside("accept"),
+        spread(row.get("ess_per_draw") for row in rows),
+        beside("batch_means_ess_per_draw", "ess_per_draw"),
+        beside("nll"),
+        beside("full_osc"),
+        spread(((row.get("mixing") or {}).get(PRIMARY) for row in rows), 0),
+        spread(((row.get("log_evidence") or {}).get("value") for row in rows), 4),
+        ", ".join(sorted({row["status"] for row in rows if row.get("status")})) or NOTHING,
+        spread((row.get("wall_s") for row in rows), 0),
+    ]
+
+
+def _published_number(row: Row, name: str) -> float | None:
+    saved = figure_of(row, "saved", name)
+    return saved if saved is not None else figure_of(row, "printed", name)
+
+
+def ratio_table(rows: Sequence[Row]) -> str:
+    """γ folded over γ unfolded, per case, ours beside printed."""
+    groups, lines = by_method(rows), []
+    for case in dict.fromkeys(row["case"] for row in rows):
+        folded, plain = groups.get((case, "folded")), groups.get((case, "unfolded"))
+        if not folded or not plain:
+            continue
+        ours = ratio([like_with_like(row) for row in folded], plain)
+        printed = [figure_of(g[0], "printed", "gamma", PRIMARY) for g in (folded, plain)]
+        theirs = printed[0] / printed[1] if all(printed) else None
+        lines.append([case, number(ours, 1), number(theirs, 1)])
+    return markdown(["case", "γ folded / γ unfolded", "printed"], lines)
+
+
+def ratio(folded: Sequence[Row], plain: Sequence[Row], protocol: str = "proposal") -> float | None:
+    """Median γ folded over median γ unfolded."""
+    above, below = (median(gammas(rows, protocol)) for rows in (folded, plain))
+    return above / below if above is not None and below else None
+
+
+def median(values: Sequence[float]) -> float | None:
+    """The middle value, or the mean of the two in the middle."""
+    ordered = sorted(values)
+    if not ordered:
+        return None
+    half = len(ordered) // 2
+    return ordered[half] if len(ordered) % 2 else 0.5 * (ordered[half - 1] + ordered[half])
+
+
+def claim_list(claims: Sequence[Claim]) -> str:
+    """The claims as a Markdown list."""
+    words = {True: "holds", False: "does not hold", None: "cannot be said from these rows"}
+    return "\n".join(f"* {c.sentence}: **{words[c.holds]}** ({c.seen})." for c in claims)
+
+
+def floor_claim(
+    rows: Sequence[Row], floor: float, cases: Callable[[Row], bool] = lambda row: True
+) -> Claim:
+    """Folt's own bar: γ in both protocols, the worst of all folded rows."""
+    folded = [row for row in rows if row["method"] == "folded" and cases(row)]
+    worst = [min(gammas(folded, name), default=None) for name in ("target", "proposal")]
+    sentence = (
+        f"γ ≥ {floor:g} in every folded row and both protocols, the bar of the default preset"
+    )
+    seen = f"worst {number(worst[0])} with target draws, {number(worst[1])} with proposal draws"
+    complete = all(len(gammas(folded, p)) == len(folded) for p in ("target", "proposal"))
+    known = [value for value in worst if value is not None]
+    holds = None if not known else complete and min(known) >= floor
+    return Claim(sentence, holds, seen)

@@ -1,0 +1,97 @@
+"""Gradients of log ratio and target, and the density floor around the core."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from folt.paper.theorems.draws import Draws, thinned
+from folt.problem.batching import map_points
+from folt.problem.fold import Folded
+from folt.problem.ratio import Target
+from folt.types import Point, Scalar
+
+GRADIENT_DRAWS = 2_000
+"""Most draws at which |∇h| is looked at."""
+
+DIRECTIONS = 8
+"""Random directions, besides outwards and downhill, in which the floor is looked for."""
+
+
+def largest_gradient(
+    target: Folded, proposal: Folded, points: Draws
+) -> tuple[float | None, int, str | None]:
+    """M = max |∇(log π_F - log q_F)| over at most `GRADIENT_DRAWS` draws.
+
+    Returns:
+        M, the number of draws, and a reason where M is None.
+    """
+    some = thinned(points, GRADIENT_DRAWS)
+    pair = (target, proposal)
+    reason = _untraceable(_gradient_norm, pair, points.shape[1])
+    if reason is not None:
+        return None, 0, reason
+    norms = map_points(_gradient_norm, pair, some, terms=proposal.group.order)
+    if not np.isfinite(norms).all():
+        wrong = int((~np.isfinite(norms)).sum())
+        return None, some.shape[0], f"the gradient of h is not finite at {wrong} draws"
+    return float(norms.max()), some.shape[0], None
+
+
+def widened_floors(
+    generator: np.random.Generator, target: Target, bases: Draws, centre: Point, radii: np.ndarray
+) -> np.ndarray:
+    """The smallest log π_F found at each distance from draws at the edge of the core.
+
+    Looked for away from the centre, down the slope where there is one, and at random.
+
+    Args:
+        generator: of the random directions.
+        target: log π_F in batches.
+        bases: draws at the edge of the core.
+        centre: the middle of the core.
+        radii: distances.
+
+    Returns:
+        One log density per radius; -inf where the support ends or the density is no number.
+    """
+    count, dim = bases.shape
+    folded = target.problem.folded()
+    ways = [bases - centre, *generator.normal(size=(DIRECTIONS, count, dim))]
+    if _untraceable(_slope, folded, dim) is None:
+        ways.append(-map_points(_slope, folded, bases))
+    lengths = np.linalg.norm(ways, axis=-1, keepdims=True)
+    directions = np.stack(ways) / np.where(lengths > 0.0, lengths, 1.0)
+    around = bases + radii[:, None, None, None] * directions
+    values = target(around.reshape(-1, dim)).reshape(radii.size, -1)
+    return np.where(np.isnan(values), -np.inf, values).min(axis=1)
+
+
+def _untraceable(function: Any, module: Any, dim: int) -> str | None:
+    """Why a gradient cannot be had, found by tracing alone; None if it can."""
+    try:
+        point = jax.ShapeDtypeStruct((dim,), jnp.float64)
+        eqx.filter_eval_shape(_apply, function, module, point)
+    except (TypeError, ValueError, NotImplementedError) as error:
+        return f"no gradient: {str(error).splitlines()[0]}"
+    return None
+
+
+@eqx.filter_jit
+def _apply(function: Any, module: Any, z: Point) -> Any:
+    """Compiled code remembers what it has traced: asking twice costs nothing."""
+    return function(module, z)
+
+
+def _gradient_norm(pair: tuple[Folded, Folded], z: Point) -> Scalar:
+    target, proposal = pair
+    return jnp.linalg.norm(jax.grad(lambda x: target.log_prob(x) - proposal.log_prob(x))(z))
+
+
+def _slope(target: Folded, z: Point) -> Point:
+    slope = jax.grad(target.log_prob)(z)
+    return jnp.where(jnp.isfinite(slope), slope, 0.0)

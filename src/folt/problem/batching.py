@@ -1,0 +1,139 @@
+"""Mapping over many points in bounded memory.
+
+Points go through in chunks of two fixed sizes, so that the number of points never causes a new
+compilation and an orbit of 120 images never meets 20 000 points at once. Two chunks are under
+way at a time. What comes back lives on the host: glue between compiled pieces is NumPy, because
+every small JAX operation outside a compiled function is a compilation of its own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+import equinox as eqx
+import jax
+import numpy as np
+
+from folt.types import Key
+
+Function = Callable[..., Any]
+
+LARGE_CHUNK = 1024
+SMALL_CHUNK = 64
+TERMS_PER_CHUNK = 8192
+"""Density terms (points times orbit length) that are evaluated at once."""
+
+THREADS = 2
+
+
+def chunk_length(count: int, terms: int = 1) -> int:
+    """Points per chunk: small or large, and never more than `TERMS_PER_CHUNK` terms."""
+    if count <= SMALL_CHUNK and terms * SMALL_CHUNK <= TERMS_PER_CHUNK:
+        return SMALL_CHUNK
+    length = LARGE_CHUNK
+    while length > 1 and length * terms > TERMS_PER_CHUNK:
+        length //= 2
+    return length
+
+
+def map_points(
+    function: Function, module: Any, points: Any, terms: int = 1, length: int | None = None
+) -> Any:
+    """`function(module, point)` for every point along the leading axis, chunk by chunk.
+
+    Args:
+        function: a module-level function or method; its identity keys the compilation cache.
+        module: a pytree handed to it whole.
+        points: an array, or a pytree of arrays with a common leading axis.
+        terms: how many density terms one point costs, |G| for an orbit sum.
+        length: points per chunk, always the same, so that there is one program whatever the
+            number of points; by default one of two sizes.
+
+    Returns:
+        NumPy arrays.
+    """
+    points = jax.tree.map(_on_host, points)
+    count = jax.tree.leaves(points)[0].shape[0]
+    length = length or chunk_length(count, terms)
+
+    def chunk(start: int) -> Any:
+        rows = np.minimum(np.arange(start, start + length), count - 1)
+        return _mapped(function, module, jax.tree.map(lambda leaf: leaf[rows], points))
+
+    return _joined(chunk, count, length)
+
+
+def map_keys(
+    function: Function,
+    module: Any,
+    key: Key,
+    count: int,
+    terms: int = 1,
+    length: int | None = None,
+    once: bool = False,
+) -> Any:
+    """`function(module, key)` for `count` keys split off from one, chunk by chunk.
+
+    Args:
+        function: as for `map_points`.
+        module: a pytree handed to it whole.
+        key: the root of the keys.
+        count: how many keys.
+        terms: how many density terms one key costs.
+        length: keys per chunk, as for `map_points`.
+        once: compile cheaply, for a program that runs once or twice: random numbers take seconds
+            to compile well and no time to run.
+    """
+    length = length or chunk_length(count, terms)
+    mapped = _mapped_keys_once if once else _mapped_keys
+
+    def chunk(start: int) -> Any:
+        return mapped(function, module, key, np.arange(start, start + length))
+
+    return _joined(chunk, count, length)
+
+
+@eqx.filter_jit
+def _mapped(function: Function, module: Any, points: Any) -> Any:
+    return jax.vmap(lambda point: function(module, point))(points)
+
+
+def _over_keys(function: Function, module: Any, key: Key, indices: Any) -> Any:
+    return jax.vmap(lambda index: function(module, jax.random.fold_in(key, index)))(indices)
+
+
+_mapped_keys = eqx.filter_jit(_over_keys)
+_mapped_keys_once: Any = eqx.filter_jit(
+    _over_keys,
+    compiler_options={"xla_backend_optimization_level": 0},  # type: ignore[call-overload]
+)
+
+
+def _joined(chunk: Callable[[int], Any], count: int, length: int) -> Any:
+    """All chunks, side by side on both cores, in order and on the host."""
+    starts = range(0, count, length)
+    # The first chunk compiles; run alone, it compiles once.
+    pieces = [_to_host(chunk(0))]
+    if len(starts) > 1:
+        precise = bool(jax.config.read("jax_enable_x64"))
+
+        def in_thread(start: int) -> Any:
+            with jax.enable_x64(precise):  # the setting is local to a thread
+                return _to_host(chunk(start))
+
+        with ThreadPoolExecutor(THREADS) as pool:
+            pieces.extend(pool.map(in_thread, starts[1:]))
+    return jax.tree.map(lambda *parts: np.concatenate(parts)[:count], *pieces)
+
+
+def _to_host(tree: Any) -> Any:
+    return jax.tree.map(np.asarray, tree)
+
+
+def _on_host(leaf: Any) -> Any:
+    """NumPy arrays as they are, JAX arrays copied to the host; typed keys stay where they live."""
+    if isinstance(leaf, jax.Array) and jax.dtypes.issubdtype(leaf.dtype, jax.dtypes.prng_key):
+        return leaf
+    return np.asarray(leaf)

@@ -1,0 +1,134 @@
+"""From strands to a group and the order of coordinates in which it acts."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Sequence
+
+import numpy as np
+
+from folt.groups import (
+    Blocks,
+    Fixed,
+    Group,
+    Joint,
+    Part,
+    Permutation,
+    Product,
+    SignedPermutation,
+    Trivial,
+    Within,
+)
+from folt.problem.detection.findings import Strand
+from folt.problem.detection.moves import (
+    AlongAxis,
+    Entries,
+    Move,
+    Mover,
+    SquareSides,
+    TransitionSides,
+)
+
+
+@dataclasses.dataclass(frozen=True)
+class Order:
+    """Coordinates in another order, some with the other sign: y = signs·x[places].
+
+    Attributes:
+        places: for every new coordinate its old place.
+        signs: by which the new coordinates are multiplied.
+    """
+
+    places: tuple[int, ...]
+    signs: tuple[int, ...]
+
+    @classmethod
+    def plain(cls, dim: int) -> Order:
+        """Everything as it is."""
+        return cls(tuple(range(dim)), (1,) * dim)
+
+
+def assembled(strands: Sequence[Strand], dim: int) -> tuple[Group, Order]:
+    """The group of disjoint strands, and the order in which their coordinates have to stand."""
+    places = [_places(strand) for strand in strands]
+    moved = {place for each in places for place in each}
+    rest = [place for place in range(dim) if place not in moved]
+    order = [place for each in places for place in each] + rest
+    signs = [sign for strand in strands for sign in _signs(strand)] + [1] * len(rest)
+    return _group(strands, len(rest)), Order(tuple(order), tuple(signs))
+
+
+def _places(strand: Strand) -> list[int]:
+    """Coordinates of a strand, mover by mover; label by label where signs belong to labels."""
+    columns = [
+        move.order(mover.columns) for mover, move in zip(strand.movers, strand.moves, strict=True)
+    ]
+    if strand.signed:
+        blocks = [each.reshape(strand.m, -1) for each in columns]
+        return np.concatenate(blocks, axis=1).reshape(-1).tolist()
+    return np.concatenate(columns).tolist()
+
+
+def _signs(strand: Strand) -> list[int]:
+    pairs = zip(strand.movers, strand.moves, strict=True)
+    return [int(sign) for mover, move in pairs for sign in move.signs(mover.shape)]
+
+
+def _group(strands: Sequence[Strand], rest: int) -> Group:
+    if not strands:
+        return Trivial(rest)
+    if len(strands) == 1 and not strands[0].signed:
+        return _relabelling(strands[0], rest)
+    groups = [group for strand in strands for group in _factors(strand)]
+    groups += [Trivial(rest)] if rest else []
+    return groups[0] if len(groups) == 1 else Product(*groups)
+
+
+def _factors(strand: Strand) -> list[Group]:
+    if not strand.signed:
+        return [_relabelling(strand, 0)]
+    size = len(strand.places) // strand.m
+    if strand.classes:
+        return [SignedPermutation(strand.m, size)]
+    flipped = set(strand.signed)
+    return [SignedPermutation(1, size) if n in flipped else Trivial(size) for n in range(strand.m)]
+
+
+def _relabelling(strand: Strand, rest: int) -> Group:
+    """Permutations alone, with other coordinates left alone behind them."""
+    pairs = zip(strand.movers, strand.moves, strict=True)
+    parts: list[Part] = [
+        part for mover, move in pairs for part in move.parts(mover.shape, strand.m)
+    ]
+    if len(parts) == 1 and isinstance(parts[0], Blocks) and not rest and strand.whole:
+        return Permutation(strand.m, parts[0].size)
+    joint = Joint(strand.m, [*parts, *([Fixed(rest)] if rest else [])])
+    return joint if strand.whole else Within(joint, strand.classes)
+
+
+def component_axes(strands: Sequence[Strand]) -> dict[str, dict[int, str]]:
+    """For every site that carries labels the names of its axes along which they run."""
+    named: dict[str, dict[int, str]] = {}
+    numbers: dict[str, int] = {}
+    for strand in strands:
+        known = [numbers[site] for site in strand.sites if site in numbers]
+        number = known[0] if known else len(set(numbers.values()))
+        word = "component" if number == 0 else f"component_{number}"
+        for mover, move in zip(strand.movers, strand.moves, strict=True):
+            axes = _label_axes(mover, move)
+            words = dict(zip(axes, (word, f"{word}_to"), strict=False))
+            for site in mover.sites:
+                numbers.setdefault(site, number)
+                named.setdefault(site, {axis: w for axis, w in words.items() if axis is not None})
+    return named
+
+
+def _label_axes(mover: Mover, move: Move) -> tuple[int | None, ...]:
+    """The axes of the site along which labels run."""
+    if isinstance(move, AlongAxis):
+        return (mover.axes[move.axis],)
+    if isinstance(move, Entries):
+        return (mover.axes[-1],)
+    if isinstance(move, (SquareSides, TransitionSides)):
+        return mover.axes
+    return ()

@@ -1,0 +1,282 @@
+"""The symmetry of any log density whose point is laid out in parts of m labels."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from folt.groups import (
+    Blocks,
+    Fixed,
+    Group,
+    Joint,
+    Part,
+    Permutation,
+    Product,
+    SignedPermutation,
+    Square,
+    Trivial,
+    Within,
+    ZeroSum,
+    ZeroSumRows,
+)
+from folt.groups.base import LARGEST_ENUMERATED
+from folt.problem.detection.findings import Attempt, Reason, Remark, Rotation, Strand, SymmetryFound
+from folt.problem.detection.moves import (
+    AlongAxis,
+    Entries,
+    Move,
+    Mover,
+    SquareSides,
+    TransitionSides,
+)
+from folt.problem.detection.probe import BLOCK, Points, Probe
+from folt.problem.detection.search import Search
+from folt.problem.detection.signs import lone_signs, rotation, with_signs
+from folt.problem.problem import Problem
+from folt.problem.symmetry import require_scalar
+from folt.types import in_float64
+
+
+@in_float64
+def detect(
+    log_density: Callable[..., Any],
+    m: int,
+    parts: Sequence[Part],
+    *,
+    names: Sequence[str] | None = None,
+    data: Any = None,
+    flips: bool = True,
+    points: Points | None = None,
+    seed: int = 0,
+) -> SymmetryFound:
+    """The symmetry of a log density whose point is laid out in parts of m labels.
+
+    Two labels are swapped in the parts that belong together, at random points. `Square` and
+    `ZeroSumRows` are tried on both sides and by rows alone.
+
+    Args:
+        log_density: `log_density(x)`, or `log_density(x, data)`; a `BlackBox` for host code.
+        m: number of labels.
+        parts: `Blocks`, `ZeroSum`, `Square`, `ZeroSumRows` and `Fixed`, as for `groups.Joint`.
+        names: one name per part.
+        data: handed to `log_density`.
+        flips: whether sign flips of single blocks, and rotations, are tried too.
+        points: where to try; by default the likeliest of normal points of several scales.
+        seed: chooses the points.
+
+    Returns:
+        The group and an account of what was tried.
+
+    Raises:
+        ValueError: wrong parts, or a density that is finite at too few points.
+    """
+    layout = Layout(m, tuple(parts), names)
+    problem = Problem(log_density, Trivial(layout.dim), data=data)
+    require_scalar(problem)
+
+    def evaluate(block: Points) -> np.ndarray:
+        return np.concatenate(
+            [problem.log_probs(block[start : start + 64]) for start in range(0, BLOCK, 64)]
+        )[:, None]
+
+    centre = np.zeros(layout.dim) if points is None else np.mean(points, axis=0)
+    probe = Probe(evaluate, ("likelihood",), centre, np.ones(layout.dim), seed, points)
+    return _found(probe, layout, flips)
+
+
+class Layout:
+    """The parts of a point with their names and places."""
+
+    def __init__(self, m: int, parts: tuple[Part, ...], names: Sequence[str] | None) -> None:
+        given = tuple(names) if names is not None else None
+        self.names = given or tuple(f"part {n + 1}" for n in range(len(parts)))
+        if len(self.names) != len(parts):
+            raise ValueError(f"expected {len(parts)} names, one per part, got {len(self.names)}")
+        self.m, self.parts = m, parts
+        self.dim = sum(part.length(m) for part in parts)
+        if m < 1 or self.dim < 1:
+            raise ValueError(
+                f"expected m ≥ 1 labels and at least one coordinate, got {m} and {self.dim}"
+            )
+        ends = np.cumsum([0, *(part.length(m) for part in parts)])
+        self.columns = [np.arange(a, b) for a, b in itertools.pairwise(ends)]
+
+    def movers(self) -> list[Mover]:
+        """The parts that may move; each is told by its place, which a name need not be."""
+        found = []
+        for place, (part, columns) in enumerate(zip(self.parts, self.columns, strict=True)):
+            shape, moves = _shape_and_moves(part, self.m)
+            if moves and columns.size:
+                found.append(
+                    Mover(self.names[place], (str(place),), columns.reshape(shape), moves, place)
+                )
+        return found
+
+
+def _shape_and_moves(part: Part, m: int) -> tuple[tuple[int, ...], tuple[Move, ...]]:
+    if isinstance(part, Blocks):
+        return (m, part.size), (AlongAxis(0),)
+    if isinstance(part, ZeroSum):
+        return (m - 1,), (Entries(),)
+    if isinstance(part, Square):
+        return (m, m), (SquareSides(), AlongAxis(0))
+    if isinstance(part, ZeroSumRows):
+        return (m, m - 1), (TransitionSides(), AlongAxis(0))
+    return (), ()
+
+
+def _found(probe: Probe, layout: Layout, flips: bool) -> SymmetryFound:
+    movers = layout.movers()
+    search = Search(probe, movers, layout.columns, layout.m)
+    strands, attempts = list(search.strands()), list(search.attempts)
+    remarks: list[Remark] = []
+    rotations: list[Rotation] = []
+    if flips:
+        strands, tried = _signed(probe, layout, movers, strands, remarks, rotations)
+        attempts += tried
+    group = _group(layout, strands, remarks)
+    if group.order > LARGEST_ENUMERATED:
+        remarks.append(Remark(Reason.TOO_LARGE, (), group.order))
+    nearly = sorted((a for a in attempts if not a.change.holds), key=lambda a: a.change.defect)
+    if not strands and not nearly:
+        nearly = _alone(probe, layout, movers)
+        attempts += nearly
+    return SymmetryFound(
+        group=group,
+        strands=tuple(strands),
+        attempts=tuple(attempts),
+        nearly=() if strands else tuple(nearly[:3]),
+        rotations=tuple(rotations),
+        remarks=tuple(remarks),
+        repeated=tuple(mover.name for mover in movers) if layout.m > 1 else (),
+        points=len(probe.points),
+        evaluations=probe.evaluations,
+    )
+
+
+def _alone(probe: Probe, layout: Layout, movers: list[Mover]) -> list[Attempt]:
+    """Each part moved alone and all together, where nothing was worth trying at random points."""
+    if layout.m < 2:
+        return []
+    search = Search(probe, movers, layout.columns, layout.m)
+    first: dict[str, int] = {}
+    for number, node in enumerate(search.nodes):
+        first.setdefault(node.mover.sites[0], number)
+    everything = tuple(first.values())
+    search.changes([*((number,) for number in everything), everything], (0, 1))
+    return sorted(search.attempts, key=lambda attempt: attempt.change.defect)
+
+
+def _signed(
+    probe: Probe,
+    layout: Layout,
+    movers: list[Mover],
+    strands: list[Strand],
+    remarks: list[Remark],
+    rotations: list[Rotation],
+) -> tuple[list[Strand], list[Attempt]]:
+    """The strands with their signs, and blocks whose signs flip without permutations."""
+    found: list[Strand] = []
+    attempts: list[Attempt] = []
+    for strand in strands:
+        signed, tried, apart = with_signs(probe, strand)
+        attempts += tried
+        if signed.signed:
+            turned = rotation(probe, signed)
+            if turned is not None and turned.change.holds:
+                rotations.append(_named(turned, signed))
+        if apart or (signed.signed and len(strand.movers) > 1):
+            remarks.append(Remark(Reason.SIGNS_APART, strand.names))
+            signed = strand
+        found.append(signed)
+    taken = frozenset().union(*(strand.places for strand in found))
+    lone = [mover for mover in movers if not mover.places & taken]
+    for mover in lone:
+        single, tried_alone = lone_signs(probe, [mover], layout.m, taken)
+        found += single
+        attempts += tried_alone
+    return found, attempts
+
+
+def _named(turned: Rotation, strand: Strand) -> Rotation:
+    return Rotation(strand.names, turned.labels, turned.plane, turned.change, turned.angle)
+
+
+def _group(layout: Layout, strands: list[Strand], remarks: list[Remark]) -> Group:
+    """The largest group among those found that acts on the parts where they stand."""
+    if len(strands) == 1 and not strands[0].signed:
+        return _factors(layout, range(len(layout.parts)), strands[0])[0]
+    used: list[Strand] = []
+    for strand in sorted(strands, key=lambda each: -each.order):
+        # A product acts on consecutive coordinates, so the strands must not interleave.
+        if all(_apart(strand, other) for other in used):
+            used.append(strand)
+        else:
+            remarks.append(Remark(Reason.OVERLAPS, strand.names))
+    pieces: list[Group] = []
+    place = 0
+    while place < len(layout.parts):
+        here = next((strand for strand in used if _spots(strand)[0] == place), None)
+        last = place if here is None else _spots(here)[-1]
+        pieces += _factors(layout, range(place, last + 1), here)
+        place = last + 1
+    return _product(pieces)
+
+
+def _product(pieces: list[Group]) -> Group:
+    """The product of groups on consecutive coordinates, neighbours that do nothing as one."""
+    merged: list[Group] = []
+    for piece in pieces:
+        if merged and isinstance(piece, Trivial) and isinstance(merged[-1], Trivial):
+            merged[-1] = Trivial(merged[-1].dim + piece.dim)
+        else:
+            merged.append(piece)
+    return merged[0] if len(merged) == 1 else Product(*merged)
+
+
+def _factors(layout: Layout, places: range, strand: Strand | None) -> list[Group]:
+    """Groups for some consecutive parts, moved by one strand."""
+    m, part = layout.m, layout.parts[places[0]]
+    if strand is None:
+        return [Trivial(part.length(m))] if part.length(m) else []
+    if strand.signed:
+        size = len(strand.places) // m
+        if strand.classes:
+            return [SignedPermutation(m, size)]
+        return [
+            SignedPermutation(1, size) if n in strand.signed else Trivial(size) for n in range(m)
+        ]
+    moves = dict(zip(_spots(strand), strand.moves, strict=True))
+    parts = [
+        _moving_part(layout.parts[place], moves.get(place), m)
+        for place in places
+        if layout.parts[place].length(m)
+    ]
+    only = parts[0]
+    if strand.whole and len(parts) == 1 and isinstance(only, Blocks):
+        return [Permutation(m, only.size, only.sort_by)]
+    joint = Joint(m, parts)
+    return [joint if strand.whole else Within(joint, strand.classes)]
+
+
+def _moving_part(part: Part, move: Move | None, m: int) -> Part:
+    """The part as the strand moves it: as it says, by its rows alone, or not at all."""
+    if move is None:
+        return Fixed(part.length(m))
+    if isinstance(part, (Square, ZeroSumRows)) and isinstance(move, AlongAxis):
+        return Blocks(part.length(m) // m)
+    return part
+
+
+def _spots(strand: Strand) -> list[int]:
+    """Places of the parts that a strand moves."""
+    return [int(mover.sites[0]) for mover in strand.movers]
+
+
+def _apart(strand: Strand, other: Strand) -> bool:
+    mine, theirs = _spots(strand), _spots(other)
+    return mine[-1] < theirs[0] or theirs[-1] < mine[0]

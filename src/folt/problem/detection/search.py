@@ -1,0 +1,251 @@
+"""Which movers belong together: found from the density, never from names.
+
+All swaps and flips leave a point alone at which equal labels have equal values. From there one
+mover is stepped away at a time, then two: a swap of one that is felt only when another has been
+stepped away too means that both have to move. So the movers that belong together are collected
+with few evaluations, and what was collected is then tried at random points, where it has to
+leave the density unchanged to rounding.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import itertools
+from collections.abc import Iterable, Sequence
+
+import numpy as np
+
+from folt.problem.detection.findings import Attempt, Kind, Strand
+from folt.problem.detection.moves import Move, Mover, Negated
+from folt.problem.detection.probe import TOLERANCE, Change, Points, Probe
+
+DIRECTIONS = 2
+"""Random steps away from the centre, each tried."""
+
+MOST_CHOICES = 300
+"""Sets of movers that are tried for one pair of labels."""
+
+Pair = tuple[int, int]
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class Node:
+    """A mover together with a way to move it."""
+
+    mover: Mover
+    move: Move
+
+    @property
+    def places(self) -> frozenset[int]:
+        """The coordinates it moves."""
+        return self.mover.places
+
+
+Choice = tuple[Node, ...]
+"""Nodes that move at once, in the order of the movers."""
+
+
+class Search:
+    """Strands of m labels.
+
+    Args:
+        probe: the density.
+        movers: what may carry the labels.
+        blocks: all coordinates of a point, as the sets that are stepped away one by one.
+        m: number of labels.
+    """
+
+    def __init__(
+        self, probe: Probe, movers: Sequence[Mover], blocks: Sequence[np.ndarray], m: int
+    ) -> None:
+        self.probe, self.m = probe, m
+        self.nodes = [Node(mover, move) for mover in movers for move in mover.moves]
+        self.blocks = [frozenset(np.asarray(block).reshape(-1).tolist()) for block in blocks]
+        shape = (DIRECTIONS, probe.dim)
+        self.steps = probe.spread * np.random.default_rng(m).normal(size=shape)
+        self.attempts: list[Attempt] = []
+
+    def strands(self) -> tuple[Strand, ...]:
+        """Every strand that holds at all points, the smallest sets of movers only."""
+        held: dict[tuple[int, ...], list[Pair]] = {}
+        adjacent = [(n, n + 1) for n in range(self.m - 1)]
+        for pair in adjacent:
+            self._try(pair, held)
+        if any(len(pairs) < len(adjacent) for pairs in held.values()) or not held:
+            for pair in itertools.combinations(range(self.m), 2):
+                if pair not in adjacent:
+                    self._try(pair, held)
+        strands = []
+        for numbers, pairs in held.items():
+            chosen = [self.nodes[number] for number in numbers]
+            chosen.sort(key=lambda node: node.mover.rank)
+            strands.append(
+                Strand(
+                    self.m,
+                    tuple(node.mover for node in chosen),
+                    tuple(node.move for node in chosen),
+                    classes_of(self.m, pairs),
+                )
+            )
+        return tuple(strands)
+
+    def _try(self, pair: Pair, held: dict[tuple[int, ...], list[Pair]]) -> None:
+        """Add to `held` the smallest choices that may be swapped at this pair."""
+        choices = self._collected(pair)
+        choices += [numbers for numbers in held if numbers not in choices]
+        changes = self.changes(choices, pair)
+        holding = [numbers for numbers, c in zip(choices, changes, strict=True) if self._ok(c)]
+        if not holding and choices:
+            choices = [each for each in self._all_choices(pair) if each not in choices]
+            changes = self.changes(choices, pair)
+            holding = [n for n, change in zip(choices, changes, strict=True) if self._ok(change)]
+        for numbers in self._smallest(holding):
+            if all(self.nodes[number].mover.partial for number in numbers):
+                continue  # part of the labels of a longer axis, which is tried by itself
+            held.setdefault(numbers, []).append(pair)
+
+    def _ok(self, change: Change) -> bool:
+        return change.defect <= TOLERANCE
+
+    def changes(self, choices: Sequence[tuple[int, ...]], pair: Pair) -> list[Change]:
+        """How much the density changes at random points when these nodes are swapped."""
+        images = [self.image(self.probe.points, numbers, pair) for numbers in choices]
+        changes = self.probe.changes(images)
+        for numbers, change in zip(choices, changes, strict=True):
+            names = tuple(self.nodes[number].mover.name for number in numbers)
+            flip = all(isinstance(self.nodes[number].move, Negated) for number in numbers)
+            kind, labels = (Kind.FLIP, ()) if flip else (Kind.SWAP, pair)
+            self.attempts.append(Attempt(kind, names, labels, change))
+        return changes
+
+    def image(self, points: Points, numbers: Iterable[int], pair: Pair) -> Points:
+        """Points with two labels exchanged in some nodes."""
+        for number in numbers:
+            node = self.nodes[number]
+            points = node.mover.image(points, node.move, pair)
+        return points
+
+    def _collected(self, pair: Pair) -> list[tuple[int, ...]]:
+        """Sets of nodes that have to move together when these labels are swapped."""
+        likely = self._likely(pair)
+        if not likely:
+            return []
+        needs = self._needs(likely, pair)
+        fits = self._fits(likely, pair)
+        found: list[tuple[int, ...]] = []
+        for seed in likely:
+            _collect((seed,), self, likely, needs, fits, found)
+        return list(dict.fromkeys(tuple(sorted(each)) for each in found))
+
+    def _stepped(self, places: Iterable[int]) -> Points:
+        """The centre with some coordinates stepped away, once per direction."""
+        columns = list(places)
+        points = np.tile(self.probe.centre, (DIRECTIONS, 1))
+        points[:, columns] += self.steps[:, columns]
+        return points
+
+    def _felt(self, before: list[Points], after: list[Points]) -> list[bool]:
+        """Whether the density tells each list of points from its images."""
+        if not before:
+            return []
+        change = self.probe.differ(np.concatenate(before), np.concatenate(after))
+        return (change.reshape(-1, DIRECTIONS).max(axis=1) > TOLERANCE).tolist()
+
+    def _likely(self, pair: Pair) -> list[int]:
+        """Nodes whose swap is not felt while everything else is at the centre."""
+        before = [self._stepped(node.places) for node in self.nodes]
+        after = [self.image(points, [n], pair) for n, points in enumerate(before)]
+        return [n for n, felt in enumerate(self._felt(before, after)) if not felt]
+
+    def _needs(self, likely: list[int], pair: Pair) -> dict[int, list[int]]:
+        """For every node the blocks that cannot stay when it moves."""
+        cases = [
+            (n, b)
+            for n in likely
+            for b, block in enumerate(self.blocks)
+            if not block & self.nodes[n].places
+        ]
+        before = [self._stepped(self.nodes[n].places | self.blocks[b]) for n, b in cases]
+        after = [
+            self.image(points, [n], pair) for points, (n, _) in zip(before, cases, strict=True)
+        ]
+        needs: dict[int, list[int]] = {n: [] for n in likely}
+        for (n, b), felt in zip(cases, self._felt(before, after), strict=True):
+            if felt:
+                needs[n].append(b)
+        return needs
+
+    def _fits(self, likely: list[int], pair: Pair) -> set[tuple[int, int]]:
+        """Pairs of nodes that can move together."""
+        cases = [
+            (n, k)
+            for n, k in itertools.combinations(likely, 2)
+            if not self.nodes[n].places & self.nodes[k].places
+        ]
+        before = [self._stepped(self.nodes[n].places | self.nodes[k].places) for n, k in cases]
+        after = [self.image(points, case, pair) for points, case in zip(before, cases, strict=True)]
+        felt = self._felt(before, after)
+        return {case for case, no in zip(cases, felt, strict=True) if not no}
+
+    def _all_choices(self, pair: Pair) -> list[tuple[int, ...]]:
+        """Every set of likely nodes, if there are not too many."""
+        likely = self._likely(pair)
+        subsets: list[tuple[int, ...]] = []
+        for size in range(1, len(likely) + 1):
+            for numbers in itertools.combinations(likely, size):
+                if len(frozenset().union(*(self.nodes[n].places for n in numbers))) == sum(
+                    len(self.nodes[n].places) for n in numbers
+                ):
+                    subsets.append(numbers)
+                if len(subsets) > MOST_CHOICES:
+                    return subsets[:MOST_CHOICES]
+        return subsets
+
+    def _smallest(self, choices: list[tuple[int, ...]]) -> list[tuple[int, ...]]:
+        """The choices that contain no other one, fewest movers first."""
+        kept: list[tuple[int, ...]] = []
+        for numbers in sorted(choices, key=len):
+            if not any(set(other) < set(numbers) for other in kept):
+                kept.append(numbers)
+        return kept
+
+    def _places(self, numbers: Iterable[int]) -> frozenset[int]:
+        return frozenset().union(*(self.nodes[number].places for number in numbers))
+
+
+def _collect(
+    chosen: tuple[int, ...],
+    search: Search,
+    likely: list[int],
+    needs: dict[int, list[int]],
+    fits: set[tuple[int, int]],
+    found: list[tuple[int, ...]],
+) -> None:
+    """Add nodes until nothing that has to move stays behind; every way to do so."""
+    if len(found) >= MOST_CHOICES:
+        return
+    movers = [search.nodes[n].mover for n in chosen]
+    open_blocks = [
+        b
+        for n in chosen
+        for b in needs[n]
+        if not any(mover.covers(search.blocks[b]) for mover in movers)
+    ]
+    if not open_blocks:
+        found.append(chosen)
+        return
+    block = search.blocks[open_blocks[0]]
+    for node in likely:
+        joins = all((min(node, n), max(node, n)) in fits for n in chosen)
+        if joins and search.nodes[node].mover.covers(block):
+            _collect((*chosen, node), search, likely, needs, fits, found)
+
+
+def classes_of(m: int, pairs: Iterable[Pair]) -> tuple[tuple[int, ...], ...]:
+    """Labels linked by swaps, as sets of at least two."""
+    home = list(range(m))
+    for first, second in pairs:
+        old, new = home[second], home[first]
+        home = [new if label == old else label for label in home]
+    sets = ([n for n in range(m) if home[n] == root] for root in sorted(set(home)))
+    return tuple(tuple(labels) for labels in sets if len(labels) > 1)

@@ -1,0 +1,153 @@
+"""Beyond swaps: signs of single labels, rotations of labels into each other, labels per group."""
+
+from __future__ import annotations
+
+import dataclasses
+import itertools
+from collections.abc import Sequence
+
+import numpy as np
+
+from folt.problem.detection.findings import Attempt, Kind, Rotation, Strand
+from folt.problem.detection.moves import AlongAxis, AxisReversed, Entries, Move, Mover, Negated
+from folt.problem.detection.probe import Points, Probe
+
+ANGLE = 0.6
+"""Radians by which labels are rotated; no multiple of a right angle, which signs would allow."""
+
+MOST_JOINED = 3
+"""Movers whose signs are tried together where no permutation says which belong together."""
+
+
+def with_signs(probe: Probe, strand: Strand) -> tuple[Strand, tuple[Attempt, ...], bool]:
+    """The strand with the labels whose sign may be flipped in all of its movers at once.
+
+    Returns:
+        The strand, what was tried, and whether signs of only some of the movers may be flipped,
+        which no group of folt joins to the permutations.
+    """
+    if not strand.whole or not all(type(move) is AlongAxis for move in strand.moves):
+        return strand, (), False
+    axes = [move.axis for move in strand.moves if isinstance(move, AlongAxis)]
+    movers = list(zip(strand.movers, axes, strict=True))
+    attempts = _flips(probe, movers, range(strand.m))
+    if all(attempt.change.holds for attempt in attempts):
+        return dataclasses.replace(strand, signed=tuple(range(strand.m))), attempts, False
+    subsets = [
+        list(chosen)
+        for size in range(1, len(movers))
+        for chosen in itertools.combinations(movers, size)
+    ]
+    some = [_flips(probe, chosen, range(1))[0] for chosen in subsets]
+    return strand, (*attempts, *some), any(attempt.change.holds for attempt in some)
+
+
+def lone_signs(
+    probe: Probe, movers: Sequence[Mover], m: int, taken: frozenset[int]
+) -> tuple[list[Strand], list[Attempt]]:
+    """Labels that cannot be permuted but whose signs may be flipped one by one."""
+    options = [
+        (mover, move.axis)
+        for mover in movers
+        for move in mover.moves
+        if type(move) is AlongAxis and not mover.places & taken
+    ]
+    strands: list[Strand] = []
+    attempts: list[Attempt] = []
+    for size in range(1, min(MOST_JOINED, len(options)) + 1):
+        for chosen in itertools.combinations(options, size):
+            places = [mover.places for mover, _ in chosen]
+            used = frozenset().union(*(strand.places for strand in strands))
+            joined = frozenset().union(*places)
+            if len(joined) < sum(map(len, places)) or joined & used:
+                continue
+            tried = _flips(probe, list(chosen), range(m))
+            attempts += tried
+            signed = tuple(n for n, attempt in enumerate(tried) if attempt.change.holds)
+            if signed:
+                moves = tuple(AlongAxis(axis) for _, axis in chosen)
+                movers_of = tuple(mover for mover, _ in chosen)
+                strands.append(Strand(m, movers_of, moves, (), signed))
+    return strands, attempts
+
+
+def rotation(probe: Probe, strand: Strand) -> Rotation | None:
+    """The continuous rotation of labels that contains these signed permutations, if there is one.
+
+    Blocks of one coordinate are left out: labels that only share a round prior are rotated too,
+    and do no harm.
+    """
+    if strand.m < 2 or len(strand.places) < 2 * strand.m:
+        return None
+    cosine, sine = np.cos(ANGLE), np.sin(ANGLE)
+    points = probe.points.copy()
+    for mover, move in zip(strand.movers, strand.moves, strict=True):
+        assert isinstance(move, AlongAxis)
+        columns = np.moveaxis(mover.columns, move.axis, 0)
+        first, second = points[:, columns[0]], points[:, columns[1]]
+        points[:, columns[0]] = cosine * first - sine * second
+        points[:, columns[1]] = sine * first + cosine * second
+    change = probe.changes([points])[0]
+    return Rotation(strand.sites, strand.m, (0, 1), change, ANGLE)
+
+
+def per_group(probe: Probe, strand: Strand) -> list[Strand]:
+    """One strand for every place along another axis, if labels there are free of each other."""
+    lengths = [
+        {length for axis, length in enumerate(mover.shape) if axis != _own_axis(mover, move)}
+        for mover, move in zip(strand.movers, strand.moves, strict=True)
+    ]
+    common = frozenset.intersection(*map(frozenset, lengths)) if lengths else frozenset()
+    for count in sorted(common - {1}, reverse=True):
+        parts = [_at(strand, count, index) for index in range(count)]
+        pairs = [(n, n + 1) for n in range(strand.m - 1)]
+        images = [_swapped(probe.points, part, pair) for part in parts for pair in pairs]
+        if strand.whole and all(change.holds for change in probe.changes(images)):
+            return [finer for part in parts for finer in per_group(probe, part)]
+    return [strand]
+
+
+def _own_axis(mover: Mover, move: Move) -> int | None:
+    """The axis along which labels run; None where every coordinate has both."""
+    if isinstance(move, AlongAxis):
+        return move.axis
+    if isinstance(move, Entries):
+        return len(mover.shape) - 1
+    return None
+
+
+def _at(strand: Strand, count: int, index: int) -> Strand:
+    """The strand at one place of an axis of this length."""
+    movers, moves = [], []
+    for mover, move in zip(strand.movers, strand.moves, strict=True):
+        own = _own_axis(mover, move)
+        axis = next(a for a, n in enumerate(mover.shape) if n == count and a != own)
+        movers.append(mover.part_of(axis, index))
+        if isinstance(move, (AlongAxis, AxisReversed)):
+            move = type(move)(move.axis - (axis < move.axis))
+        elif not isinstance(move, (Entries, Negated)):
+            move = AlongAxis(0)
+        moves.append(move)
+    return dataclasses.replace(strand, movers=tuple(movers), moves=tuple(moves))
+
+
+def _swapped(points: Points, strand: Strand, pair: tuple[int, int]) -> Points:
+    for mover, move in zip(strand.movers, strand.moves, strict=True):
+        points = mover.image(points, move, pair)
+    return points
+
+
+def _flips(probe: Probe, movers: Sequence[tuple[Mover, int]], labels: range) -> tuple[Attempt, ...]:
+    """Attempts to flip the sign of each label in all of these movers."""
+    images = []
+    for label in labels:
+        points = probe.points.copy()
+        for mover, axis in movers:
+            points[:, np.moveaxis(mover.columns, axis, 0)[label]] *= -1.0
+        images.append(points)
+    names = tuple(mover.name for mover, _ in movers)
+    changes = probe.changes(images)
+    return tuple(
+        Attempt(Kind.FLIP, names, (label,), change)
+        for label, change in zip(labels, changes, strict=True)
+    )

@@ -1,0 +1,246 @@
+"""The whole search: every number of labels, signs, rotations, and what nearly held."""
+
+from __future__ import annotations
+
+import dataclasses
+import itertools
+import math
+from collections.abc import Hashable, Iterable, Sequence
+
+import numpy as np
+
+from folt.groups.base import LARGEST_ENUMERATED
+from folt.problem.detection.candidates import MOST_LABELS, Place, families, movers_for
+from folt.problem.detection.findings import Attempt, Kind, Reason, Remark, Rotation, Strand
+from folt.problem.detection.moves import AlongAxis, AxisReversed, Mover, Negated
+from folt.problem.detection.probe import TOLERANCE, Probe
+from folt.problem.detection.search import Search
+from folt.problem.detection.signs import lone_signs, per_group, rotation, with_signs
+from folt.problem.detection.sticks import broken_sticks
+
+
+@dataclasses.dataclass
+class Survey:
+    """What a search turned up, before it becomes a group."""
+
+    strands: list[Strand] = dataclasses.field(default_factory=list)
+    attempts: list[Attempt] = dataclasses.field(default_factory=list)
+    nearly: list[Attempt] = dataclasses.field(default_factory=list)
+    rotations: list[Rotation] = dataclasses.field(default_factory=list)
+    remarks: list[Remark] = dataclasses.field(default_factory=list)
+
+
+def survey(probe: Probe, places: Sequence[Place]) -> Survey:
+    """Everything that leaves the density unchanged, and what nearly does."""
+    result = Survey()
+    alike = families(probe, places)
+    found: list[Strand] = []
+    for m in label_counts(places, alike):
+        found += _strands(probe, places, movers_for(probe, places, alike, m), m, result)
+    result.strands = _apart(found, result)
+    _ordered(places, result)
+    if not result.strands:
+        _near_misses(probe, places, result)
+    return result
+
+
+def label_counts(places: Sequence[Place], alike: Sequence[list[Place]]) -> list[int]:
+    """Numbers of labels worth trying; two ends of a coordinate are always there."""
+    lengths = {2} | {len(family) for family in alike}
+    lengths = lengths.union(*(place.lengths() for place in places))
+    return sorted(length for length in lengths if 2 <= length <= MOST_LABELS)
+
+
+def _strands(
+    probe: Probe, places: Sequence[Place], movers: list[Mover], m: int, result: Survey
+) -> list[Strand]:
+    """Strands of m labels with their signs, split where groups have labels of their own."""
+    search = Search(probe, movers, [place.columns for place in places], m)
+    found: list[Strand] = []
+    for strand in search.strands():
+        if not _worth_folding(probe, strand):
+            continue
+        signed, tried, apart = with_signs(probe, strand)
+        result.attempts += tried
+        if apart:
+            result.remarks.append(Remark(Reason.SIGNS_APART, strand.sites))
+        if signed.signed:
+            turned = rotation(probe, signed)
+            if turned is not None and turned.change.holds:
+                result.rotations.append(turned)
+            found.append(signed)
+            continue
+        split = per_group(probe, strand)
+        order = math.prod(each.order for each in split)
+        found += split if order <= LARGEST_ENUMERATED else [strand]
+    result.attempts += search.attempts
+    taken = frozenset().union(*(strand.places for strand in found))
+    lone, attempts = lone_signs(probe, movers, m, taken)
+    result.attempts += attempts
+    return found + [strand for strand in lone if _worth_folding(probe, strand)]
+
+
+def _apart(strands: Iterable[Strand], result: Survey) -> list[Strand]:
+    """Strands without common coordinates, the largest groups first."""
+    used: list[Strand] = []
+    for strand in sorted(strands, key=lambda each: (-each.order, -_plainness(each))):
+        overlapping = [other for other in used if other.places & strand.places]
+        if not overlapping:
+            used.append(strand)
+        elif not any(_contained(strand, other) for other in overlapping):
+            remark = Remark(Reason.OVERLAPS, strand.sites)
+            if remark not in result.remarks:
+                result.remarks.append(remark)
+    return used
+
+
+def _contained(strand: Strand, other: Strand) -> bool:
+    """Whether nothing is lost by using the other one alone, or with what was remarked already."""
+    if strand.places <= other.places and strand.order < other.order:
+        return True
+    reversed_axis = any(isinstance(move, AxisReversed) for move in strand.moves)
+    return reversed_axis or (bool(other.signed) and strand.places <= other.places)
+
+
+def _worth_folding(probe: Probe, strand: Strand) -> bool:
+    """Leave out sites that nothing depends on, and signs of numbers that are likeliest at zero.
+
+    Folding them would report a number without its sign and gain nothing: there is one mode.
+    """
+    if len(probe.terms) > 1 and not _seen_by_others(probe, strand):
+        return False
+    if not all(isinstance(move, Negated) for move in strand.moves):
+        return True
+    if len(probe.terms) > 1 and not _matters(probe.of_likelihood(), strand):
+        return False
+    if len(strand.places) > 1:
+        return True
+    (column,) = strand.places
+    steps = probe.spread[column] * np.array([0.0, 0.3, 0.6, 1.0, 1.7, 3.0, 5.0])
+    points = np.repeat(probe.points, len(steps), axis=0)
+    points[:, column] = np.tile(steps, len(probe.points))
+    values = probe.evaluate(points).sum(axis=1).reshape(-1, len(steps))
+    return bool(np.any(values[:, 1:] > values[:, :1] + TOLERANCE * (1 + np.abs(values[:, :1]))))
+
+
+def _seen_by_others(probe: Probe, strand: Strand) -> bool:
+    """Whether any term but the priors of these sites depends on them, where any depends on any."""
+    columns = sorted(strand.places)
+    points = probe.points.copy()
+    points[:, columns] += 0.3 * probe.spread[columns]
+    changed = np.abs(probe.evaluate(points) - probe.values).max(axis=0) > TOLERANCE
+    others = [n for n, term in enumerate(probe.terms) if term not in strand.sites]
+    return bool(changed[others].any()) or not _likelihood_matters(probe)
+
+
+def _likelihood_matters(probe: Probe) -> bool:
+    return bool(np.ptp(probe.values[:, -1]) > 0)
+
+
+def _plainness(strand: Strand) -> int:
+    """How many of its movers are moved along an axis: what is easiest to understand."""
+    return sum(type(move) is AlongAxis for move in strand.moves)
+
+
+def _ordered(places: Sequence[Place], result: Survey) -> None:
+    for place in places:
+        if place.ordered:
+            count = place.columns.shape[-1]
+            result.remarks.append(Remark(Reason.ORDERED, (place.name,), count))
+
+
+def _near_misses(probe: Probe, places: Sequence[Place], result: Survey) -> None:
+    """Where nothing holds: what leaves the likelihood alone, or else what changes least."""
+    likelihood = probe.of_likelihood()
+    nearly: list[Attempt] = []
+    if len(probe.terms) > 1:
+        alike = families(likelihood, places)
+        for m in label_counts(places, alike):
+            movers = movers_for(likelihood, places, alike, m)
+            search = Search(likelihood, movers, [place.columns for place in places], m)
+            nearly += [
+                _as_tried(probe, strand)
+                for strand in search.strands()
+                if _matters(likelihood, strand)
+            ]
+        sticks = broken_sticks(likelihood, places)
+        if sticks is not None:
+            result.remarks.append(sticks)
+    if not nearly:
+        nearly = _nearest(probe, places)
+    result.nearly = sorted(_distinct(nearly), key=lambda attempt: attempt.change.defect)
+    result.attempts += result.nearly
+
+
+def _matters(likelihood: Probe, strand: Strand) -> bool:
+    """Whether the likelihood depends on every mover: a hyperparameter spares it in any case."""
+    images = []
+    for mover in strand.movers:
+        points = likelihood.points.copy()
+        points[:, mover.columns] += 0.3 * likelihood.spread[mover.columns]
+        images.append(points)
+    return not any(change.holds for change in likelihood.changes(images))
+
+
+def _as_tried(probe: Probe, strand: Strand) -> Attempt:
+    """How much the whole density changes under the worst swap of a strand of the likelihood."""
+    points, first = probe.points, strand.classes[0]
+    tried = []
+    for pair in itertools.pairwise(first):
+        moved = points
+        for mover, move in zip(strand.movers, strand.moves, strict=True):
+            moved = mover.image(moved, move, pair)
+        flip = all(isinstance(move, Negated) for move in strand.moves)
+        kind, labels = (Kind.FLIP, ()) if flip else (Kind.SWAP, pair)
+        tried.append(Attempt(kind, strand.names, labels, probe.changes([moved])[0]))
+    return max(tried, key=lambda attempt: attempt.change.defect)
+
+
+def _nearest(probe: Probe, places: Sequence[Place]) -> list[Attempt]:
+    """Swaps of the first two labels, of everything at once and of each thing alone."""
+    found: list[Attempt] = []
+    named = _same_support(places)
+    for m in label_counts(places, named):
+        movers = [mover for mover in movers_for(probe, places, named, m) if _is_plain(mover)]
+        if not movers:
+            continue
+        together = _disjoint(movers)
+        sets = [[mover] for mover in movers] + ([together] if len(together) > 1 else [])
+        for chosen in sets:
+            moves = tuple(mover.moves[0] for mover in chosen)
+            strand = Strand(m, tuple(chosen), moves, ((0, 1),))
+            found.append(_as_tried(probe, strand))
+    return found
+
+
+def _same_support(places: Sequence[Place]) -> list[list[Place]]:
+    """Sites of equal shape and support."""
+    groups: dict[Hashable, list[Place]] = {}
+    for place in places:
+        if not place.ordered:
+            groups.setdefault((place.shape, place.simplex, place.key), []).append(place)
+    return [group for group in groups.values() if 2 <= len(group) <= MOST_LABELS]
+
+
+def _is_plain(mover: Mover) -> bool:
+    return any(type(move) is AlongAxis for move in mover.moves) or len(mover.sites) > 1
+
+
+def _disjoint(movers: Iterable[Mover]) -> list[Mover]:
+    chosen: list[Mover] = []
+    for mover in movers:
+        if not any(mover.places & other.places for other in chosen):
+            chosen.append(mover)
+    return chosen
+
+
+def _distinct(attempts: Iterable[Attempt]) -> list[Attempt]:
+    """The least change for every set of names; what holds is no near miss."""
+    best: dict[frozenset[str], Attempt] = {}
+    for attempt in attempts:
+        key = frozenset(attempt.moved)
+        if attempt.change.defect > TOLERANCE and (
+            key not in best or attempt.change.defect < best[key].change.defect
+        ):
+            best[key] = attempt
+    return list(best.values())

@@ -1,0 +1,196 @@
+"""The account of a search in sentences: made last, and only here."""
+
+from __future__ import annotations
+
+import math
+
+from folt.problem.detection.findings import (
+    Attempt,
+    Kind,
+    Reason,
+    Remark,
+    Rotation,
+    Strand,
+    SymmetryFound,
+)
+from folt.problem.detection.moves import Negated
+
+MOST_NEAR = 3
+"""Near misses that are told."""
+
+LIKELIHOOD = "likelihood"
+"""Name of the last term of a density that comes in terms."""
+
+
+def account(found: SymmetryFound) -> str:
+    """What was tried, what was found, what nearly held, and why."""
+    if not found.looked:
+        return "No relabelling symmetry was looked for, as asked."
+    held = len(found.found)
+    lines = [
+        f"Tried {len(found.attempts)} transformations at {found.points} points: {held} "
+        f"{'leaves' if held == 1 else 'leave'} the log density unchanged."
+    ]
+    lines += [strand_in_words(strand) for strand in found.strands]
+    if not found.folded:
+        lines.append(no_symmetry(found))
+    lines += [f"Nearest: {near_miss(attempt)}" for attempt in found.nearly[:MOST_NEAR]]
+    lines += [rotation_in_words(rotation) for rotation in found.rotations]
+    lines += [remark_in_words(remark, found.front_end) for remark in found.remarks]
+    lines.append(f"Group: {type(found.group).__name__} of order {found.group.order}.")
+    return "\n".join(lines)
+
+
+def warning(found: SymmetryFound) -> str:
+    """What a user has to hear where nothing is folded although labels might be alike."""
+    lines = [no_symmetry(found)]
+    lines += [near_miss(attempt) for attempt in found.nearly[:1]]
+    lines += [remark_in_words(remark, found.front_end) for remark in found.remarks]
+    return "\n".join([*lines, "The whole account is in problem.symmetry_found."])
+
+
+def no_symmetry(found: SymmetryFound) -> str:
+    """The first line where nothing is folded."""
+    if not found.repeated:
+        return "No relabelling symmetry found."
+    return (
+        "No relabelling symmetry was folded, although "
+        f"{_quoted(found.repeated)} {'has' if len(found.repeated) == 1 else 'have'} repeated "
+        "structure."
+    )
+
+
+def strand_in_words(strand: Strand) -> str:
+    """What is exchangeable together."""
+    names = ", ".join(strand.names)
+    if all(isinstance(move, Negated) for move in strand.moves):
+        return f"Signs that may be flipped together: {names}."
+    if not strand.classes:
+        signed = ", ".join(str(label + 1) for label in strand.signed)
+        return f"Signs that may be flipped: {names} (components {signed})."
+    labels = "; ".join(", ".join(str(label + 1) for label in each) for each in strand.classes)
+    signs = ", each with either sign" if strand.signed else ""
+    return f"Exchangeable together: {names} (components {labels}{signs})."
+
+
+def attempt_in_words(attempt: Attempt) -> str:
+    """One transformation: "swap components 1 and 2 of mu, sigma"."""
+    names = ", ".join(attempt.moved)
+    labels = " and ".join(str(label + 1) for label in attempt.labels)
+    if attempt.kind is Kind.FLIP:
+        return f"flip the sign of {f'component {labels} of ' if labels else ''}{names}"
+    return f"{attempt.kind.value} components {labels} of {names}"
+
+
+def near_miss(attempt: Attempt) -> str:
+    """A transformation that failed, by how much, and what stands in its way."""
+    change = attempt.change
+    size = f"the log density by {change.defect:.2g} of its size"
+    told = f"'{attempt_in_words(attempt)}' changes {size}"
+    if change.likelihood > 1e-9 and change.blame == LIKELIHOOD:
+        return f"{told}, because the likelihood tells these labels apart."
+    if change.blame == LIKELIHOOD or not change.blame:
+        return f"{told}."
+    if change.likelihood > 1e-9:
+        return f"{told}; what changes most is the prior of '{change.blame}'."
+    return (
+        f"{told}: the likelihood stays as it is, the prior of '{change.blame}' does not. With "
+        "equal priors for all labels they would be exchangeable."
+    )
+
+
+def rotation_in_words(rotation: Rotation) -> str:
+    """A continuous symmetry with its plane and its defect."""
+    first, second = (label + 1 for label in rotation.plane)
+    return (
+        f"{_quoted(rotation.sites)} {'has' if len(rotation.sites) == 1 else 'have'} a continuous "
+        f"rotation symmetry: turning components {first} and {second} into each other by "
+        f"{rotation.angle:g} radians changes the log density by {rotation.change.defect:.1g} of "
+        "its size, and no finite group folds that away."
+    )
+
+
+def refusal(rotation: Rotation) -> str:
+    """Why a model with a rotation is not taken."""
+    return (
+        f"{rotation_in_words(rotation)} Give the loadings a prior that is not round, such as "
+        "Laplace, or fix a triangle of them; allow_rotation=True folds the signed permutations "
+        "alone and leaves the rotation in the posterior."
+    )
+
+
+def remark_in_words(remark: Remark, front_end: str = "") -> str:
+    """Why something is not folded."""
+    if remark.reason is Reason.STICKS:
+        return _sticks(remark, front_end)
+    return _REMARKS[remark.reason](remark)
+
+
+def _ordered(remark: Remark) -> str:
+    told = (
+        f"{_quoted(remark.sites)} is ordered by construction, so the labels are fixed and there is "
+        "nothing to fold: the model is fitted in order."
+    )
+    if remark.undo:
+        log_order = math.lgamma(remark.count + 1)
+        return (
+            f"{told} keep_order=False undoes it: the symmetry is then folded and the evidence is "
+            f"{remark.count}! times larger (log {remark.count}! = {log_order:.4g})."
+        )
+    return f"{told} To fold instead, give it a plain prior without the order."
+
+
+def _sticks(remark: Remark, front_end: str) -> str:
+    name, count = remark.sites[0], remark.count
+    line = _DIRICHLET.get(front_end, "weights ~ Dirichlet({count})").format(count=count)
+    return (
+        f"'{name}' breaks a stick into {count} weights: relabelling them is no orthogonal map and "
+        "their prior may favour early labels, so it is not folded. Two lines rewrite them: take "
+        f"out '{name}' with its pieces, and put\n    {line}"
+    )
+
+
+_DIRICHLET = {
+    "numpyro": 'weights = numpyro.sample("weights", dist.Dirichlet(jnp.ones({count})))',
+    "pymc": 'weights = pm.Dirichlet("weights", np.ones({count}))',
+}
+
+
+def _unequal(remark: Remark) -> str:
+    return f"{_quoted(remark.sites)} have different supports or priors, so they are not alike."
+
+
+def _overlaps(remark: Remark) -> str:
+    return f"A further symmetry of {_quoted(remark.sites)} is not used: another one moves them."
+
+
+def _signs_apart(remark: Remark) -> str:
+    return (
+        f"Signs of some of {_quoted(remark.sites)} may be flipped too, but no group of folt joins "
+        "these flips to the permutations found: only the permutations are used."
+    )
+
+
+def _too_large(remark: Remark) -> str:
+    return f"The group has {remark.count} elements, too many to be summed over one by one."
+
+
+def _too_many(remark: Remark) -> str:
+    return (
+        f"With {remark.count} parts not every set of them was tried: name those that belong "
+        "together."
+    )
+
+
+_REMARKS = {
+    Reason.ORDERED: _ordered,
+    Reason.UNEQUAL_PRIORS: _unequal,
+    Reason.OVERLAPS: _overlaps,
+    Reason.SIGNS_APART: _signs_apart,
+    Reason.TOO_LARGE: _too_large,
+    Reason.TOO_MANY: _too_many,
+}
+
+
+def _quoted(names: tuple[str, ...]) -> str:
+    return ", ".join(f"'{name}'" for name in names)

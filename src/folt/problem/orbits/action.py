@@ -1,0 +1,161 @@
+"""A group on the host: how it folds points, and the matrices of its elements."""
+
+from __future__ import annotations
+
+import functools
+import math
+from typing import Any
+
+import equinox as eqx
+import jax
+import numpy as np
+from jaxtyping import Array, Bool, Float
+
+from folt.groups import Group
+from folt.problem.batching import LARGE_CHUNK, map_points
+from folt.types import in_float64
+
+Points = Float[np.ndarray, "n dim"]
+
+LISTED = 5_040
+"""Largest group whose matrices are listed."""
+
+LISTED_ENTRIES = 1 << 22
+"""Most entries of all matrices together."""
+
+
+class Action:
+    """What a group does to many points at once.
+
+    Fold, folding element and matrices come out of one compiled program; everything else is NumPy.
+
+    Args:
+        group: the group.
+    """
+
+    def __init__(self, group: Group):
+        self.group = group
+        self.listed = group.order <= LISTED and group.order * group.dim**2 <= LISTED_ENTRIES
+
+    def fold(self, points: Points) -> Points:
+        """The representatives in D."""
+        return self._folded(points)[1]
+
+    def folding_elements(self, points: Points) -> Any:
+        """The elements that fold the points, as arrays with the point along the leading axis."""
+        return self._folded(points)[0]
+
+    def contains(self, points: Points) -> Bool[np.ndarray, " n"]:
+        """Whether each point lies in D: whether the identity folds it."""
+        elements = jax.tree.leaves(self.folding_elements(points))
+        identity = jax.tree.leaves(self.group.identity)
+        inside = np.ones(len(points), bool)
+        for found, plain in zip(elements, identity, strict=True):
+            inside &= _flat(found == np.asarray(plain), len(points)).all(axis=1)
+        return inside
+
+    @functools.cached_property
+    def matrices(self) -> Float[np.ndarray, "order dim dim"]:
+        """The matrix of every element, in the order of `group.elements`.
+
+        Raises:
+            ValueError: the group is too large to be listed.
+        """
+        if not self.listed:
+            raise ValueError(f"a group of {self.group.order} elements is not listed")
+        columns = self._chunk(np.zeros((1, self.group.dim)))[2]
+        return np.ascontiguousarray(np.asarray(columns).transpose(1, 2, 0))
+
+    def places(self, elements: Any) -> np.ndarray:
+        """Where each of a stack of elements stands in the list."""
+        listed = [np.asarray(leaf) for leaf in jax.tree.leaves(self.group.elements)]
+        wanted = [np.asarray(leaf) for leaf in jax.tree.leaves(elements)]
+        count = len(wanted[0])
+        rows = np.concatenate([_flat(leaf, self.group.order) for leaf in listed], axis=1)
+        sought = np.concatenate([_flat(leaf, count) for leaf in wanted], axis=1)
+        return np.array([np.flatnonzero((rows == one).all(axis=1))[0] for one in sought], int)
+
+    def images(self, points: Points) -> Float[np.ndarray, "n order dim"]:
+        """All images of every point."""
+        if not self.listed:
+            return map_points(Group.orbit, self.group, points, terms=self.group.order)
+        order, dim, _ = self.matrices.shape
+        flat = points @ self.matrices.transpose(2, 0, 1).reshape(dim, order * dim)
+        return flat.reshape(len(points), order, dim)
+
+    def other_images(self, points: Points) -> Float[np.ndarray, "n others dim"]:
+        """Images under all elements but the identity, or under those nearest to it."""
+        if self.listed:
+            return self.images(points)[:, 1:]
+        return map_points(_near_images, self.group, points, terms=self.group.dim)
+
+    def move(self, indices: np.ndarray, points: Points) -> Points:
+        """Every point moved by the element at its own position of the list."""
+        return np.einsum("nij,nj->ni", self.matrices[indices], points)
+
+    def average(self, matrix: Float[np.ndarray, "dim dim"]) -> Float[np.ndarray, "dim dim"]:
+        """Projection (1/s) Σ_g g M gᵀ onto the matrices that commute with the action."""
+        if not self.listed:
+            return _averaged(self.group, matrix)
+        return np.mean(self.matrices @ matrix @ self.matrices.transpose(0, 2, 1), axis=0)
+
+    def covariance(self, points: Points) -> Float[np.ndarray, "dim dim"]:
+        """Σ̄, the averaged covariance of the folded points: it commutes with the action.
+
+        A trace of ridge keeps it positive definite when a few points have many copies.
+        """
+        images = self.fold(points)
+        centred = images - images.mean(axis=0)
+        covariance = self.average(centred.T @ centred / len(points))
+        variances = np.diagonal(covariance)
+        ridge = 1e-8 * variances + 1e-14 * variances.max() + np.finfo(float).tiny
+        return covariance + np.diag(ridge)
+
+    def _folded(self, points: Points) -> tuple[Any, Points]:
+        """Folding elements and folded points, chunk by chunk."""
+        starts = range(0, len(points), LARGE_CHUNK)
+        pieces = [self._chunk(points[i : i + LARGE_CHUNK])[:2] for i in starts]
+        return jax.tree.map(lambda *parts: np.concatenate(parts), *pieces)
+
+    @in_float64
+    def _chunk(self, points: Points) -> tuple[Any, Points, np.ndarray]:
+        count = len(points)
+        padded = np.asarray(points, np.float64)[np.minimum(np.arange(LARGE_CHUNK), count - 1)]
+        basis = np.eye(self.group.dim)[: self.group.dim if self.listed else 0]
+        elements, folded, columns = jax.tree.map(np.asarray, _program(self.group, padded, basis))
+        return jax.tree.map(lambda leaf: leaf[:count], elements), folded[:count], columns
+
+
+def _flat(leaf: np.ndarray, count: int) -> np.ndarray:
+    """An array (count, ...) as (count, entries), also where there are no entries."""
+    return leaf.reshape(count, math.prod(leaf.shape[1:]))
+
+
+@eqx.filter_jit
+def _program(group: Group, points: Any, basis: Any) -> tuple[Any, Array, Array]:
+    """Folding elements, folded points, and the images of a basis (none where it is empty)."""
+    elements = jax.vmap(group.folding_element)(points)
+    folded = jax.vmap(group.act)(elements, points)
+    return elements, folded, jax.vmap(group.orbit)(basis) if len(basis) else basis
+
+
+def _near_images(group: Group, point: Array) -> Array:
+    return jax.vmap(group.act, in_axes=(0, None))(group.neighbours, point)
+
+
+@in_float64
+def _averaged(group: Group, matrix: Any) -> np.ndarray:
+    return np.asarray(eqx.filter_jit(Group.average)(group, matrix))
+
+
+def action_of(group: Group) -> Action:
+    """The action of a group; equal groups share one, where they can be told by their hash."""
+    try:
+        return _shared(group)
+    except TypeError:  # a group that holds arrays
+        return Action(group)
+
+
+@functools.lru_cache(maxsize=64)
+def _shared(group: Group) -> Action:
+    return Action(group)

@@ -1,0 +1,173 @@
+"""What chains, training and certificates need of a proposal folded over a group."""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+import math
+from abc import ABC, abstractmethod
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+import numpy as np
+from jaxtyping import Float
+
+from folt.flows import Gaussian, Mixture, Safety, StudentT
+from folt.groups import Group
+from folt.problem.batching import THREADS, map_keys, map_points
+from folt.problem.fold import Folded
+from folt.problem.orbits.action import Action, action_of
+from folt.problem.orbits.components import Components, log_sum_exp, log_sum_of
+from folt.types import Distribution, Key, Point, host_generator
+
+Points = Float[np.ndarray, "n dim"]
+Values = Float[np.ndarray, " n"]
+
+CHUNK_TERMS = 1 << 19
+"""Terms of an orbit sum that are in memory at once."""
+
+MOST_TERMS = 1 << 14
+"""Images times components above which compiled code is faster."""
+
+
+class OrbitSum(ABC):
+    """A proposal q and its orbit sum q_F(z) = Σ_g q(g·z)."""
+
+    @abstractmethod
+    def log_sum(self, points: Points) -> Values:
+        """Log q_F at many points; the same at every image of a point."""
+
+    @abstractmethod
+    def draw(self, key: Key, count: int) -> Points:
+        """Draws of q, folded into D."""
+
+    @abstractmethod
+    def responsibilities(self, points: Points) -> Float[np.ndarray, "n order"]:
+        """q(g·z)/q_F(z) for every g, in the order of `group.elements`."""
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class ListedSum(OrbitSum):
+    """Components over a group whose elements are listed: one larger set of components, in NumPy.
+
+    Attributes:
+        parts: sets of components whose log weights contain their share of the proposal.
+        action: the group on the host.
+    """
+
+    parts: tuple[Components, ...]
+    action: Action
+
+    @functools.cached_property
+    def folded(self) -> tuple[Components, ...]:
+        """The components of q_F."""
+        return tuple(part.over(self.action.matrices) for part in self.parts)
+
+    def log_sum(self, points: Points) -> Values:
+        """Log q_F, chunk by chunk."""
+        return self._mapped(functools.partial(log_sum_of, self.folded), points)
+
+    def draw(self, key: Key, count: int) -> Points:
+        """Draws of q, folded into D."""
+        return self.action.fold(self.sample(host_generator(key), count))
+
+    def sample(self, generator: np.random.Generator, count: int) -> Points:
+        """Draws of q before they are folded: parts in proportion to their weights."""
+        shares = np.exp([np.logaddexp.reduce(part.log_weights) for part in self.parts])
+        chosen = generator.choice(len(self.parts), count, p=shares / shares.sum())
+        points = np.empty((count, self.action.group.dim))
+        for number, part in enumerate(self.parts):
+            rows = np.flatnonzero(chosen == number)
+            points[rows] = part.sample(generator, rows.size)
+        return points
+
+    def responsibilities(self, points: Points) -> Float[np.ndarray, "n order"]:
+        """Shares of the images, all components of an image together."""
+        order = len(self.action.matrices)
+
+        def shares(some: Points) -> np.ndarray:
+            logs = [
+                log_sum_exp(part.log_terms(some).reshape(len(some), order, -1))
+                for part in self.folded
+            ]
+            total = functools.reduce(np.logaddexp, logs)
+            total -= total.max(axis=1, keepdims=True)
+            np.exp(total, out=total)
+            return total / total.sum(axis=1, keepdims=True)
+
+        return self._mapped(shares, points)
+
+    def _mapped(self, function: Callable[[Points], np.ndarray], points: Points) -> np.ndarray:
+        """A function of chunks that fit into memory, two at a time."""
+        terms = sum(part.count for part in self.folded)
+        length = max(1, min(4096, CHUNK_TERMS // terms))
+        chunks = [points[i : i + length] for i in range(0, len(points), length)]
+        if len(chunks) == 1:
+            return function(chunks[0])
+        with ThreadPoolExecutor(THREADS) as pool:
+            return np.concatenate(list(pool.map(function, chunks)))
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class CompiledSum(OrbitSum):
+    """Any proposal over any group that can be enumerated, by compiled code."""
+
+    proposal: Distribution
+    group: Group
+
+    def log_sum(self, points: Points) -> Values:
+        """Log q_F, chunk by chunk."""
+        return map_points(Folded.log_prob, self._folded, points, terms=self._folded.terms)
+
+    def draw(self, key: Key, count: int) -> Points:
+        """Draws of q, folded into D."""
+        return map_keys(_draw, self._folded, key, count)
+
+    def responsibilities(self, points: Points) -> Float[np.ndarray, "n order"]:
+        """Softmax of the terms of the sum."""
+        logs = map_points(Folded.log_terms, self._folded, points, terms=self.group.order)
+        logs = np.exp(logs - logs.max(axis=1, keepdims=True))
+        return logs / logs.sum(axis=1, keepdims=True)
+
+    @property
+    def _folded(self) -> Folded:
+        return Folded(self.proposal, self.group)
+
+
+def _draw(folded: Folded, key: Any) -> Point:
+    return folded.group.fold(folded.density.sample(key))  # type: ignore[attr-defined]
+
+
+def orbit_sum(proposal: Distribution, group: Group) -> OrbitSum:
+    """The orbit sum of a proposal: in NumPy for mixtures over listed groups, else compiled."""
+    action = action_of(group)
+    parts = components_of(proposal) if action.listed else None
+    if parts is None or group.order * sum(part.count for part in parts) > MOST_TERMS:
+        return CompiledSum(proposal, group)
+    return ListedSum(parts, action)
+
+
+def components_of(proposal: Distribution) -> tuple[Components, ...] | None:
+    """A proposal as sets of components, or None if it is something else."""
+    if isinstance(proposal, Safety):
+        main, guard = components_of(proposal.main), components_of(proposal.guard)
+        if main is None or guard is None:
+            return None
+        return (*_scaled(main, 1.0 - proposal.weight), *_scaled(guard, proposal.weight))
+    if isinstance(proposal, Mixture):
+        logs = np.asarray(proposal.log_weights, float)
+        logs = logs - np.logaddexp.reduce(logs)
+        arrays = (np.asarray(proposal.means), np.tril(np.asarray(proposal.factors)))
+        return (Components(logs, *arrays, proposal.degrees),)
+    if isinstance(proposal, (Gaussian, StudentT)):
+        arrays = (np.asarray(proposal.mean)[None], np.tril(np.asarray(proposal.factor))[None])
+        degrees = proposal.degrees if isinstance(proposal, StudentT) else math.inf
+        return (Components(np.zeros(1), *arrays, degrees),)
+    return None
+
+
+def _scaled(parts: tuple[Components, ...], share: float) -> tuple[Components, ...]:
+    return tuple(
+        dataclasses.replace(part, log_weights=part.log_weights + math.log(share)) for part in parts
+    )

@@ -1,0 +1,350 @@
+"""The problem: a log density on R^dim together with the symmetry it has.
+
+Every front-end produces a `Problem`; everything else consumes one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, ArrayLike, Float
+from scipy.special import logsumexp
+
+from folt.groups import Group
+from folt.problem.batching import LARGE_CHUNK, map_keys, map_points
+from folt.problem.black_box import BlackBox
+from folt.problem.faces import Face, folding, shapes
+from folt.problem.fold import Folded
+from folt.problem.named_values import (
+    by_draw,
+    own_shapes,
+    parameters_at,
+    points_at,
+    require_inside,
+    takes_key,
+)
+from folt.problem.orbits import action_of
+from folt.types import Density, Distribution, Key, Point, Scalar, in_float64
+
+Points = Float[np.ndarray, "n dim"]
+Values = Float[np.ndarray, " n"]
+
+VALUES_PER_BLOCK = 1024
+GRADIENTS_PER_BLOCK = 128
+"""Points per call of the compiled density: larger blocks leave the cache, smaller ones wait."""
+
+IMAGES_AT_ONCE = 1 << 16
+"""Images of points that are in memory at once."""
+
+
+class WithData(eqx.Module):
+    """A function that takes the problem's data as its second argument, where others do not."""
+
+    function: Callable[..., Any]
+
+
+class Problem(Density):
+    """A log density on R^dim, its symmetry group, and the way back to the user's parameters.
+
+    Args:
+        log_density: `log_density(x)`, or `log_density(x, data)` if data is given; need not be
+            normalised. A callable `eqx.Module` may carry its own arrays.
+        symmetry: the group G that acts on R^dim.
+        data: array leaves handed to `log_density`, so that a new data set of equal shape does
+            not compile again.
+        invariant: whether log_density(g·x) = log_density(x) for all g. False is the broken
+            symmetry mode: folding then sums over the orbit, and the chain leaves the density
+            invariant all the same.
+        prior: a `Distribution` in the problem's coordinates; lets the reference run temper from
+            the prior and the tail safety cover it.
+        sampler: `sampler(key)`, an exact draw of the density, where one exists.
+        names: one name per coordinate.
+        constrain: from a point to `{name: value}` in the user's parameters; wrapped as
+            `WithData(function)` where it needs the data too.
+        unconstrain: its inverse, from `{name: value}` to a point, so that draws made elsewhere can
+            be used; wrapped likewise. A function with an argument `key` draws with it the
+            coordinates that the parameters say nothing about.
+        pointwise: from a point (and data) to `{name: log-likelihood terms}` of the observations.
+        predictive: from a key and a point (and data) to `{name: replicated observations}`.
+        dims: names of the axes of parameters and observations, `{name: (axis, ...)}`.
+        symmetry_found: what a search for the symmetry tried and found, where there was one.
+        allow_rotation: take a density whose signed columns may even be rotated into each other, a
+            continuous symmetry that no finite group folds away; it is refused otherwise.
+    """
+
+    log_density: Callable[..., Scalar]
+    group: Group
+    data: Any = None
+    invariant: bool = eqx.field(static=True, default=True)
+    prior: Distribution | None = None
+    sampler: Callable[[Key], Point] | None = None
+    names: tuple[str, ...] = eqx.field(static=True, default=())
+    constrain: Callable[[Point], dict[str, Array]] | WithData | None = None
+    inverse: Callable[..., Point] | WithData | None = None
+    pointwise: Callable[..., dict[str, Array]] | None = None
+    predictive: Callable[..., dict[str, Array]] | None = None
+    dims: tuple[tuple[str, tuple[str, ...]], ...] = eqx.field(static=True, default=())
+    symmetry_found: Any = eqx.field(static=True, default=None)
+    allow_rotation: bool = eqx.field(static=True, default=False)
+
+    def __init__(
+        self,
+        log_density: Callable[..., Scalar],
+        symmetry: Group,
+        *,
+        data: Any = None,
+        invariant: bool = True,
+        prior: Distribution | None = None,
+        sampler: Callable[[Key], Point] | None = None,
+        names: Sequence[str] | None = None,
+        constrain: Callable[[Point], dict[str, Array]] | WithData | None = None,
+        unconstrain: Callable[..., Point] | WithData | None = None,
+        pointwise: Callable[..., dict[str, Array]] | None = None,
+        predictive: Callable[..., dict[str, Array]] | None = None,
+        dims: Mapping[str, Sequence[str]] | None = None,
+        symmetry_found: Any = None,
+        allow_rotation: bool = False,
+    ):
+        if not callable(log_density):
+            raise ValueError(f"log_density must be callable, got {type(log_density).__name__}")
+        if not isinstance(symmetry, Group):
+            raise ValueError(
+                f"symmetry must be a folt group such as folt.groups.Permutation(3, 2), "
+                f"got {type(symmetry).__name__}"
+            )
+        if prior is not None and not isinstance(prior, Distribution):
+            raise ValueError(f"prior must be a Distribution, got {type(prior).__name__}")
+        if prior is not None and prior.dim != symmetry.dim:
+            raise ValueError(f"prior has dimension {prior.dim}, the group acts on {symmetry.dim}")
+        if names is not None and len(names) != symmetry.dim:
+            raise ValueError(f"expected {symmetry.dim} names, one per coordinate, got {len(names)}")
+        if names is not None:
+            _require_distinct(names)
+        self.log_density = log_density
+        self.group = symmetry
+        self.data = _own(data)
+        self.invariant = invariant
+        self.prior = prior
+        self.sampler = sampler
+        self.names = tuple(names) if names is not None else _numbered(symmetry.dim)
+        self.constrain = constrain
+        self.inverse = unconstrain
+        self.pointwise = pointwise
+        self.predictive = predictive
+        self.dims = tuple((name, tuple(axes)) for name, axes in (dims or {}).items())
+        self.symmetry_found = symmetry_found
+        self.allow_rotation = allow_rotation
+
+    def __repr__(self) -> str:
+        return self._face().text()
+
+    def _repr_html_(self) -> str:
+        return self._face().html()
+
+    def _face(self) -> Face:
+        leaves = [
+            (jax.tree_util.keystr(path, simple=True, separator="."), leaf)
+            for path, leaf in jax.tree_util.tree_leaves_with_path(self.data)
+        ]
+        rows = [
+            ("Symmetry", " ".join(repr(self.group).split())),
+            ("Parameters", _parameter_words(self)),
+            ("Data", shapes((name or "array", leaf) for name, leaf in leaves) or "none"),
+            ("Prior", "given" if self.prior is not None else "none of its own"),
+        ]
+        held = "" if self.invariant else ", symmetry broken"
+        headline = f"Problem in {self.dim} dimensions, {folding(self.group)}{held}"
+        return Face(headline, tuple(rows))
+
+    @property
+    def dim(self) -> int:
+        """Dimension of the space the group acts on."""
+        return self.group.dim
+
+    def log_prob(self, x: Point) -> Scalar:
+        """Log density at x, unnormalised, on all of R^dim."""
+        value = self.log_density(x) if self.data is None else self.log_density(x, self.data)
+        return jnp.asarray(value, x.dtype)
+
+    def folded(self) -> Folded:
+        """The folded target π_F on the fundamental domain."""
+        return Folded(self, self.group, self.invariant)
+
+    @property
+    def black_box(self) -> BlackBox | None:
+        """The host function behind the density, or None where the density is written in JAX."""
+        return self.log_density if isinstance(self.log_density, BlackBox) else None
+
+    def log_probs(self, points: Points) -> Values:
+        """Log density at many points: compiled, or by the black box in batches of its own."""
+        if self.black_box is not None:
+            return self.black_box.values(points)
+        return map_points(Problem.log_prob, self, points, length=VALUES_PER_BLOCK)
+
+    def gradients(self, points: Points) -> tuple[Values, Points]:
+        """Log density and its gradient at many points."""
+        return map_points(_with_gradient, self, points, length=GRADIENTS_PER_BLOCK)
+
+    def log_folds(self, points: Points) -> Values:
+        """Log π_F at many points, s·π or the orbit sum."""
+        if self.invariant or self.group.order == 1:
+            return self.log_probs(points) + self.group.log_order
+        return logsumexp(self.log_orbits(points), axis=1)
+
+    def log_orbits(self, points: Points) -> Float[np.ndarray, "n order"]:
+        """Log π(g·z) for every g, at many points."""
+        order, action = self.group.order, action_of(self.group)
+        length = max(1, IMAGES_AT_ONCE // order)
+        parts = []
+        for start in range(0, len(points), length):
+            images = action.images(points[start : start + length])
+            parts.append(self.log_probs(images.reshape(-1, self.dim)).reshape(-1, order))
+        return np.concatenate(parts)
+
+    def folded_gradients(self, points: Points) -> tuple[Values, Points]:
+        """Log π_F and its gradient, Σ_g (π(g·z)/π_F(z))·gᵀ∇log π(g·z)."""
+        if self.invariant or self.group.order == 1:
+            values, gradients = self.gradients(points)
+            return values + self.group.log_order, gradients
+        action, count = action_of(self.group), len(points)
+        terms, slopes = self.gradients(action.images(points).reshape(-1, self.dim))
+        terms = terms.reshape(count, -1)
+        values = logsumexp(terms, axis=1)
+        with np.errstate(invalid="ignore"):  # -inf everywhere: no gradient, and no number
+            shares = np.exp(terms - values[:, None])
+        slopes = np.where(shares[..., None] > 0.0, slopes.reshape(count, -1, self.dim), 0.0)
+        return values, np.einsum("ng,ngi,gij->nj", shares, slopes, action.matrices)
+
+    def exact_draws(self, key: Key, count: int) -> Points:
+        """Independent draws of the exact sampler.
+
+        Raises:
+            ValueError: the problem has none.
+        """
+        if self.sampler is None:
+            raise ValueError("expected a problem with an exact sampler, got one without")
+        return map_keys(_exact_draw, self.sampler, key, count, length=LARGE_CHUNK, once=True)
+
+    def parameters(self, points: ArrayLike) -> dict[str, Any]:
+        """The user's parameters at one point (dim,), or at many (..., dim).
+
+        The coordinates by name where nothing else was given. At many points the values are NumPy
+        arrays with the same leading axes.
+        """
+        if np.ndim(points) == 1:
+            return self._parameters(points)  # type: ignore[arg-type]
+        many = np.asarray(points, np.float64)
+        flat = parameters_at(self, many.reshape(-1, self.dim))
+        return {
+            name: np.asarray(value).reshape(*many.shape[:-1], *np.shape(value)[1:])
+            for name, value in flat.items()
+        }
+
+    def _parameters(self, x: Point) -> dict[str, Array]:
+        if self.constrain is None:
+            return dict(zip(self.names, jnp.unstack(jnp.asarray(x)), strict=True))
+        if isinstance(self.constrain, WithData):
+            return self.constrain.function(x, self.data)
+        return self.constrain(x)
+
+    @in_float64
+    def unconstrain(
+        self, values: Mapping[str, ArrayLike], key: Key | None = None
+    ) -> Float[np.ndarray, "*lead dim"]:
+        """The points whose parameters are these values: the inverse of `parameters`.
+
+        Args:
+            values: `{name: (..., own shape)}` with the same leading axes throughout. What follows
+                from other parameters may be left out, other names are ignored, and an array may
+                stand for its entries: `mu` for `mu[0]`, `mu[1]`.
+            key: of the coordinates that the parameters do not determine, where there are any.
+
+        Raises:
+            ValueError: the problem has no inverse, a parameter is missing or has another shape,
+                or a value does not lie inside the support.
+        """
+        if self.constrain is not None and self.inverse is None:
+            raise ValueError(
+                "this problem does not say how its parameters become points: give it unconstrain=, "
+                "the inverse of constrain="
+            )
+        lead, flat = by_draw(own_shapes(self), values)
+        try:
+            points = points_at(self, flat, key)
+        except KeyError as error:
+            known = own_shapes(self)
+            if error.args[0] not in known or error.args[0] in flat:
+                raise
+            raise ValueError(
+                f"no parameter {error.args[0]!r} among the values, which have "
+                f"{', '.join(values) or 'none'}: the problem's parameters are {', '.join(known)}"
+            ) from error
+        require_inside(points, self.names)
+        return points.reshape(*lead, self.dim)
+
+    def _point(self, values: dict[str, Array], key: Key | None) -> Point:
+        if self.inverse is None:
+            return jnp.stack([values[name] for name in self.names])
+        wrapped = isinstance(self.inverse, WithData)
+        function = self.inverse.function if isinstance(self.inverse, WithData) else self.inverse
+        keyed = {"key": key} if takes_key(function) else {}
+        return function(values, self.data, **keyed) if wrapped else function(values, **keyed)
+
+    def log_likelihoods(self, x: Point) -> dict[str, Array]:
+        """The log-likelihood terms at x, one array per group of observations."""
+        if self.pointwise is None:
+            raise ValueError("this problem does not say what its log-likelihood terms are")
+        return self.pointwise(x) if self.data is None else self.pointwise(x, self.data)
+
+    def replicates(self, key: Key, x: Point) -> dict[str, Array]:
+        """New observations from the model at x: a posterior predictive draw if x is a draw."""
+        if self.predictive is None:
+            raise ValueError("this problem does not say how observations are drawn")
+        return self.predictive(key, x) if self.data is None else self.predictive(key, x, self.data)
+
+    def with_data(self, data: Any) -> Problem:
+        """The same problem for another data set; equal shapes do not compile again."""
+        old, new = (str(jax.tree.structure(tree)) for tree in (self.data, data))
+        if old != new:
+            raise ValueError(f"the new data must have the structure {old}, got {new}")
+        return eqx.tree_at(lambda p: p.data, self, _own(data))
+
+
+def _parameter_words(problem: Problem) -> str:
+    """Parameters with their shapes; the coordinates where a model cannot be traced now."""
+    try:
+        with jax.enable_x64(True):
+            return shapes(own_shapes(problem).items())
+    except Exception:  # a face must never fail
+        return ", ".join(problem.names)
+
+
+def _with_gradient(problem: Problem, x: Point) -> tuple[Scalar, Point]:
+    return jax.value_and_grad(problem.log_prob)(x)
+
+
+def _exact_draw(sampler: Callable[[Key], Point], key: Key) -> Point:
+    return sampler(key)
+
+
+def _require_distinct(names: Sequence[str]) -> None:
+    """Refuse names of which one would stand for two coordinates."""
+    for place, name in enumerate(names):
+        if not isinstance(name, str) or not name.strip():
+            raise ValueError(f"expected names to be words, got {name!r} at position {place}")
+        if name in names[:place]:
+            raise ValueError(f"expected a name of its own for every coordinate, got {name!r} twice")
+
+
+def _own(data: Any) -> Any:
+    """NumPy arrays copied: JAX knows a buffer by the array it came from, whatever its precision."""
+    return jax.tree.map(lambda leaf: leaf.copy() if isinstance(leaf, np.ndarray) else leaf, data)
+
+
+def _numbered(dim: int) -> tuple[str, ...]:
+    return tuple(f"x{i}" for i in range(dim))

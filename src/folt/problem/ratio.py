@@ -1,0 +1,154 @@
+"""The log ratio h = log π_F - log q_F: the sampler accepts with it, certificates read it.
+
+Target and proposal are evaluated apart. The user's density is then compiled once, whatever shape
+the proposal takes, and a density that only a host program can evaluate fits in the same place.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+from typing import Any
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax.scipy.special import logsumexp
+from jaxtyping import Array, Bool, Float
+
+from folt.groups import Group
+from folt.problem.batching import map_keys, map_points
+from folt.problem.fold import Folded
+from folt.problem.orbits import OrbitSum, orbit_sum
+from folt.problem.problem import Problem
+from folt.types import Distribution, Key, Point, Scalar
+
+Points = Float[np.ndarray, "n dim"]
+Values = Float[np.ndarray, " n"]
+
+IDENTITY_ONLY = (0,)
+"""The truncation N = {e}."""
+
+
+@dataclasses.dataclass
+class Target:
+    """log π_F in batches, counting what it costs.
+
+    Attributes:
+        problem: the target.
+        evaluations: log densities computed so far, and gradients that others reported.
+    """
+
+    problem: Problem
+    evaluations: dict[str, int] = dataclasses.field(
+        default_factory=lambda: {"value": 0, "gradient": 0}
+    )
+
+    def __call__(self, points: Points) -> Values:
+        """Log π_F at every point."""
+        terms = 1 if self.problem.invariant else self.problem.group.order
+        self.evaluations["value"] += points.shape[0] * terms
+        return self.problem.log_folds(points)
+
+    def add(self, evaluations: dict[str, int]) -> None:
+        """Count evaluations made elsewhere."""
+        for kind, count in evaluations.items():
+            self.evaluations[kind] = self.evaluations.get(kind, 0) + count
+
+
+@dataclasses.dataclass(frozen=True)
+class LogRatio:
+    """h for one target and one proposal.
+
+    Args:
+        target: log π_F in batches.
+        proposal: q on all of R^dim, before folding.
+        group: the group.
+        kept: positions in `group.elements` of a subset N with the identity (position 0) in it, to
+            truncate the orbit: q_N(z) = Σ_{g in N} q(g·z), and a draw θ = g'·z' with g' not in N
+            dies. The chain leaves π_F invariant for every N; none is better than the whole orbit
+            (None). N = {e} is the sampler behind the published tables.
+    """
+
+    target: Target
+    proposal: Distribution
+    group: Group
+    kept: tuple[int, ...] | None = None
+
+    def __post_init__(self) -> None:
+        if self.kept is not None and 0 not in self.kept:
+            raise ValueError(f"a truncated orbit must keep the identity, got {self.kept}")
+
+    def at(self, points: Points) -> Values:
+        """H at points of the domain D."""
+        return _difference(self.target(points), self.log_proposal(points))
+
+    def draw(self, key: Key, count: int) -> tuple[Points, Values]:
+        """Proposals folded into D, with their h; -inf for those that died or lie outside."""
+        if self.kept is None:
+            points = self.orbit.draw(key, count)
+            return points, self.at(points)
+        points, alive = map_keys(_propose, self._truncated, key, count)
+        return points, np.where(alive, self.at(points), -np.inf)
+
+    def log_proposal(self, points: Points) -> Values:
+        """Log q_F, or log q_N of the truncated orbit."""
+        if self.kept is None:
+            return self.orbit.log_sum(points)
+        return map_points(_Truncated.log_prob, self._truncated, points, terms=len(self.kept))
+
+    @property
+    def terms(self) -> int:
+        """Density terms that one log q_F costs."""
+        return len(self.kept) if self.kept is not None else Folded(self.proposal, self.group).terms
+
+    @functools.cached_property
+    def orbit(self) -> OrbitSum:
+        """The proposal summed over the whole orbit."""
+        return orbit_sum(self.proposal, self.group)
+
+    @property
+    def _truncated(self) -> _Truncated:
+        assert self.kept is not None
+        return _Truncated(self.proposal, self.group, self.kept)
+
+
+class _Truncated(eqx.Module):
+    """A proposal with the part of the orbit that its draws may come from."""
+
+    proposal: Distribution
+    group: Group
+    kept: tuple[int, ...] = eqx.field(static=True)
+
+    @property
+    def elements(self) -> Any:
+        """The kept elements, stacked."""
+        rows = np.asarray(self.kept)
+        return jax.tree.map(lambda leaf: np.asarray(leaf)[rows], self.group.elements)
+
+    def log_prob(self, z: Point) -> Scalar:
+        """Log q_N(z): the density of proposals that survive; it is never renormalised."""
+        images = jax.vmap(self.group.act, in_axes=(0, None))(self.elements, z)
+        return logsumexp(jax.vmap(self.proposal.log_prob)(images))
+
+    def survives(self, x: Point) -> Bool[Array, ""]:
+        """Whether x = g'·z' with g' kept; g' is the inverse of the element that folds x."""
+        origin = self.group.inverse(self.group.folding_element(x))
+        same = jax.tree.map(
+            lambda kept, one: jnp.all((kept == one).reshape(len(kept), -1), axis=1),
+            self.elements,
+            origin,
+        )
+        return jnp.any(jnp.all(jnp.stack(jax.tree.leaves(same)), axis=0))
+
+
+def _propose(orbit: _Truncated, key: Any) -> tuple[Array, Bool[Array, ""]]:
+    x = orbit.proposal.sample(key)
+    return orbit.group.fold(x), orbit.survives(x)
+
+
+def _difference(log_target: Values, log_proposal: Values) -> Values:
+    """h, with -inf wherever the target vanishes whatever the proposal says there."""
+    with np.errstate(invalid="ignore"):
+        return np.where(np.isneginf(log_target), -np.inf, log_target - log_proposal)

@@ -1,0 +1,308 @@
+"""Is the symmetry there? Verified at random points before anything else.
+
+A density declared invariant that is not would be folded with one term instead of the orbit sum,
+and every draw and every certificate would be wrong without a sign of it. So the declaration is
+tested, and a failure is an error that names the element, the point and the defect.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable
+from typing import Any
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax._src.config import check_static_indices  # the public switch is global, this one local
+from jaxtyping import Array
+
+from folt.groups import Element, Group, Product, SignedPermutation
+from folt.problem.batching import map_keys, map_points
+from folt.problem.orbits import HostDistribution, action_of
+from folt.problem.problem import Points, Problem
+from folt.types import Key, Scalar, host_generator, in_float64, root_key
+
+TOLERANCE = 1e-7
+"""Largest defect of log π, relative to 1 + |log π|, that counts as rounding."""
+
+MATTERS = 0.01
+"""Defect in nats that matters to a posterior however large the constant in log π is."""
+
+ROUNDINGS = 64.0
+"""Units in the last place of log π by which two orders of the same sum may differ."""
+
+POINTS = 16
+
+RANDOM_ELEMENTS = 4
+"""Elements tested besides the generators."""
+
+
+class SymmetryError(ValueError):
+    """A density that was declared invariant is not."""
+
+
+class RotationError(SymmetryError):
+    """A density has a continuous rotation symmetry, which no finite group folds away."""
+
+
+@dataclasses.dataclass(frozen=True)
+class SymmetryAccount:
+    """What was tested and found.
+
+    Attributes:
+        order: number of group elements.
+        tested: elements tested, in words.
+        points: number of points at which they were tested.
+        defect: largest |log π(g·x) - log π(x)|; infinite where only one of them is finite.
+        allowed: the defect that counts as rounding at that point.
+        element: the element with the largest defect, in words.
+        point: the point where it occurred.
+        holds: whether every defect is rounding.
+        rotation: change of the log density when two signed columns are rotated into each other,
+            where that is rounding: a continuous symmetry. None where there is none.
+    """
+
+    order: int
+    tested: tuple[str, ...]
+    points: int
+    defect: float
+    allowed: float
+    element: str
+    point: np.ndarray
+    holds: bool
+    rotation: float | None = None
+
+    def __str__(self) -> str:
+        found = "holds" if self.holds else f"fails under: {self.element}"
+        hidden = "" if self.allowed <= MATTERS else f" {self.blindness}"
+        hidden += "" if self.rotation is None else f" {ROTATES}"
+        return (
+            f"Symmetry of order {self.order} {found}. Tested {len(self.tested)} elements at "
+            f"{self.points} points; largest change of the log density {self.defect:.3g}.{hidden}"
+        )
+
+    @property
+    def blindness(self) -> str:
+        """What to do where rounding hides differences that matter."""
+        return (
+            f"The log density is so large that rounding alone may change it by {self.allowed:.2g}: "
+            "subtract a constant from it, so that smaller differences can be seen."
+        )
+
+
+@in_float64
+def check(
+    problem: Problem,
+    *,
+    seed: int = 0,
+    points: Points | None = None,
+    allow_rotation: bool = False,
+) -> SymmetryAccount:
+    """Test the declared symmetry at random points and say what was found.
+
+    Generators of the group are tested (a function invariant under these is invariant under all),
+    and a few random elements besides.
+
+    Args:
+        problem: what to test; the account is given for broken symmetry too, never raised.
+        seed: chooses the points.
+        points: where to test; draws of the prior or of the sampler, or normal points, if None.
+        allow_rotation: say it in the account, instead of refusing, where signed columns may even
+            be rotated into each other; so does `Problem(..., allow_rotation=True)`.
+
+    Raises:
+        RotationError: a continuous rotation symmetry that was not allowed.
+    """
+    require_scalar(problem)
+    root = root_key(seed)
+    point_key, element_key = jax.random.fold_in(root, 0), jax.random.fold_in(root, 1)
+    if points is None:
+        points = scattered_points(point_key, problem, POINTS)
+    points = np.asarray(points, np.float64)
+    plain = _values(problem, points)
+    _require_numbers(plain, points)
+    elements, images = _tested(problem, element_key, points)
+    count, dim = images.shape[1], problem.dim
+    moved = _values(problem, images.reshape(-1, dim)).reshape(-1, count)
+    _require_numbers(moved.reshape(-1), images.reshape(-1, dim))
+    account = _account(problem, points, elements, np.asarray(plain), np.asarray(moved))
+    rotation = _rotation(problem, points, np.asarray(plain)) if account.holds else None
+    if rotation is not None and not (allow_rotation or problem.allow_rotation):
+        raise RotationError(
+            f"{ROTATES[:-1]}: turning columns 1 and 2 into each other by {ANGLE:g} radians changes "
+            f"it by {rotation:.1g}. Give the loadings a prior that is not round, such as Laplace, "
+            "or pass allow_rotation=True, which folds the signed permutations alone"
+        )
+    return dataclasses.replace(account, rotation=rotation)
+
+
+ROTATES = (
+    "The log density has a continuous rotation symmetry of its signed columns, which no finite "
+    "group folds away."
+)
+
+ANGLE = 0.6
+"""Radians by which columns are rotated; no multiple of a right angle, which signs would allow."""
+
+
+def _rotation(problem: Problem, points: Points, plain: np.ndarray) -> float | None:
+    """Change under a rotation of the first two signed columns, where that is mere rounding."""
+    for start, group in _signed(problem.group, 0):
+        columns = start + np.arange(group.dim).reshape(group.columns, group.size)
+        turned = points.copy()
+        first, second = points[:, columns[0]], points[:, columns[1]]
+        turned[:, columns[0]] = np.cos(ANGLE) * first - np.sin(ANGLE) * second
+        turned[:, columns[1]] = np.sin(ANGLE) * first + np.cos(ANGLE) * second
+        finite = np.isfinite(plain)
+        change = np.abs(_values(problem, turned) - plain)[finite]
+        if change.size and np.all(change <= TOLERANCE * (1.0 + np.abs(plain[finite]))):
+            return float(change.max())
+    return None
+
+
+def _signed(group: Group, start: int) -> list[tuple[int, SignedPermutation]]:
+    """Signed permutations of several columns of several entries, with their first coordinate."""
+    if isinstance(group, SignedPermutation):
+        return [(start, group)] if group.columns > 1 and group.size > 1 else []
+    if not isinstance(group, Product):
+        return []
+    starts = start + np.cumsum([0, *(each.dim for each in group.groups)])
+    pairs = zip(group.groups, starts[:-1].tolist(), strict=True)
+    return [found for each, first in pairs for found in _signed(each, first)]
+
+
+def require_symmetry(problem: Problem, seed: int = 0) -> SymmetryAccount:
+    """`check`, raising where a density declared invariant is not.
+
+    Raises:
+        SymmetryError: with the element, the point, the defect and the two ways out.
+    """
+    account = check(problem, seed=seed)
+    if problem.invariant and not account.holds:
+        point = np.array2string(account.point, precision=4, separator=", ")
+        raise SymmetryError(
+            f"the log density is declared invariant but changes by {account.defect:.6g} under "
+            f"'{account.element}' at the point {point}. Either give the group the density really "
+            "has, or pass invariant=False to Problem, which needs no symmetry."
+        )
+    return account
+
+
+def scattered_points(key: Key, problem: Problem, count: int) -> Points:
+    """Points at which the density is tried: prior draws, exact draws, or standard normals."""
+    if problem.prior is not None:
+        return HostDistribution(problem.prior).sample(key, count)
+    if problem.sampler is not None:
+        return problem.exact_draws(key, count)
+    return host_generator(key).standard_normal((count, problem.dim))
+
+
+def require_scalar(problem: Problem) -> None:
+    """Raise unless the log density takes a point of R^dim and returns one real number.
+
+    Raises:
+        ValueError: with the expected and the received shape or type.
+    """
+    if problem.black_box is not None:
+        problem.black_box.values(np.zeros((1, problem.dim)))
+        return
+    point = jax.ShapeDtypeStruct((problem.dim,), jnp.float64)
+    arguments = (point,) if problem.data is None else (point, problem.data)
+    try:
+        with check_static_indices(True):  # JAX reads x[5] of two coordinates as x[1] otherwise
+            result = eqx.filter_eval_shape(_call, problem.log_density, arguments)
+    except (TypeError, ValueError, IndexError) as error:
+        raise ValueError(
+            f"the log density cannot be evaluated at a point of shape ({problem.dim},), the "
+            f"dimension of the group: {error}"
+        ) from error
+    shape, dtype = getattr(result, "shape", None), getattr(result, "dtype", type(result).__name__)
+    if shape != () or not jnp.issubdtype(result.dtype, jnp.floating):
+        raise ValueError(
+            f"the log density must return one real number of shape (), "
+            f"got shape {shape} and type {dtype}"
+        )
+
+
+@eqx.filter_jit
+def _call(log_density: Callable[..., Scalar], arguments: tuple[Any, ...]) -> Scalar:
+    """Compiled code remembers the shapes it has seen: the density is not traced again for them."""
+    return log_density(*arguments)
+
+
+def _values(problem: Problem, points: Points) -> np.ndarray:
+    """Log π, up to a constant; through π_F where that is s·π, which sampling compiles anyway."""
+    return problem.log_folds(points) if problem.invariant else problem.log_probs(points)
+
+
+def _require_numbers(values: np.ndarray, points: Points) -> None:
+    faulty = np.flatnonzero(~np.isfinite(values) & ~np.isneginf(values))
+    if faulty.size:
+        point = np.array2string(np.asarray(points[faulty[0]]), precision=6, separator=", ")
+        raise ValueError(
+            f"the log density is {float(values[faulty[0]])} at the point {point}; expected a "
+            "finite number, or -inf outside the support"
+        )
+
+
+def _tested(problem: Problem, key: Key, points: Points) -> tuple[Element, np.ndarray]:
+    """Generators and a few random elements, and the images (n, element, dim) of the points."""
+    group, action = problem.group, action_of(problem.group)
+    if action.listed:
+        drawn = host_generator(key).integers(group.order, size=RANDOM_ELEMENTS)
+        places = np.concatenate([action.places(group.generators), drawn])
+        elements = jax.tree.map(lambda leaf: np.asarray(leaf)[places], group.elements)
+        return elements, np.einsum("gij,nj->ngi", action.matrices[places], points)
+    random = map_keys(_random_element, group, key, RANDOM_ELEMENTS)
+    elements = jax.tree.map(
+        lambda a, b: np.concatenate([np.asarray(a), b]), group.generators, random
+    )
+    return elements, map_points(_images, (group, elements), points)
+
+
+def _random_element(group: Group, key: Key) -> Element:
+    return group.random_element(key)
+
+
+def _images(context: tuple[object, object], x: Array) -> Array:
+    group, elements = context
+    return jax.vmap(group.act, in_axes=(0, None))(elements, x)  # type: ignore[attr-defined]
+
+
+def allowance(values: np.ndarray) -> np.ndarray:
+    """The change of log π in nats that rounding explains at each of these values.
+
+    A small share of its size, but never as much as matters to a posterior, unless the value is so
+    large that its last digits are no finer.
+    """
+    size = np.abs(np.where(np.isfinite(values), values, 0.0))
+    rounding = ROUNDINGS * np.finfo(float).eps * size
+    return np.maximum(np.minimum(TOLERANCE * (1.0 + size), MATTERS), rounding)
+
+
+def _account(
+    problem: Problem, points: Points, elements: object, plain: np.ndarray, moved: np.ndarray
+) -> SymmetryAccount:
+    both_outside = np.isneginf(plain)[:, None] & np.isneginf(moved)
+    allowed = allowance(plain)[:, None]
+    with np.errstate(invalid="ignore"):
+        defect = np.where(both_outside, 0.0, np.abs(moved - plain[:, None]))
+    excess = np.where(np.isfinite(defect), defect / allowed, np.inf)
+    row, column = np.unravel_index(np.argmax(excess), excess.shape)
+    count = moved.shape[1]
+    words = tuple(
+        problem.group.describe(jax.tree.map(lambda leaf: np.asarray(leaf)[i], elements))  # noqa: B023
+        for i in range(count)
+    )
+    return SymmetryAccount(
+        order=problem.group.order,
+        tested=words,
+        points=points.shape[0],
+        defect=float(defect[row, column]),
+        allowed=float(allowed[row, 0]),
+        element=words[column],
+        point=np.asarray(points[row]),
+        holds=bool(excess[row, column] <= 1.0),
+    )

@@ -1,0 +1,92 @@
+"""Presets: which reference run, which trainer, how much safety, how many draws."""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import Any
+
+from folt.problem import Problem
+from folt.reference import Exact, HostChains, Sampler, TemperedChains
+from folt.training import OrbitMixture, PaperFlow, ThriftyMixture
+from folt.training.effort import Effort
+
+GUARD_WEIGHT = 0.02
+"""λ of the tail safety."""
+
+
+@dataclasses.dataclass(frozen=True)
+class Preset:
+    """A protocol.
+
+    Attributes:
+        effort: what the fit may cost.
+        trainer: makes the proposal from the reference draws.
+        safety_weight: λ of the tail safety; zero for none.
+        training_draws: reference draws for training and selection together.
+        certification_draws: fresh proposals for the certificate.
+        burn_in: steps thrown away at the start of every chain.
+    """
+
+    effort: Effort
+    trainer: Any
+    safety_weight: float
+    training_draws: int
+    certification_draws: int
+    burn_in: int
+
+    def reference(self, problem: Problem) -> Sampler:
+        """The reference run: exact draws where there is a sampler, else particles and chains."""
+        effort = self.effort
+        if problem.sampler is not None:
+            return Exact(effort.exact_draws, effort.chains)
+        if effort.rounds is None and problem.black_box is None:
+            return TemperedChains(
+                particles=effort.particles,
+                moves=effort.moves,
+                chains=effort.chains,
+                draws=effort.draws,
+            )
+        return HostChains(
+            particles=effort.particles,
+            moves=effort.moves,
+            chains=effort.chains,
+            draws=effort.draws,
+            longest=2 if effort.evaluations is None else 1,
+            thin=effort.walk_steps,
+        )
+
+
+def preset_of(effort: Effort) -> Preset:
+    """Folt's own protocol at an effort."""
+    trainer: Any = OrbitMixture()
+    if effort.rounds is not None:
+        trainer = ThriftyMixture(rounds=effort.rounds, fresh=effort.fresh)
+    return Preset(
+        effort, trainer, GUARD_WEIGHT, effort.training_draws, effort.certification_draws, 100
+    )
+
+
+PRESETS = {
+    "default": preset_of(Effort.default()),
+    "paper": Preset(Effort.thorough(), PaperFlow(), 0.0, 50_000, 20_000, 1_000),
+}
+
+
+def preset_named(name: str, effort: Effort | None = None) -> Preset:
+    """The preset of this name, at an effort.
+
+    Raises:
+        ValueError: naming those that exist; or an effort for the paper's protocol, which has its
+            own.
+    """
+    if name not in PRESETS:
+        raise ValueError(f"expected preset {' or '.join(map(repr, PRESETS))}, got {name!r}")
+    if effort is None:
+        return PRESETS[name]
+    if not isinstance(effort, Effort):
+        raise ValueError(
+            f"expected an effort such as folt.Effort.thorough(), got {type(effort).__name__}"
+        )
+    if name != "default":
+        raise ValueError(f"expected no effort with preset {name!r}, which has its own")
+    return preset_of(effort)

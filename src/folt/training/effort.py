@@ -1,0 +1,173 @@
+"""Effort: what a fit may cost."""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import Any
+
+from folt.problem.faces import Face, Shown
+
+
+@dataclasses.dataclass(frozen=True, repr=False)
+class Effort(Shown):
+    """What a fit may cost, as counts of work: the same effort and seed give the same draws.
+
+    Use one of the three that exist, `Effort.quick()`, `Effort.default()` and `Effort.thorough()`,
+    or change one: `dataclasses.replace(Effort.default(), particles=4096)`.
+
+    Attributes:
+        name: what it is called in reports.
+        particles: particles of the tempering; a mode of weight ω needs several times 1/ω.
+        moves: random-walk steps per temperature.
+        chains: reference chains.
+        draws: draws per reference chain.
+        exact_draws: draws of an exact sampler, where the problem has one.
+        training_draws: reference draws for training and selection together.
+        held_out_draws: reference draws for the certificate.
+        certification_draws: fresh proposals for the certificate and the evidence; up to three times
+            as many where the evidence would be blurred otherwise, unless evaluations are capped.
+        rounds: most rounds of training per size; None for the trainer that goes on while h can be
+            made flatter, whatever it costs.
+        fresh: fresh proposals per round of training.
+        steps_per_draw: most steps of the chain per recorded draw.
+        walk_steps: random-walk steps per reference draw, where there is no gradient.
+        evaluations: log densities that the counts above were cut down to; None for no limit.
+    """
+
+    name: str
+    particles: int
+    moves: int
+    chains: int
+    draws: int
+    exact_draws: int
+    training_draws: int
+    held_out_draws: int
+    certification_draws: int
+    rounds: int | None
+    fresh: int
+    steps_per_draw: int
+    walk_steps: int = 8
+    evaluations: int | None = None
+
+    def _face(self) -> Face:
+        rounds = "as long as it gains" if self.rounds is None else f"at most {self.rounds} rounds"
+        rows = [
+            ("Reference", f"{self.particles:,} particles, {self.chains} chains of {self.draws}"),
+            ("Training", f"{self.training_draws:,} draws, {rounds}"),
+            ("Chain", f"at most {self.steps_per_draw} steps per draw"),
+            (
+                "Certificate",
+                f"{self.held_out_draws:,} held-out draws, {self.certification_draws:,} proposals",
+            ),
+        ]
+        if self.evaluations is not None:
+            rows.append(("Limit", f"{self.evaluations:,} log densities"))
+        return Face(f"Effort {self.name!r}", tuple(rows))
+
+    def __post_init__(self) -> None:
+        for field in dataclasses.fields(self):
+            value: Any = getattr(self, field.name)
+            if isinstance(value, int) and value < (0 if field.name == "rounds" else 1):
+                raise ValueError(f"expected a positive {field.name}, got {value}")
+
+    def within(self, evaluations: int) -> Effort:
+        """The same effort cut down to about so many evaluations of the log density.
+
+        A third goes to the tempering, a sixth each to the chains of the reference, to training and
+        to the certificate, the rest to the draws. Fewer particles find fewer modes: a cap is for
+        densities whose calls are dear.
+
+        Raises:
+            ValueError: fewer than `FEWEST`.
+        """
+        if evaluations < FEWEST:
+            raise ValueError(f"expected at least {FEWEST} evaluations, got {evaluations}")
+        chains = _between(12, evaluations // 1_250, self.chains)
+        draws = _between(24, evaluations // 600, self.draws)
+        rounds = 3 if self.rounds is None else min(3, self.rounds)
+        return dataclasses.replace(
+            self,
+            particles=_between(128, evaluations // 120, self.particles),
+            moves=_between(3, evaluations // 7_500, self.moves),
+            chains=chains,
+            draws=draws,
+            training_draws=chains * draws // 2,
+            held_out_draws=chains * draws // 2,
+            certification_draws=_between(1_000, evaluations // 7, self.certification_draws),
+            rounds=rounds,
+            fresh=_between(256, evaluations // 40, self.fresh),
+            steps_per_draw=1,
+            walk_steps=_between(2, evaluations // 10_000, self.walk_steps),
+            evaluations=evaluations,
+        )
+
+    @classmethod
+    def quick(cls) -> Effort:
+        """A first look: fewer chains, a single round of training, a smaller certificate."""
+        return cls(
+            name="quick",
+            particles=1_024,
+            moves=10,
+            chains=128,
+            draws=40,
+            exact_draws=8_192,
+            training_draws=2_048,
+            held_out_draws=3_072,
+            certification_draws=8_192,
+            rounds=1,
+            fresh=2_048,
+            steps_per_draw=2,
+        )
+
+    @classmethod
+    def default(cls) -> Effort:
+        """Training stops where more steps per draw are cheaper than more training."""
+        return cls(
+            name="default",
+            particles=1_024,
+            moves=20,
+            chains=128,
+            draws=80,
+            exact_draws=12_800,
+            training_draws=5_120,
+            held_out_draws=5_120,
+            certification_draws=20_000,
+            rounds=8,
+            fresh=4_096,
+            steps_per_draw=10,
+        )
+
+    @classmethod
+    def thorough(cls) -> Effort:
+        """Training goes on while h becomes flatter, at many times the cost: for γ, for tables."""
+        return cls(
+            name="thorough",
+            particles=1_000,
+            moves=20,
+            chains=100,
+            draws=250,
+            exact_draws=25_000,
+            training_draws=5_000,
+            held_out_draws=20_000,
+            certification_draws=20_000,
+            rounds=None,
+            fresh=8_192,
+            steps_per_draw=1,
+        )
+
+
+FEWEST = 5_000
+"""Fewest evaluations with which a reference run, training and certificate make sense."""
+
+
+def evaluations_of_black_box(dim: int) -> int:
+    """Evaluations that a fit of a black box takes unless it is told otherwise."""
+    return max(30_000, 7_500 * dim)
+
+
+def _between(low: int, value: int, high: int) -> int:
+    return max(min(low, high), min(value, high))
+
+
+EFFORTS = {name: getattr(Effort, name) for name in ("quick", "default", "thorough")}
+"""The efforts by name, for the command line."""

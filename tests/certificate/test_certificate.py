@@ -1,0 +1,268 @@
+"""The certificate: every verdict can be reached, and it survives a trip through JSON."""
+
+import dataclasses
+import json
+import math
+
+import numpy as np
+import pytest
+
+from folt.certificate.certificate import Certificate
+from folt.certificate.certify import Examined, certify
+from folt.certificate.facts import ReferenceFacts, SymmetryFacts
+from folt.certificate.held_out import Judged
+from folt.certificate.outcomes import Outcome, Use
+from folt.certificate.verdict import CONDITIONS
+from folt.chains import Chains
+from folt.diagnostics import RHOS, Agreement, Coverage, Faults
+from folt.problem.boundary import BoundaryMass
+from folt.reference import Caution, Concern
+from worse import WORSE, altered, steps, with_shape, worse
+
+
+def log_ratios(scale=0.1, n=20_000, log_z=1.5):
+    """h of N(0, 1) draws x under both laws, with log w = scale·x - scale²/2: exactly normalised."""
+    generator = np.random.default_rng(0)
+    shift = log_z - 0.5 * scale**2
+    fresh = shift + scale * generator.normal(size=n)
+    held_out = shift + scale * (scale + generator.normal(size=(80, n // 80)))
+    return held_out, fresh
+
+
+FACTS = SymmetryFacts(6, True, 1e-16, True, BoundaryMass(0.0, 0.0, 0.01, 0.1, 1.0), 0.3)
+REFERENCE = ReferenceFacts(1.001, 20_000.0, True, 20_000)
+
+
+def certified(
+    held_out, fresh, exact=True, facts=FACTS, moving=True, reference=REFERENCE, **options
+):
+    generator = np.random.default_rng(1)
+    points = generator.normal(size=(*held_out.shape, 2))
+    draws = generator.normal(size=(4, 1_000, 2))
+    states = generator.permuted(np.resize(held_out.ravel()[~np.isnan(held_out.ravel())], 4_000))
+    if states.size == 0:
+        states = np.zeros(4_000)
+    chains = Chains(draws, states.reshape(4, 1_000), np.full((4, 1_000), moving))
+    if not moving:
+        chains = chains._replace(draws=np.zeros((4, 1_000, 2)))
+    examined = Examined.of(Judged(points, held_out, exact), fresh)
+    reference = dataclasses.replace(REFERENCE, exact=exact)
+    return certify(examined, chains, facts, reference, burn_in=100, **options)
+
+
+GOOD = certified(*log_ratios())
+
+
+def test_without_a_finding_the_verdict_is_good():
+    assert GOOD.status.name == "good"
+
+
+def test_every_outcome_has_a_condition_and_a_case():
+    """In the order of gravity, good apart; the table of the cases is complete."""
+    assert {"good", *(outcome.label for outcome in CONDITIONS)} == set(WORSE)
+    assert [outcome.label for outcome in Outcome] == list(WORSE)
+    assert [outcome.gravity for outcome in Outcome] == list(range(len(Outcome)))
+    assert [outcome for outcome in Outcome if outcome.use is Use.EVERYTHING] == [Outcome.GOOD]
+
+
+@pytest.mark.parametrize("name", WORSE)
+def test_every_outcome_is_reached_by_its_own_finding(name):
+    status = worse(GOOD, name).status
+    assert status.name == name
+    assert Outcome.named(name) is status.outcome
+    assert status.advice.rstrip(")").endswith((".", ")"))
+    assert "{" not in status.advice
+
+
+def test_the_gravest_finding_wins():
+    """Findings are added from the mildest to the gravest; the newest always decides."""
+    certificate = GOOD
+    for name in WORSE:
+        certificate = worse(certificate, name)
+        assert certificate.status.name == name
+
+
+@pytest.mark.parametrize("value", [0.98, 1.02, math.inf, math.nan, 0.0])
+def test_coverage_away_from_one_is_said(value):
+    assert altered(GOOD, coverage=Coverage(value, 0.002, value)).status.name == "uncovered"
+
+
+@pytest.mark.parametrize("coverage", [Coverage(0.9, 0.03, 0.9), Coverage(0.992, 0.0001, 0.99)])
+def test_coverage_within_four_errors_or_a_hundredth_is_not_held_against_the_fit(coverage):
+    assert altered(GOOD, coverage=coverage).status.name == "good"
+
+
+@pytest.mark.parametrize("p_value", [1e-9, 0.0, math.nan])
+def test_chains_that_differ_from_the_reference_put_it_in_doubt(p_value):
+    differs = Agreement(p_value, 1, 7.0, "second moment")
+    certificate = altered(GOOD, agreement=differs, reference={"exact": False})
+    assert certificate.status.name == "reference in doubt"
+    assert "second moment" in certificate.status.advice
+    assert altered(GOOD, agreement=differs).status.name == "uncovered"  # exact draws are right
+
+
+@pytest.mark.parametrize(
+    ("facts", "name"),
+    [
+        ({"rhat": 1.05}, "good"),  # a caution, and no verdict
+        ({"rhat": 1.8}, "reference in doubt"),
+        ({"rhat": math.nan}, "reference in doubt"),
+        ({"ess": 60.0}, "reference in doubt"),
+        ({"rhat": 1.8, "refreshed": 5, "refreshed_rhat": 1.0}, "reference in doubt"),
+        ({"refreshed": 5, "refreshed_rhat": 1.02}, "reference in doubt"),
+        ({"refreshed": 5, "refreshed_rhat": 1.0}, "good"),
+    ],
+)
+def test_the_reference_is_judged_as_it_came_and_after_refreshment(facts, name):
+    assert altered(GOOD, reference={"exact": False, **facts}).status.name == name
+
+
+@pytest.mark.parametrize(
+    ("numbers", "name"),
+    [
+        (steps(1, 2, 300), "fair"),
+        (steps(1, 2, None), "fair"),
+        (steps(80, 99, 200), "good"),
+        (steps(300, 400, None), "poor"),  # 100 steps of burn-in are too few for it
+        (steps(3_000, 4_000, None), "poor"),
+    ],
+)
+def test_steps_decide(numbers, name):
+    assert altered(GOOD, mixing=numbers).status.name == name
+
+
+@pytest.mark.parametrize("name", ["rhat", "rhat_log_ratio"])
+def test_chains_that_disagree_with_each_other_are_poor(name):
+    """Whatever the certificate of the kernel says: the chains did not do what it promises."""
+    assert altered(GOOD, chains={name: 1.3}).status.name == "poor"
+    assert altered(GOOD, chains={name: math.nan}).status.name == "good"
+
+
+def test_a_long_burn_in_makes_slow_mixing_fair():
+    certificate = altered(GOOD, mixing=steps(300, 400, None), chains={"burn_in": 400})
+    assert certificate.status.name == "fair"
+
+
+@pytest.mark.parametrize(
+    ("shape", "name"), [(0.69, "good"), (0.7, "fair"), (0.99, "fair"), (1.0, "heavy tail")]
+)
+def test_the_tail_of_the_plain_weights_decides(shape, name):
+    """Whatever method is the headline: its own bounded terms would hide a missed mode."""
+    tail = with_shape(GOOD.evidences, shape)
+    assert altered(GOOD, evidences=tail, gap_upper=0.05).status.name == name
+    assert altered(GOOD, evidences=tail, gap_upper=math.nan).status.name == name
+    assert altered(GOOD, evidences=tail, gap_upper=0.5).status.name == "good"  # no large weight
+
+
+def test_cautions_are_kept_and_do_not_decide():
+    few = Caution.of(Concern.FEW_EFFECTIVE, ess=300, enough=800, dim=4)
+    certificate = altered(GOOD, reference={"cautions": (few,)})
+    assert certificate.status.name == "good"
+    assert "300 effective draws" in str(certificate.reference.cautions[0])
+    assert Certificate.from_dict(certificate.tree()).reference.cautions == (few,)
+
+
+def test_the_verdict_of_a_file_is_computed_again():
+    tree = altered(GOOD, coverage=Coverage(0.8, 0.01, 0.8)).tree()
+    tree["status"] = {"name": "good", "advice": "All is well.", "rules": 99}
+    assert Certificate.from_dict(tree).status.name == "uncovered"
+
+
+def test_numbers_of_a_lognormal_weight():
+    """Evidence, coverage and core of weights whose law is known, within 5 standard errors."""
+    certificate = certified(*log_ratios())
+    assert abs(certificate.evidence.value - 1.5) < 5 * certificate.evidence.standard_error
+    bridge = certificate.bridge
+    assert abs(bridge.value - 1.5) < 5 * bridge.standard_error < 0.02
+    assert abs(certificate.coverage.value - 1.0) < 5 * certificate.coverage.standard_error < 0.02
+    assert all(1 <= steps <= 5 for steps in certificate.mixing.steps.values())
+    # Two normal quantiles of the widened mass 1-ρ+2ε = .969 lie 2·2.16·scale apart.
+    assert certificate.qc["target"][0.05].osc == pytest.approx(0.432, rel=0.1)
+    assert certificate.effective == 20_000
+    assert certificate.status.name == "good"
+    assert set(certificate.qc) == {"target", "proposal"}
+    assert all(set(cores) == set(RHOS) for cores in certificate.qc.values())
+    assert certificate.full_osc >= certificate.qc["target"][0.025].osc
+    assert 0 < certificate.gap_upper < 1
+
+
+def test_dependent_draws_are_worth_less():
+    held_out, fresh = log_ratios()
+    sticky = np.repeat(held_out[:, ::10], 10, axis=1)
+    certificate = certified(sticky, fresh, exact=False)
+    assert certificate.effective < 0.2 * sticky.size
+    assert certificate.qc["target"][0.05].n == pytest.approx(certificate.effective)
+    assert not certificate.qc["target"][0.025].feasible
+
+
+def test_faults_are_counted_apart_from_rejections():
+    held_out, fresh = log_ratios()
+    fresh[:7], fresh[7:9], fresh[9] = -np.inf, np.nan, np.inf
+    assert certified(held_out, fresh).faults == Faults(7, 2, 1)
+
+
+def test_a_reference_draw_without_density_shows():
+    held_out, fresh = log_ratios()
+    held_out[3, 4] = -np.inf
+    certificate = certified(held_out, fresh)
+    assert certificate.full_osc == math.inf
+    assert certificate.mixing.steps == {0.1: None, 0.05: None, 0.01: None}
+    assert "not finite" in certificate.mixing.reason
+    assert certificate.status.name == "uncovered"
+
+
+def same(a, b):
+    """Equality of trees in which NaN equals NaN."""
+    if isinstance(a, dict):
+        return a.keys() == b.keys() and all(same(a[key], b[key]) for key in a)
+    if isinstance(a, float) and math.isnan(a):
+        return isinstance(b, float) and math.isnan(b)
+    return a == b
+
+
+@pytest.mark.parametrize("defective", [False, True])
+def test_tree_round_trip_keeps_everything(defective):
+    held_out, fresh = log_ratios()
+    if defective:
+        held_out[0, 0], fresh = -np.inf, np.full(20, -np.inf)
+    certificate = certified(held_out, fresh)
+    back = Certificate.from_dict(certificate.tree())
+    assert same(back.tree(), certificate.tree())
+    assert defective or back == certificate
+
+
+@pytest.mark.parametrize("defective", [False, True])
+def test_json_has_no_nan_and_reads_back(defective):
+    held_out, fresh = log_ratios()
+    if defective:
+        held_out, fresh = held_out[:1, :50] * np.nan, np.full(20, -np.inf)
+    certificate = certified(held_out, fresh)
+    text = json.dumps(certificate.to_dict(), allow_nan=False)
+    tree = json.loads(text)
+    assert list(tree["qc"]["target"]) == ["0.025", "0.05", "0.1", "0.25"]
+    assert tree["qc"]["target"]["0.05"]["gamma"] == certificate.qc["target"][0.05].gamma
+    back = Certificate.from_dict(tree)
+    assert back.qc == certificate.qc
+    assert back.status == certificate.status
+    assert json.dumps(back.to_dict(), allow_nan=False) == text
+
+
+def test_a_frozen_chain_is_said_first():
+    certificate = certified(*log_ratios(), moving=False)
+    assert certificate.status.name == "frozen"
+    assert certificate.chains.ess == certificate.chains.ess_log_ratio == 0.0
+    assert certificate.bridge.standard_error == math.inf
+
+
+def test_a_symmetry_that_fails_at_posterior_draws_is_said():
+    broken = dataclasses.replace(FACTS, defect=0.3, holds=False)
+    assert certified(*log_ratios(), facts=broken).status.name == "broken symmetry"
+    declared = dataclasses.replace(broken, invariant=False)
+    assert certified(*log_ratios(), facts=declared).status.name == "good"
+
+
+def test_the_safety_is_shown_with_its_price():
+    certificate = certified(*log_ratios(), safety_weight=0.02)
+    assert certificate.safety.acceptance_cost == 0.02
+    assert "if" in certificate.safety.claim
+    assert certified(*log_ratios()).safety.weight == 0.0

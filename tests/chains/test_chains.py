@@ -1,0 +1,153 @@
+"""Kernels: sweep equals step, stationarity from exact starts, and mutants that must fail."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from scipy import stats
+
+from folt.chains import init, relabelled_sweep, step, sweep
+from folt.chains.independence import accepts
+from folt.flows import Gaussian
+from folt.groups import Permutation, Reflection
+from folt.problem.fold import Folded
+
+# Every goodness-of-fit test below is run at this level; eight of them make the chance of a false
+# alarm in this file about 1e-3.
+LEVEL = 1e-4
+CHAINS = 20_000
+
+
+def one_step_ratio_law(key, sign=1.0, log_q_error=None, fold_error=None):
+    """Exact starts, a few steps each: the final states must again be draws of the target.
+
+    Target: N(1, 1) on R folded by reflection; proposal: N(0, 2²) folded. Returns the states'
+    probability transforms under the folded target's distribution function.
+    """
+    group = Reflection(1, (0,))
+    target = Folded(Gaussian(jnp.ones(1), jnp.eye(1)), group)
+    proposal = Folded(Gaussian(jnp.zeros(1) + 0.3, 0.5 * jnp.eye(1)), group)
+
+    def h(z):
+        log_q = proposal.log_prob(z) if log_q_error is None else log_q_error(proposal, z)
+        return sign * (target.log_prob(z) - log_q)
+
+    def chain(key):
+        start_key, *keys = jax.random.split(key, 5)
+        z = group.fold(target.density.sample(start_key))
+        current = h(z)
+        for k in keys:
+            propose_key, uniform_key = jax.random.split(k)
+            theta = proposal.density.sample(propose_key)
+            new = group.fold(theta) if fold_error is None else fold_error(group, theta)
+            proposed = h(new)
+            moved = accepts(jnp.log(jax.random.uniform(uniform_key)), current, proposed)
+            z, current = jnp.where(moved, new, z), jnp.where(moved, proposed, current)
+        return z[0]
+
+    states = np.asarray(jax.jit(jax.vmap(chain))(jax.random.split(key, CHAINS)))
+    return stats.norm.cdf(states, 1) - stats.norm.cdf(-states, 1)
+
+
+def p_value(transforms):
+    return stats.kstest(transforms, "uniform").pvalue
+
+
+def test_exact_start_stays_exact():
+    assert p_value(one_step_ratio_law(jax.random.key(1))) > LEVEL
+
+
+def test_mutant_printed_acceptance_sign_does_not_leave_the_target_invariant():
+    assert p_value(one_step_ratio_law(jax.random.key(1), sign=-1.0)) < LEVEL
+
+
+def test_mutant_plain_density_in_place_of_the_orbit_sum():
+    plain = lambda proposal, z: proposal.density.log_prob(z)  # noqa: E731
+    assert p_value(one_step_ratio_law(jax.random.key(1), log_q_error=plain)) < LEVEL
+
+
+def test_mutant_one_orbit_term_dropped():
+    dropped = lambda proposal, z: proposal.log_terms(z)[1]  # noqa: E731
+    assert p_value(one_step_ratio_law(jax.random.key(1), log_q_error=dropped)) < LEVEL
+
+
+def test_sweep_equals_step():
+    key, h_key, point_key = jax.random.split(jax.random.key(3), 3)
+    h = jax.random.normal(h_key, (300,)) * 2.0
+    h = h.at[jnp.array([7, 50])].set(-jnp.inf).at[80].set(jnp.nan).at[81].set(jnp.inf)
+    points = jax.random.normal(point_key, (300, 2))
+    swept = sweep(key, jnp.asarray(0.4), h)
+    state = init(jnp.array([9.0, 9.0]), jnp.asarray(0.4))
+    for t, uniform in enumerate(jax.random.uniform(key, (300,))):
+        state = step(uniform, state, points[t], h[t])
+        source = int(swept.source[t])
+        expected = points[source] if source >= 0 else jnp.array([9.0, 9.0])
+        np.testing.assert_array_equal(state.point, expected)
+        assert float(state.log_ratio) == float(swept.log_ratio[t])
+        assert bool(state.accepted) == bool(swept.accepted[t])
+
+
+@pytest.mark.parametrize("fault", [-jnp.inf, jnp.nan, jnp.inf])
+def test_what_is_not_finite_is_never_accepted(fault):
+    swept = sweep(jax.random.key(0), jnp.asarray(-50.0), jnp.full(40, fault))
+    assert not np.asarray(swept.accepted).any()
+    assert (np.asarray(swept.source) == -1).all()
+
+
+@pytest.mark.parametrize("ratio", [jnp.nan, -jnp.inf, jnp.inf])
+def test_a_chain_does_not_start_where_the_ratio_is_not_finite(ratio):
+    with pytest.raises(ValueError, match="finite"):
+        init(jnp.zeros(2), jnp.asarray(ratio))
+
+
+def test_exact_finite_chain():
+    """Long-run frequencies on three states match the target (chi-square on thinned states)."""
+    pi, q = np.array([0.2, 0.5, 0.3]), np.array([0.6, 0.2, 0.2])
+    key, draw_key = jax.random.split(jax.random.key(5))
+    steps = 60_000
+    states = jax.random.categorical(draw_key, jnp.log(jnp.asarray(q)), shape=(steps,))
+    h = jnp.log(jnp.asarray(pi / q))[states]
+    swept = sweep(key, h[0], h)
+    visited = np.where(np.asarray(swept.source) < 0, states[0], np.asarray(states)[swept.source])
+    thinned = visited[200::20]
+    counts = np.bincount(thinned, minlength=3)
+    assert stats.chisquare(counts, thinned.size * pi).pvalue > LEVEL
+
+
+def permutation_sampler_states(key, relabel):
+    """Exact starts of a symmetric pair target, some steps of the random permutation sampler."""
+    group = Permutation(2, 1)
+    centre = jnp.array([-1.0, 1.5])
+    bump = Gaussian(centre, jnp.eye(2))
+
+    def log_pi(x):
+        return jax.nn.logsumexp(jax.vmap(bump.log_prob)(group.orbit(x))) - jnp.log(2.0)
+
+    q = Gaussian(jnp.array([-0.5, 0.5]), 0.5 * jnp.eye(2))
+    ratio = lambda x: log_pi(x) - q.log_prob(x)  # noqa: E731
+
+    def chain(key):
+        start_key, image_key, sweep_key, propose_key = jax.random.split(key, 4)
+        start = group.random_image(image_key, bump.sample(start_key))
+        proposals = jax.vmap(q.sample)(jax.random.split(propose_key, 5))
+        ratios = jax.vmap(ratio)(proposals)
+        states, _ = relabelled_sweep(
+            sweep_key, start, proposals, ratios, lambda k, x: relabel(group, k, x), ratio
+        )
+        return states[-1, 0]
+
+    return np.asarray(jax.jit(jax.vmap(chain))(jax.random.split(key, CHAINS)))
+
+
+def marginal_cdf(x):
+    return 0.5 * (stats.norm.cdf(x, -1.0) + stats.norm.cdf(x, 1.5))
+
+
+def test_random_permutation_sampler_keeps_the_target():
+    states = permutation_sampler_states(jax.random.key(8), lambda g, k, x: g.random_image(k, x))
+    assert stats.kstest(marginal_cdf(states), "uniform").pvalue > LEVEL
+
+
+def test_mutant_relabelling_that_always_sorts_is_caught():
+    states = permutation_sampler_states(jax.random.key(8), lambda g, k, x: g.fold(x))
+    assert stats.kstest(marginal_cdf(states), "uniform").pvalue < LEVEL

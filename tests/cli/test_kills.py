@@ -1,0 +1,260 @@
+"""Every command that writes, killed at every moment at which it changes the disk.
+
+A reader finds the old result, the new one or none; the next run finishes and leaves nothing else.
+"""
+
+import errno
+import shutil
+from pathlib import Path
+
+import jax.numpy as jnp
+import numpy as np
+import pytest
+import xarray
+
+import folt
+import folt.cli.demonstration
+import folt.report.kept
+import folt.sampling
+import folt.sampling.certification
+from faults import killed_at_every_point
+from folt.cli import app, run
+from folt.fit.section import Section
+from folt.flows import Gaussian
+from folt.models import label_switching
+from folt.paper.document import read_document
+from folt.paper.rows import Job, row
+from folt.paper.runner import reproduce
+from folt.paper.settings import Settings
+from folt.reference import Exact
+from folt.store import Entry, Step, watched
+
+MODEL = """
+import folt
+problem = folt.models.label_switching(2, 2)
+"""
+
+
+@pytest.fixture(scope="module")
+def fits():
+    """Fits by seed, made once; the problem is left out so that nothing is compiled again."""
+    made = {}
+    for seed in (0, 7):
+        made[seed] = folt.sample(
+            label_switching(2, 2),
+            seed=seed,
+            chains=2,
+            draws=40,
+            reference=Exact(2_000, 20),
+            flow=Gaussian(jnp.array([2.0, 0.5, 5.0, 0.8]), jnp.eye(4)),
+            progress=False,
+        )
+    return made
+
+
+@pytest.fixture
+def place(fits, tmp_path, monkeypatch):
+    """Commands that cost nothing: fits at hand, pages and pictures of a few bytes."""
+    monkeypatch.chdir(tmp_path)
+    Path("model.py").write_text(MODEL)
+    Path("data.csv").write_text("x\n" + "\n".join(map(str, range(12))) + "\n")
+    rows = [f"{0.7 + 0.005 * k},{1 + k % 7}" for k in range(60)]
+    Path("psd.csv").write_text("frequency_hz,psd\n" + "\n".join(rows) + "\n")
+    mu = np.random.default_rng(0).normal(size=(2, 50, 2))
+    data = xarray.Dataset({"mu": (["chain", "draw", "k"], mu)})
+    data.to_netcdf("posterior.nc", group="posterior", engine="h5netcdf")
+    for module in ("folt.sampling", "folt.cli.demonstration"):
+        monkeypatch.setattr(f"{module}.sample", lambda problem, *, seed, **_: fits[seed])
+    monkeypatch.setattr("folt.sampling.certification.certify", lambda *_, seed, **__: fits[seed])
+    monkeypatch.setattr("folt.cli.modal._one_fit", lambda *a: fits[a[2].seed])
+    monkeypatch.setattr(
+        "folt.modal.results.contents", lambda found: folt.report.kept.files_of(found.fit)
+    )
+    monkeypatch.setattr("folt.report.kept.page", lambda fit: f"page of {fit.provenance['seed']}")
+    monkeypatch.setattr("folt.report.page.page", lambda fit, _=(): "page")
+    monkeypatch.setattr("folt.cli.demonstration.draw", lambda fit, seed: {"data": None})
+    monkeypatch.setattr("folt.report.figures.png", lambda figure: b"\x89PNG")
+    monkeypatch.setattr(Section, "drawing", lambda self, name: "<svg/>")
+    monkeypatch.setattr("folt.report.mixtures.weighted_mixture_figure", lambda *_: None)
+    monkeypatch.setattr("folt.report.mixtures.evidence_figure", lambda *_: None)
+    monkeypatch.setattr("folt.report.figures.relabelled_figure", lambda *_: None)
+    # A fit as its number: writing and reading it whole is tested elsewhere.
+    for module in ("folt.report.kept", "folt.fit.file"):
+        monkeypatch.setattr(f"{module}.to_bytes", lambda fit: str(fit.provenance).encode())
+    monkeypatch.setattr("folt.report.kept.load", lambda path, problem: fit_in(path, fits))
+    return tmp_path
+
+
+def fit_in(path, fits):
+    text = path.read_text()
+    return next(fit for fit in fits.values() if str(fit.provenance) == text)
+
+
+COMMANDS = {
+    "sample": ["sample", "model.py:problem"],
+    "demo": ["demo"],
+    "mixture": ["mixture", "data.csv", "--components", "2"],
+    "compare": ["mixture", "data.csv", "--components", "1:2"],
+    "relabel": ["relabel", "posterior.nc", "--vars", "mu"],
+    "certify": ["certify", "posterior.nc", "model.py:problem"],
+    "modal": ["modal", "--psd", "psd.csv", "--modes", "1"],
+    "modes": ["modal", "--psd", "psd.csv", "--modes", "1:2"],
+}
+
+
+def command(name, seed, out="out"):
+    words = [*COMMANDS[name], "--seed", str(seed), "--out", out, "--quiet"]
+    app(args=words, standalone_mode=False)
+
+
+def results(out):
+    """Every note with what it vouches for: the seed asked for, and whether all of it is true."""
+    found = {}
+    for note in sorted(out.rglob("settings.json")):
+        if note.parent.name.startswith("."):
+            continue
+        entry = Entry(note)
+        read = entry.read()
+        assert read is not None, f"{note} cannot be relied on"
+        assert not entry.damaged(), f"{note} vouches for {entry.damaged()}"
+        found[str(note.relative_to(out))] = read.request.get("seed")
+        if "report.html" in read.files:
+            page = (note.parent / "report.html").read_text()
+            assert page == f"page of {read.request['seed']}"
+    return found
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_killed_at_every_moment_a_command_serves_nothing_false(name, place):
+    out, kept = place / "out", place / "kept"
+    command(name, 0)
+    shutil.copytree(out, kept)
+
+    def prepare():
+        shutil.rmtree(out, ignore_errors=True)
+        shutil.copytree(kept, out)
+
+    moments = 0
+    for _, _ in killed_at_every_point(lambda: command(name, 7), prepare):
+        moments += 1
+        results(out)
+        # Whoever asks for the first result again gets it, and nothing that was begun is left.
+        if moments % 8 == 1:
+            command(name, 0)
+            assert set(results(out).values()) <= {0, None}
+            names = {path.relative_to(out) for path in out.rglob("*")}
+            assert names == {path.relative_to(kept) for path in kept.rglob("*")}
+    assert moments > 15
+    assert set(results(out).values()) <= {7, None}
+
+
+def full(folder):
+    """A disk on which `folder` has no room left."""
+
+    def watcher(step, path):
+        if step is Step.WRITE and folder in path.absolute().parents:
+            raise OSError(errno.ENOSPC, "No space left on device")
+
+    return watcher
+
+
+@pytest.mark.parametrize("roomy", [True, False])
+def test_a_full_disk_is_one_line_and_the_fit_goes_elsewhere(place, roomy, monkeypatch, capsys):
+    command("sample", 0)
+    before = results(place / "out")
+    (place / "second").mkdir()
+    monkeypatch.setattr("tempfile.tempdir", str(place / "second"))
+    monkeypatch.setenv("HOME", str(place / "second"))
+    with watched(full(place / "out" if roomy else place)):
+        assert run(["sample", "model.py:problem", "--seed", "7", "--out", "out", "--quiet"]) == 1
+    said = capsys.readouterr().err
+    assert said.count("\n") == 1
+    assert "cannot write out/fit.nc: no space left" in said
+    assert results(place / "out") == before
+    kept = list((place / "second").rglob("*"))
+    if roomy:
+        (fit,) = (path for path in kept if path.is_file())
+        assert f"the fit is in {fit} instead" in said
+        assert "'seed': 7" in fit.read_text()
+    else:
+        assert "no room for the fit elsewhere either" in said
+        assert kept == []
+
+
+def test_a_folder_of_something_else_is_refused(place, capsys):
+    command("mixture", 0)
+    before = {path.name: path.read_bytes() for path in (place / "out").iterdir()}
+    for words in (["sample", "model.py:problem"], ["demo"]):
+        assert run([*words, "--out", "out", "--quiet"]) == 2
+        assert "out holds a result of folt mixture" in capsys.readouterr().err
+    assert {path.name: path.read_bytes() for path in (place / "out").iterdir()} == before
+
+
+def test_another_runs_numbers_are_never_served(place):
+    """A rerun with another seed, killed; then the first seed again."""
+    command("mixture", 0)
+    fit, note = (place / "out" / name for name in ("fit.nc", "settings.json"))
+    old = note.read_bytes()
+    command("mixture", 7)
+    note.write_bytes(old)  # as the former order of writing left things
+    with pytest.warns(UserWarning, match="was changed after folt wrote it: it is made anew"):
+        command("mixture", 0)
+    assert "'seed': 0" in fit.read_text()
+
+
+class Table:
+    """Two rows that cost nothing, and a count of how often they are made."""
+
+    NAME, TITLE = "table", "A table"
+
+    def __init__(self):
+        self.made = []
+
+    def cases(self, settings):
+        return [Job(case, ("folded",), 0) for case in "ab"]
+
+    def run(self, workshop, job):
+        self.made.append(job.case)
+        return [row(self.NAME, job.case, "folded", job.seed, accept=0.5)]
+
+    def report(self, rows):
+        return [("Rows", ", ".join(one["case"] for one in rows))]
+
+    def claims(self, rows, preset):
+        return []
+
+
+def test_rows_of_a_table_survive_a_kill_at_every_moment(tmp_path):
+    out, settings = tmp_path / "out", Settings(seeds=1)
+    reproduce([Table()], settings, out, show=False)
+    names = {path.name for path in out.iterdir()}
+
+    def prepare():
+        shutil.rmtree(out, ignore_errors=True)
+
+    moments, finished = 0, 0
+    work = lambda: reproduce([Table()], settings, out, show=False)  # noqa: E731
+    for moment, where in killed_at_every_point(work, prepare):
+        moments += 1
+        path, entry = out / "table.json", Entry(out / "table.note.json")
+        rows = read_document(path)["rows"] if path.exists() else []
+        assert not entry.damaged()
+        again = Table()
+        reproduce([again], settings, out, show=False)
+        assert len(again.made) <= 2 - len(rows), f"lost at moment {moment}, {where}"
+        assert len(again.made) <= 2 - finished, f"lost at moment {moment}, {where}"
+        finished = 2 - len(again.made)
+        assert [one["case"] for one in read_document(path)["rows"]] == ["a", "b"]
+        assert {path.name for path in out.iterdir()} == names
+    assert finished == 2
+    assert moments > 30
+
+
+def test_a_page_that_cannot_be_made_is_refused_before_the_fit(place, monkeypatch, capsys):
+    def sampled(*_, **__):
+        raise AssertionError("something was computed")
+
+    monkeypatch.setattr("folt.sampling.sample", sampled)
+    monkeypatch.setattr("folt.report.kept.WRITERS", ("bokeh", "a_package_that_nobody_has"))
+    assert run(["sample", "model.py:problem", "--out", "out"]) == 2
+    assert "a report needs a_package_that_nobody_has" in capsys.readouterr().err

@@ -1,0 +1,153 @@
+"""`folt mixture`: one size or several, from a CSV file to evidence, draws and pictures."""
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import folt
+import folt.sampling
+from brief import REFERENCE, from_moments
+from folt.cli import run
+from folt.cli.mixture import component_numbers
+from folt.report import mixtures
+
+GENERATOR = np.random.default_rng(0)
+
+
+@pytest.fixture(scope="module")
+def table(tmp_path_factory):
+    path = tmp_path_factory.mktemp("data") / "data.csv"
+    x = np.concatenate([GENERATOR.normal(-3, 0.6, 40), GENERATOR.normal(2, 1.0, 60)])
+    rows = [f"{value:.4f},{value + 1:.4f},{int(abs(value) * 3)}" for value in x]
+    path.write_text("\n".join(["x,y,n", *rows]) + "\n")
+    return path
+
+
+@pytest.mark.parametrize(("text", "numbers"), [("3", [3]), ("2:4", [2, 3, 4]), (" 1 : 2", [1, 2])])
+def test_numbers_of_components(text, numbers):
+    assert component_numbers(text) == numbers
+
+
+@pytest.mark.parametrize("text", ["", "a", "3:", "4:2", "0", "1:2:3", "-1", "2.5"])
+def test_what_is_no_number_of_components(text):
+    with pytest.raises(ValueError, match="expected"):
+        component_numbers(text)
+
+
+@pytest.fixture(scope="module")
+def compared(table, tmp_path_factory):
+    """Two sizes, each with the cheapest reference and proposal."""
+    out = tmp_path_factory.mktemp("out")
+    whole = folt.sampling.sample
+
+    def brief(problem, **options):
+        return whole(problem, reference=REFERENCE, flow=from_moments, **options)
+
+    arguments = ["mixture", str(table), "--components", "1:2", "--columns", "x", "--chains", "2"]
+    arguments += ["--draws", "200", "--out", str(out)]
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(folt.sampling, "sample", brief)
+        assert run([*arguments, "--quiet"]) == 0
+    return out, arguments
+
+
+def test_files_and_comparison(compared):
+    out, _ = compared
+    lines = (out / "components.csv").read_text().splitlines()
+    rows = [dict(zip(lines[0].split(","), line.split(","), strict=True)) for line in lines[1:]]
+    assert [row["components"] for row in rows] == ["1", "2"]
+    assert float(rows[1]["probability"]) > 0.99  # the data are two far normals
+    assert sum(float(row["probability"]) for row in rows) == pytest.approx(1.0, abs=1e-4)
+    for k in (1, 2):
+        for name in ("fit.nc", "report.html", "mixture.png"):
+            assert (out / f"k{k}" / name).stat().st_size > 1_000
+    assert (out / "components.png").read_bytes().startswith(b"\x89PNG")
+    fit = folt.load(out / "k2" / "fit.nc")
+    means = fit.posterior["mu"].mean(axis=(0, 1))
+    np.testing.assert_allclose(means, [-3.0, 2.0], atol=0.6)  # numbered in order
+
+
+def test_a_second_run_fits_nothing_again(compared, monkeypatch, capsys):
+    out, arguments = compared
+
+    def refuse(*_, **__):
+        raise AssertionError("fitted again")
+
+    monkeypatch.setattr(folt.sampling, "sample", refuse)
+    before = (out / "k2" / "fit.nc").read_bytes()
+    assert run([*arguments, "--json"]) == 0
+    told = json.loads(capsys.readouterr().out)
+    assert told["command"] == "mixture"
+    assert all(Path(name).is_file() for name in told["files"])
+    assert [row["components"] for row in told["candidates"]] == [1, 2]
+    assert sum(row["probability"] for row in told["candidates"]) == pytest.approx(1.0)
+    for row in told["candidates"]:
+        assert row["log_evidence"]["standard_error"] > 0
+        assert row["verdict"]["advice"]
+    assert (out / "k2" / "fit.nc").read_bytes() == before
+    assert run([*arguments]) == 0
+    assert "verdict" in capsys.readouterr().out
+
+
+BAD = {
+    "no such column": (["--columns", "z"], "it has x, y, n"),
+    "too many components": (["--components", "200"], "at most 14 components"),
+    "several columns of counts": (["--counts"], "one column"),
+    "fractional counts": (["--counts", "--columns", "x"], "whole numbers"),
+    "no number": (["--components", "many"], "such as 3 or 2:6"),
+}
+
+
+@pytest.mark.parametrize("name", BAD)
+def test_bad_input_is_one_line(name, table, tmp_path, capsys):
+    options, words = BAD[name]
+    options = options if "--components" in options else [*options, "--components", "2"]
+    out = tmp_path / "never"
+    assert run(["mixture", str(table), *options, "--out", str(out)]) == 2
+    error = capsys.readouterr().err
+    assert words in error
+    assert error.count("\n") == 1
+    assert not out.exists()
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("x\n1\n\n2\nabc\n", "expected a number"),
+        ("x\n1\nnan\n3\n", "missing"),
+        ("x\n2\n2\n2\n", "constant data"),
+    ],
+)
+def test_bad_files_are_one_line(text, words, tmp_path, capsys):
+    path = tmp_path / "bad.csv"
+    path.write_text(text)
+    assert run(["mixture", str(path), "--components", "2", "--out", str(tmp_path / "never")]) == 2
+    error = capsys.readouterr().err
+    assert words in error
+    assert error.count("\n") == 1
+
+
+def posterior(draws=20, **shapes):
+    return {
+        name: GENERATOR.uniform(0.5, 1.0, size=(draws, *shape)) for name, shape in shapes.items()
+    }
+
+
+def test_figures_show_every_component():
+    flat = mixtures.weighted_mixture_figure(
+        GENERATOR.normal(size=50), posterior(weight=(3,), mu=(3,), sigma=(3,))
+    )
+    counts = mixtures.poisson_figure(
+        GENERATOR.poisson(3, size=50), posterior(weight=(2,), rate=(2,))
+    )
+    covariance = np.tile(np.eye(2), (20, 2, 1, 1))
+    plane = mixtures.plane_figure(
+        GENERATOR.normal(size=(50, 2)),
+        {**posterior(weight=(2,), mu=(2, 2)), "covariance": covariance},
+        ("a", "b"),
+    )
+    for figure, components in ((flat, 3), (counts, 2), (plane, 2)):
+        labels = [text.get_text() for text in figure.legends[0].get_texts()]
+        assert sum(label.startswith("component") for label in labels) == components

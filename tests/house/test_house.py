@@ -1,0 +1,80 @@
+"""The house: JAX's settings are left alone, imports stay light, rooms keep their order."""
+
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import folt
+import folt.sampling
+
+ROOT = Path(__file__).parents[2]
+
+QUIET = """
+import sys
+import folt
+heavy = {"arviz", "bokeh", "matplotlib", "jax", "blackjax", "flowjax"} & set(sys.modules)
+assert not heavy, heavy
+import jax
+before = jax.config.values.copy()
+import folt.sampling, folt.models, folt.reference, folt.training, folt.fit.file
+assert "arviz" not in sys.modules
+assert folt.check(folt.models.gaussian_pair(2)).holds
+assert not jax.config.jax_enable_x64
+assert jax.numpy.ones(2).dtype == "float32"
+changed = {name for name, value in jax.config.values.items() if before[name] != value}
+assert not changed, changed
+"""
+
+
+def run(*command):
+    return subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=300)
+
+
+def test_importing_and_checking_change_no_setting_of_jax():
+    done = run(sys.executable, "-c", QUIET)
+    assert done.returncode == 0, done.stderr
+
+
+def test_rooms_keep_their_order():
+    linter = Path(sys.executable).parent / "lint-imports"
+    if not linter.exists():
+        pytest.fail("import-linter is not installed: pip install -e '.[dev]'")
+    done = run(str(linter), "--no-cache")
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
+def test_every_public_name_is_there():
+    for name in folt.__all__:
+        assert getattr(folt, name) is not None
+    assert set(folt.__all__) <= set(dir(folt))
+    with pytest.raises(AttributeError, match="no attribute 'nothing'"):
+        _ = folt.nothing
+
+
+def test_library_code_does_not_print():
+    """Only the command line talks; everything else returns what it has to say."""
+    for path in (ROOT / "src" / "folt").rglob("*.py"):
+        if path.name != "application.py":
+            assert not re.search(r"^\s*print\(", path.read_text(), re.MULTILINE), path
+
+
+def test_the_first_example_of_the_readme_runs(monkeypatch, capsys):
+    """As printed, but for fewer draws."""
+    code = re.search(r"```python\n(.*?)```", (ROOT / "README.md").read_text(), re.DOTALL).group(1)
+    sample, fits = folt.sampling.sample, []
+
+    def shorter(problem, **options):
+        options.update(draws=200, progress=False)
+        fits.append(sample(problem, **options))
+        return fits[-1]
+
+    monkeypatch.setattr(folt.sampling, "sample", shorter)
+    monkeypatch.chdir(ROOT / "tests")
+    exec(compile(code, "README.md", "exec"), {"__name__": "readme"})
+    assert len(fits) == 1
+    assert fits[0].draws.shape[1] == 200
+    assert fits[0].certificate.status.name in ("good", "fair", "undecided")
+    assert fits[0].certificate.status.name.split()[0] in capsys.readouterr().out.lower()

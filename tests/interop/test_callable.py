@@ -1,0 +1,196 @@
+"""A black box: values on the host, no gradients, the same answers as its twin in JAX."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from scipy.special import logsumexp
+
+import folt
+from folt.fit import in_user_parameters
+from folt.groups import Permutation, Trivial
+from folt.models import bayesian_mixture, bayesian_mixture_data
+from folt.problem.black_box import BlackBox
+from folt.problem.symmetry import SymmetryError
+from folt.reference import Concern, HostChains, TemperedChains, reference_for
+from folt.training import OrbitMixture, Setting
+
+OBSERVATIONS = bayesian_mixture_data()[:80]
+BRIEF = Setting(rounds=5, fresh=1024, linearised=2048)
+TRAINER = OrbitMixture(size=6, labellings=1, single=BRIEF, full=BRIEF)
+REFERENCE = HostChains(particles=400, moves=5, chains=40, draws=120, thin=4)
+
+
+def mixture(points):
+    """The Bayesian mixture of `folt.models`, in NumPy and for many points at once."""
+    rows = points.reshape(-1, 3, 2)
+    mu, log_sigma = 3 + 5 * rows[..., :1], 0.5 * rows[..., 1:]
+    with np.errstate(over="ignore"):
+        terms = -0.5 * ((OBSERVATIONS - mu) * np.exp(-log_sigma)) ** 2 - log_sigma
+    constant = OBSERVATIONS.size * (np.log(3) + 0.5 * np.log(2 * np.pi))
+    prior = -0.5 * np.sum(points**2, axis=1) - 3 * np.log(2 * np.pi)
+    return logsumexp(terms, axis=1).sum(axis=1) - constant + prior
+
+
+class Counting:
+    def __init__(self, function):
+        self.function, self.points = function, 0
+
+    def __call__(self, points):
+        assert type(points) is np.ndarray
+        assert points.dtype == np.float64
+        self.points += points.shape[0]
+        return self.function(points)
+
+
+@pytest.fixture(scope="module")
+def counting():
+    return Counting(mixture)
+
+
+@pytest.fixture(scope="module")
+def fit(counting):
+    problem = folt.from_callable(counting, 6, Permutation(3, 2), vectorized=True)
+    return folt.sample(problem, draws=400, reference=REFERENCE, flow=TRAINER, progress=False)
+
+
+@pytest.fixture(scope="module")
+def twin(fit):
+    """Another reference run, other chains, the same proposal: exact whatever the proposal is."""
+    problem = bayesian_mixture(OBSERVATIONS)
+    return folt.sample(
+        problem, seed=1, draws=400, reference=REFERENCE, flow=fit.flow, progress=False
+    )
+
+
+def test_the_box_agrees_with_its_twin_in_jax(fit, twin):
+    """Means within five standard errors of their difference, log Z likewise: 7 checks."""
+    for first, second in zip(fit.draws.T, twin.draws.T, strict=True):
+        spread = np.sqrt(first.var() / fit.ess().min() + second.var() / twin.ess().min())
+        assert abs(first.mean() - second.mean()) < 5 * spread
+    one, other = fit.log_evidence, twin.log_evidence
+    error = np.hypot(one.standard_error, other.standard_error)
+    assert abs(one.value - other.value) < 5 * error
+    assert error < 0.05
+
+
+def test_no_gradient_is_ever_computed_and_every_value_is_counted(fit, counting):
+    assert fit.evaluations["gradient"] == 0
+    tried = counting.points - fit.evaluations["value"]
+    assert 0 < tried < 500  # the symmetry check comes before the count
+
+
+def test_a_fit_of_a_box_unfolds_and_extends(fit):
+    assert fit.unfolded(1).shape == fit.draws.shape
+    longer = fit.extend(50)
+    assert longer.draws.shape[1] == fit.draws.shape[1] + 50
+    assert longer.evaluations["gradient"] == 0
+    assert longer.evaluations["value"] == fit.evaluations["value"] + 4 * 50 * fit.steps_per_draw
+
+
+def test_values_one_by_one_equal_values_in_batches():
+    points = np.random.default_rng(0).normal(size=(10, 6))
+    single = BlackBox(lambda point: mixture(point[None])[0]).values(points)
+    np.testing.assert_array_equal(single, BlackBox(mixture, vectorized=True).values(points))
+    np.testing.assert_array_equal(single, BlackBox(mixture, True, batch=3).values(points))
+
+
+def test_the_box_cannot_spoil_its_points():
+    points = np.ones((2, 3))
+
+    def careless(batch):
+        batch[:] = 0.0
+        return batch.sum(axis=1)
+
+    BlackBox(careless, vectorized=True).values(points)
+    assert np.all(points == 1.0)
+
+
+def test_broken_symmetry_is_summed_over_the_orbit_on_the_host():
+    def slope(points):
+        return -0.5 * np.sum(points**2, axis=1) + 0.3 * points[:, 0]
+
+    group = Permutation(3, 1)
+    problem = folt.from_callable(slope, 3, group, vectorized=True, invariant=False)
+    twin = folt.Problem(
+        lambda x: -0.5 * jnp.sum(x**2) + 0.3 * x[0], Permutation(3, 1), invariant=False
+    )
+    points = np.random.default_rng(1).normal(size=(5, 3))
+    np.testing.assert_allclose(problem.log_folds(points), twin.log_folds(points), rtol=1e-12)
+    np.testing.assert_allclose(problem.log_orbits(points), twin.log_orbits(points), rtol=1e-12)
+    assert not folt.check(problem).holds
+
+
+def test_a_symmetry_the_box_lacks_is_an_error():
+    problem = folt.from_callable(lambda x: -((x[0] - 1) ** 2) - x[1] ** 2, 2, Permutation(2, 1))
+    with pytest.raises(SymmetryError, match="swap components 1 and 2"):
+        folt.sample(problem, progress=False)
+
+
+def test_an_error_inside_the_box_keeps_its_own_message():
+    def broken(point):
+        raise ZeroDivisionError("the simulator ran out of steam")
+
+    with pytest.raises(ZeroDivisionError, match="ran out of steam"):
+        folt.sample(folt.from_callable(broken, 2, Trivial(2)), progress=False)
+
+
+def test_a_box_that_is_not_a_number_is_a_fault():
+    with pytest.raises(ValueError, match="the log density is nan"):
+        folt.sample(folt.from_callable(lambda x: np.nan, 2, Trivial(2)), progress=False)
+
+
+def test_rare_faults_are_counted_and_told():
+    def holed(points):
+        value = -0.5 * np.sum(points**2, axis=1)
+        return np.where(points[:, 0] > 2.5, np.nan, value)
+
+    prior = folt.flows.Gaussian(jnp.zeros(1), 2.0 * jnp.eye(1))
+    problem = folt.from_callable(holed, 1, Trivial(1), vectorized=True, prior=prior)
+    run = HostChains(particles=100, moves=3, chains=10, draws=30, thin=3)
+    reference = run(jax.random.key(0), problem)
+    assert any(caution.concern is Concern.NOT_A_NUMBER for caution in reference.cautions)
+
+
+def test_what_needs_a_gradient_says_so():
+    problem = folt.from_callable(mixture, 6, Permutation(3, 2), vectorized=True)
+    with pytest.raises(ValueError, match="black box with values only"):
+        folt.sample(problem, reference=TemperedChains(), progress=False)
+
+
+def test_the_default_reference_of_a_box_is_on_the_host():
+    problem = folt.from_callable(mixture, 6, Permutation(3, 2), vectorized=True)
+    assert isinstance(reference_for(problem), HostChains)
+
+
+def test_parameters_of_a_box_may_be_plain_numpy():
+    problem = folt.from_callable(
+        mixture,
+        6,
+        Permutation(3, 2),
+        vectorized=True,
+        constrain=lambda x: {"mu": np.array(3 + 5 * np.asarray(x).reshape(3, 2)[:, 0])},
+    )
+    draws = np.random.default_rng(2).normal(size=(2, 3, 6))
+    values = in_user_parameters(problem, draws)["mu"]
+    np.testing.assert_allclose(values, 3 + 5 * draws.reshape(2, 3, 3, 2)[..., 0])
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ((3, 6, Permutation(3, 2)), "expected a function, got int"),
+        ((mixture, 5, Permutation(3, 2)), "acts on 5 coordinates, got 6"),
+        ((mixture, 6, "S3"), "must be a folt group"),
+    ],
+)
+def test_wrong_arguments(arguments, message):
+    with pytest.raises(ValueError, match=message):
+        folt.from_callable(*arguments)
+
+
+def test_a_wrong_return_is_explained():
+    with pytest.raises(ValueError, match="vectorized=True"):
+        BlackBox(lambda x: x).values(np.zeros((1, 2)))
+    with pytest.raises(ValueError, match=r"shape \(2,\)"):
+        BlackBox(lambda x: x, vectorized=True).values(np.zeros((2, 6)))

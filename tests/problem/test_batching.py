@@ -1,0 +1,101 @@
+"""Mapping in chunks: equal to vmap whatever the count, precision kept, keys independent of it."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from folt.problem.batching import (
+    LARGE_CHUNK,
+    SMALL_CHUNK,
+    TERMS_PER_CHUNK,
+    chunk_length,
+    map_keys,
+    map_points,
+)
+
+AWKWARD = (1, 63, 64, 65, 1023, 1025)
+TRACES = {"count": 0}
+
+
+def weighted_square(weights, x):
+    TRACES["count"] += 1
+    return jnp.sum(weights * x**2)
+
+
+def both(scale, pair):
+    x, y = pair
+    return {"sum": scale * (x.sum() + y), "point": x[::-1]}
+
+
+def draw(scale, key):
+    return scale * jax.random.uniform(key, (3,))
+
+
+@pytest.mark.parametrize("count", AWKWARD)
+@pytest.mark.parametrize("terms", [1, 24, 100_000])
+def test_equals_vmap(count, terms):
+    weights = np.array([1.0, -2.0, 0.5])
+    points = np.random.default_rng(count).normal(size=(count, 3))
+    mapped = map_points(weighted_square, weights, points, terms if count < 100 else min(terms, 24))
+    expected = jax.vmap(lambda x: weighted_square(weights, x))(points)
+    assert isinstance(mapped, np.ndarray)
+    assert mapped.shape == (count,)
+    np.testing.assert_allclose(mapped, expected, rtol=1e-14)
+
+
+def test_the_number_of_points_never_compiles_again():
+    weights = np.ones(5)
+    for count in (1, 70):
+        map_points(weighted_square, weights, np.zeros((count, 5)))
+    before = TRACES["count"]
+    for count in AWKWARD:
+        map_points(weighted_square, 2.0 * weights, np.ones((count, 5)))
+    assert TRACES["count"] == before
+
+
+@pytest.mark.parametrize("count", [1, 65, 2500])
+def test_trees_in_and_out(count):
+    generator = np.random.default_rng(0)
+    x, y = generator.normal(size=(count, 4)), generator.normal(size=count)
+    mapped = map_points(both, 2.0, (x, y))
+    assert set(mapped) == {"sum", "point"}
+    np.testing.assert_allclose(mapped["sum"], 2.0 * (x.sum(axis=1) + y), rtol=1e-12)
+    np.testing.assert_array_equal(mapped["point"], x[:, ::-1])
+
+
+def test_typed_keys_are_points_too():
+    keys = jax.random.split(jax.random.key(0), 70)
+    mapped = map_points(draw, 1.0, keys)
+    expected = np.stack([draw(1.0, key) for key in keys[:3]])
+    np.testing.assert_array_equal(mapped[:3], expected)
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("count", [5, 3000])
+def test_precision_is_kept(dtype, count):
+    """Threads, too: the local precision setting does not reach them by itself."""
+    mapped = map_points(weighted_square, np.ones(2, dtype), np.full((count, 2), 0.1, dtype))
+    assert mapped.dtype == dtype
+    np.testing.assert_array_equal(mapped, mapped[0])
+
+
+def test_keys_are_reproducible_and_do_not_depend_on_the_count():
+    key = jax.random.key(7)
+    long = map_keys(draw, 1.0, key, 2100)
+    assert long.dtype == np.float64
+    np.testing.assert_array_equal(long, map_keys(draw, 1.0, key, 2100))
+    for count in AWKWARD:
+        np.testing.assert_array_equal(map_keys(draw, 1.0, key, count), long[:count])
+    np.testing.assert_array_equal(map_keys(draw, 1.0, key, 100, terms=1000), long[:100])
+    assert np.unique(long[:, 0]).size == 2100
+    assert not np.array_equal(map_keys(draw, 1.0, jax.random.key(8), 64), long[:64])
+
+
+@pytest.mark.parametrize("terms", [1, 2, 24, 120, 5040, 1_000_000])
+@pytest.mark.parametrize("count", AWKWARD)
+def test_chunks_are_of_few_sizes_and_bounded(count, terms):
+    length = chunk_length(count, terms)
+    assert 1 <= length <= LARGE_CHUNK
+    assert length == 1 or length * terms <= TERMS_PER_CHUNK
+    assert length == SMALL_CHUNK or length == chunk_length(10**6, terms)

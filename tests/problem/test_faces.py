@@ -1,0 +1,115 @@
+"""Short faces of long objects, and what a run says of itself where no terminal is."""
+
+import io
+import time
+
+import numpy as np
+import pytest
+
+import folt
+from brief import brief_fit
+from folt.models import bayesian_mixture, gaussian_mixture, label_switching
+from folt.problem.faces import MOST_LINES, WIDTH, Face
+from folt.sampling.progress import Lines
+
+
+@pytest.fixture(scope="module")
+def fit():
+    return brief_fit(label_switching(3, 2))
+
+
+def is_short(shown):
+    lines = repr(shown).splitlines()
+    assert len(lines) <= MOST_LINES
+    assert max(map(len, lines)) <= WIDTH
+    return lines
+
+
+def test_a_fit_shows_its_verdict_first(fit):
+    lines = is_short(fit)
+    status = fit.certificate.status
+    assert status.name in lines[0]
+    assert status.outcome.headline in lines[0]
+    assert "6 labellings folded into one" in lines[1]
+    assert f"{fit.log_evidence.value:.4f}" in repr(fit)
+    assert "fit.summary()" in lines[-1]
+    is_short(fit.certificate)
+    assert repr(fit.certificate).splitlines()[0] == lines[0]
+    html = fit._repr_html_()
+    assert html.count("<tr>") == len(lines) - 1
+    assert status.outcome.headline in html
+
+
+def test_estimates_of_a_fit_are_those_of_its_draws(fit):
+    values = fit.posterior["x0"]
+    assert f"± {values.std():.2f}"[:5] in repr(fit)
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        bayesian_mixture,
+        lambda: gaussian_mixture(np.random.default_rng(0).normal(size=50), 4),
+        lambda: label_switching(2, 2),
+    ],
+)
+def test_a_problem_is_short(make):
+    problem = make()
+    lines = is_short(problem)
+    assert f"{problem.dim} dimensions" in lines[0]
+    assert f"{problem.group.order} labellings" in lines[0]
+    assert "<table" in problem._repr_html_()
+
+
+def test_a_problem_without_symmetry_says_so():
+    problem = folt.Problem(lambda x: -x @ x, folt.groups.Trivial(2))
+    assert "no relabelling symmetry" in repr(problem)
+    broken = folt.models.broken_banana()
+    assert "symmetry broken" in repr(broken)
+
+
+def test_a_model_that_cannot_be_traced_still_has_a_face():
+    def constrain(x):
+        raise RuntimeError("not now")
+
+    problem = folt.Problem(lambda x: -x @ x, folt.groups.Trivial(2), constrain=constrain)
+    assert "x0, x1" in repr(problem)
+
+
+def test_an_effort_says_what_it_costs():
+    for effort in (folt.Effort.quick(), folt.Effort.default(), folt.Effort.thorough()):
+        lines = is_short(effort)
+        assert effort.name in lines[0]
+        assert f"{effort.particles:,} particles" in lines[1]
+    assert "as long as it gains" in repr(folt.Effort.thorough())
+
+
+def test_what_a_notebook_shows_is_escaped():
+    face = Face("<b>", (("<script>", "a & b"),))
+    assert "<script>" not in face.html()
+    assert "&lt;b&gt;" in face.html()
+
+
+def test_lines_say_stage_time_and_what_is_left():
+    lines = Lines(io.StringIO())
+    assert lines.line(0.0) is None
+    lines.stage("training")
+    begun = lines._stage[1]
+    assert lines.line(begun + 25.0) == "folt: training 0:25"
+    lines.tell(0.4, "round 3")
+    assert lines.line(begun + 25.0) == "folt: training 0:25, 40 %, about 0:38 left, round 3"
+
+
+def test_lines_are_written_while_work_goes_on_and_not_after():
+    stream = io.StringIO()
+    lines = Lines(stream, first=0.02)
+    lines.start()
+    lines.stage("sampling")
+    waited = time.monotonic() + 10.0
+    while not stream.getvalue() and time.monotonic() < waited:
+        time.sleep(0.01)
+    lines.stop()
+    told = stream.getvalue()
+    assert told.startswith("folt: sampling 0:00")
+    time.sleep(0.1)
+    assert stream.getvalue() == told

@@ -1,0 +1,305 @@
+"""The default engine: kernels that leave the target alone, few programs, work that is counted."""
+
+import dataclasses
+import math
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from scipy import stats
+
+import folt
+from folt.chains import autocorrelation_time, chances_to_leave, steps_worth_taking, sweep, sweeps
+from folt.flows import Gaussian, Mixture, standard_normal
+from folt.groups import Permutation, Trivial
+from folt.problem import Problem
+from folt.problem.orbits import Components, ListedSum, action_of
+from folt.problem.orbits.sums import components_of
+from folt.reference import HostChains
+from folt.reference.host_moves import LeapKernel, Paths
+from folt.reference.landscape import Landscape
+from folt.sampling import capped
+from folt.training import gauss_newton
+from folt.training import host_newton as newton
+from folt.training.pool import Pool
+
+LEVEL = 1e-5  # about twenty checks: a false alarm about once in 5000 runs
+
+MEANS = np.array([[-1.5, 0.0], [1.5, 0.5]])
+MIXTURE = ([0.3, 0.7], MEANS, np.array([[[1.0, 0.0], [0.5, 1.2]], [[1.4, 0.0], [-0.3, 0.9]]]))
+
+
+def mixture():
+    weights, means, factors = MIXTURE
+    return Mixture(jnp.log(jnp.array(weights)), jnp.asarray(means), jnp.asarray(factors))
+
+
+def components():
+    weights, means, factors = MIXTURE
+    return Components(np.log(weights), means, factors)
+
+
+def problem(**options):
+    return Problem(mixture().log_prob, Trivial(2), **options)
+
+
+def same_law(draws, exact):
+    return min(stats.ks_2samp(draws[:, j], exact[:, j]).pvalue for j in range(2)) > LEVEL
+
+
+# Kernels.
+
+
+def moved(tempered=1.0, leap_shift=0.0, steps=6):
+    """Exact draws after some paths and leaps; a mutant paths on π^tempered or shifts q."""
+    generator = np.random.default_rng(0)
+    start = components().sample(generator, 4_000)
+    target = Problem(lambda x: tempered * mixture().log_prob(x), Trivial(2))
+    landscape = Landscape(target)
+    covariance = np.cov(start.T)
+    paths = Paths(landscape, covariance)
+    leap = LeapKernel.around(start[:40] + 0.3, covariance, 0.6)
+    shifted = dataclasses.replace(leap, origin=leap.origin + leap_shift)
+    states = paths.at(start)
+    for _ in range(steps):
+        states, _ = paths.move(generator, states, 0.7)
+        proposed = paths.at(leap.sample(generator, len(start)))
+        states, accept = shifted.move(generator, states, proposed)
+    assert 0.05 < accept.mean() < 0.95
+    return start, states.points
+
+
+def test_paths_and_leaps_leave_the_target_alone():
+    start, end = moved()
+    fresh = components().sample(np.random.default_rng(1), 20_000)
+    assert np.mean(np.any(end != start, axis=1)) > 0.95
+    assert same_law(end, fresh)
+    assert not same_law(moved(tempered=0.7)[1], fresh)
+    assert not same_law(moved(leap_shift=3.0)[1], fresh)
+
+
+def test_leap_density_is_the_mixture_of_its_kernels():
+    generator = np.random.default_rng(2)
+    centres, covariance = generator.normal(size=(30, 3)), np.diag([1.0, 4.0, 0.2])
+    leap = LeapKernel.around(centres, covariance, 0.5)
+    factors = np.broadcast_to(leap.inverse, (30, 3, 3))
+    plain = Components(np.full(30, -math.log(30.0)), centres, factors, 4.0)
+    points = 3.0 * generator.normal(size=(20, 3))
+    difference = leap.log_prob(points) - np.logaddexp.reduce(plain.log_terms(points), axis=1)
+    np.testing.assert_allclose(difference, difference[0], rtol=1e-12)
+
+
+def test_gradients_of_a_broken_symmetry_are_those_of_the_fold():
+    target = Problem(mixture().log_prob, Permutation(2, 1), invariant=False)
+    points = np.random.default_rng(3).normal(size=(7, 2))
+    values, gradients = target.folded_gradients(points)
+    expected = jax.vmap(jax.value_and_grad(target.folded().log_prob))(jnp.asarray(points))
+    np.testing.assert_allclose(values, expected[0], rtol=1e-12)
+    np.testing.assert_allclose(gradients, expected[1], rtol=1e-10, atol=1e-12)
+
+
+def test_host_sweeps_equal_the_compiled_sweep():
+    key = jax.random.key(4)
+    ratios = np.random.default_rng(5).normal(size=60)
+    ratios[[3, 9, 20]] = -np.inf, np.nan, np.inf
+    chances = np.log(np.asarray(jax.random.uniform(key, (60,))))
+    swept = sweeps(chances[None], np.array([0.2]), ratios[None])
+    expected = sweep(key, jnp.asarray(0.2), jnp.asarray(ratios))
+    for ours, theirs in zip(swept, expected, strict=True):
+        np.testing.assert_allclose(ours[0], theirs)
+
+
+# Reference runs.
+
+SMALL = HostChains(particles=300, moves=8, chains=40, draws=50, longest=1)
+
+
+@pytest.mark.parametrize("scale", [1.0, 100.0])
+def test_separate_modes_get_their_weights_without_a_prior(scale):
+    """Modes 16 widths apart; five standard errors over chains, a false alarm in 1e6."""
+    weights = jnp.log(jnp.array([0.3, 0.7]))
+    means = scale * jnp.array([[-8.0, 0.0], [8.0, 3.0]])
+    target = Mixture(weights, means, jnp.stack([jnp.eye(2) / scale] * 2))
+    reference = SMALL(jax.random.key(1), Problem(target.log_prob, Trivial(2)))
+    right = (reference.draws[:, :, 0] > 0).mean(axis=1)
+    error = right.std() / math.sqrt(len(right))
+    assert abs(right.mean() - 0.7) < 5 * error < 0.3
+    assert abs(reference.log_evidence) < 0.6
+    values = target.log_prob(jnp.asarray(reference.draws[3, 7]))
+    assert reference.log_target[3, 7] == pytest.approx(float(values), rel=1e-12)
+
+
+def test_a_reference_run_is_reproducible_and_counts_what_it_costs():
+    target = problem(prior=standard_normal(2, 3.0))
+    first, second = (SMALL(jax.random.key(2), target) for _ in range(2))
+    np.testing.assert_array_equal(first.draws, second.draws)
+    temperatures = (first.evaluations["value"] - 300) / (300 * SMALL.moves)
+    assert temperatures == int(temperatures) >= 1
+    assert first.evaluations["gradient"] % SMALL.chains == 0
+
+
+# Training.
+
+
+def test_gauss_newton_on_the_host_is_the_compiled_one():
+    group = Permutation(2, 1)
+    generator = np.random.default_rng(6)
+    points = generator.normal(size=(300, 2))
+    log_target = generator.normal(size=300)
+    main = ListedSum((components(),), action_of(group))
+    pool = newton.resolve(main, None, points, log_target)
+    np.testing.assert_allclose(pool.log_proposal(components()), main.log_sum(points), rtol=1e-10)
+    model = newton.linearise(components(), pool, 0.2)
+    expected = gauss_newton.linearise(mixture(), Pool(*pool), 0.2)
+    np.testing.assert_allclose(model.curvature, expected.curvature, rtol=1e-3, atol=1e-5)
+    np.testing.assert_allclose(model.slope, expected.slope, rtol=1e-3, atol=1e-5)
+    step = 0.1 * generator.normal(size=model.slope.size)
+    after = newton.moved(components(), step)
+    other = gauss_newton.moved(mixture(), jnp.asarray(step))
+    np.testing.assert_allclose(after.means, other.means, rtol=1e-12)
+    np.testing.assert_allclose(after.factors, np.tril(other.factors), rtol=1e-12, atol=1e-14)
+
+
+def test_chances_to_leave_are_the_mean_acceptances():
+    generator = np.random.default_rng(7)
+    fresh, states = generator.normal(size=500), generator.normal(size=40)
+    fresh[:5] = -np.inf
+    expected = np.exp(np.minimum(fresh[None] - states[:, None], 0.0)).mean(axis=1)
+    chances = chances_to_leave(fresh, states)
+    np.testing.assert_allclose(chances, expected, rtol=1e-12)
+    assert autocorrelation_time(chances) == pytest.approx(np.mean((2 - expected) / expected))
+    assert autocorrelation_time(np.full(3, 0.5), 2) == pytest.approx(1.25 / 0.75)
+    assert steps_worth_taking(np.full(100, 0.98), 1.1, 10) == 1
+    assert steps_worth_taking(np.full(100, 0.5), 1.1, 10) == 5
+    assert steps_worth_taking(np.full(100, 1e-6), 1.1, 10) == 10
+
+
+# The whole.
+
+
+def data_density(x, y):
+    terms = -0.5 * ((y[:, None] - x.reshape(2, 2)[:, 0]) / jnp.exp(x.reshape(2, 2)[:, 1])) ** 2
+    terms = terms - x.reshape(2, 2)[:, 1]
+    prior = -0.5 * jnp.sum(x**2) / 4.0 - 4 * math.log(2.0) - 2.0 * math.log(2 * math.pi)
+    return jnp.sum(jax.scipy.special.logsumexp(terms, axis=1)) + prior
+
+
+def two_components(seed):
+    generator = np.random.default_rng(seed)
+    y = np.concatenate([generator.normal(-2, 0.7, 20), generator.normal(2, 1.0, 20)])
+    return Problem(
+        data_density, Permutation(2, 2), data=jax.device_put(y), prior=standard_normal(4, 2.0)
+    )
+
+
+class Compilations:
+    """How many XLA programs are compiled, or taken from a cache on disk, while it listens."""
+
+    def __init__(self):
+        self.count = 0
+        jax.monitoring.register_event_duration_secs_listener(self._hear)
+
+    def _hear(self, event, duration, **_):
+        self.count += event == "/jax/core/compile/backend_compile_duration"
+
+
+@pytest.fixture(scope="module")
+def fits():
+    one, two = two_components(0), two_components(1)
+    jax.clear_caches()
+    heard = Compilations()
+    first = folt.sample(one, draws=1_000, progress=False)
+    programs = heard.count
+    second = folt.sample(two, draws=1_000, progress=False)
+    return first, second, programs, heard.count - programs
+
+
+def test_few_programs_and_none_for_a_second_data_set(fits):
+    _, _, programs, more = fits
+    assert 1 <= programs <= 8
+    assert more == 0
+
+
+def test_the_default_fit_is_good(fits):
+    for fit in fits[:2]:
+        assert fit.accept_rate > 0.8
+        assert fit.certificate.mixing.steps[0.05] <= 10
+        assert fit.provenance["effort"] == "default"
+        assert isinstance(fit.flow, Mixture)
+
+
+def test_the_evidence_agrees_with_plain_importance_sampling(fits):
+    """From the prior's own scale: five joint standard errors, a false alarm in 1e6."""
+    fit, target = fits[0], two_components(0)
+    points = fit.draws.reshape(-1, 4)
+    wide = Gaussian.from_moments(points.mean(axis=0), 2.0 * np.cov(points.T))
+    (part,) = components_of(wide)
+    drawn = part.sample(np.random.default_rng(0), 40_000)
+    summed = ListedSum((part,), action_of(target.group))
+    logs = target.log_folds(drawn) - summed.log_sum(drawn)
+    weights = np.exp(logs - logs.max())
+    value = math.log(weights.mean()) + logs.max()
+    error = weights.std() / weights.mean() / math.sqrt(len(weights))
+    assert abs(fit.log_evidence.value - value) < 5 * math.hypot(
+        error, fit.log_evidence.standard_error
+    )
+
+
+def test_a_start_saves_the_training(fits):
+    first = fits[0]
+    warm = folt.sample(two_components(1), draws=200, start=first, progress=False)
+    assert warm.flow.components == first.flow.components
+    assert warm.accept_rate > 0.8
+
+
+# Effort.
+
+
+def test_efforts():
+    quick, default, thorough = (getattr(folt.Effort, n)() for n in ("quick", "default", "thorough"))
+    assert quick.certification_draws < default.certification_draws
+    assert default.particles >= 1_000
+    assert default.moves >= 20
+    assert thorough.rounds is None
+    with pytest.raises(dataclasses.FrozenInstanceError):
+        quick.moves = 3
+    with pytest.raises(ValueError, match="positive particles"):
+        dataclasses.replace(quick, particles=0)
+
+
+def test_wrong_efforts_are_refused():
+    target = two_components(0)
+    with pytest.raises(ValueError, match=r"folt\.Effort"):
+        folt.sample(target, effort="quick", progress=False)
+    with pytest.raises(ValueError, match="no effort with preset 'paper'"):
+        folt.sample(target, effort=folt.Effort.quick(), preset="paper", progress=False)
+
+
+def test_an_effort_sets_what_is_spent():
+    brief = dataclasses.replace(folt.Effort.quick(), particles=200, moves=4, chains=32, draws=20)
+    fit = folt.sample(two_components(0), draws=50, effort=brief, progress=False)
+    assert fit.provenance["effort"] == "quick"
+    assert fit.steps_per_draw <= 2
+
+
+def test_a_cap_on_evaluations_cuts_every_count_and_no_less():
+    default = folt.Effort.default()
+    capped, roomy = default.within(30_000), default.within(10**9)
+    for name in ("particles", "moves", "chains", "fresh", "certification_draws", "walk_steps"):
+        assert getattr(capped, name) < getattr(default, name)
+        assert getattr(roomy, name) == getattr(default, name)
+    assert capped.evaluations == 30_000
+    with pytest.raises(ValueError, match="at least 5000 evaluations, got 10"):
+        default.within(10)
+
+
+def test_black_boxes_are_capped_unless_the_effort_is_the_users_own():
+    box = folt.from_callable(lambda x: -np.sum(x**2), 4, Permutation(2, 2))
+    own = dataclasses.replace(folt.Effort.default(), particles=2_000)
+    assert capped(box, None, "default", None).evaluations == 30_000
+    assert capped(box, folt.Effort.quick(), "default", None).evaluations == 30_000
+    assert capped(box, own, "default", None) is own
+    assert capped(box, folt.Effort.thorough(), "default", None).evaluations is None
+    assert capped(two_components(0), None, "default", None) is None
+    assert capped(two_components(0), None, "default", 50_000).evaluations == 50_000
