@@ -1,18 +1,29 @@
-"""Shapes and protocols shared by every room.
+"""Shapes and contracts shared by every room; the public way to add parts from outside.
 
 folt works on one point at a time and maps over points at the edge, so the shapes below name
-a single point, a batch of points, and the scalars computed from them.
+a single point, a batch of points, and the scalars computed from them. The contracts say what a
+proposal, a trainer, a reference sampler, a coordinate, a section of a report and a runner have to
+offer. A proposal and a group carry derived methods, so one subclasses `Distribution` and
+`folt.groups.Group`; the other contracts are protocols, and whatever has their methods fulfils them.
 """
+
+from __future__ import annotations
 
 import functools
 from abc import abstractmethod
 from collections.abc import Callable
-from typing import Any, ParamSpec, TypeVar
+from typing import TYPE_CHECKING, Any, ParamSpec, Protocol, TypeVar, runtime_checkable
 
 import equinox as eqx
 import jax
 import numpy as np
 from jaxtyping import Array, Float, PRNGKeyArray
+
+if TYPE_CHECKING:
+    from folt.groups import Group
+    from folt.problem import Problem
+    from folt.reference import Reference
+    from folt.training import Arena
 
 Key = PRNGKeyArray
 Point = Float[Array, " dim"]
@@ -22,6 +33,9 @@ Scalars = Float[Array, " n"]
 
 P = ParamSpec("P")
 R = TypeVar("R")
+
+Progress = Callable[[float, str], None]
+"""Told how far a stage is: the fraction done and what is being done."""
 
 
 class Density(eqx.Module):
@@ -41,6 +55,23 @@ class Distribution(Density):
     """A normalised density that can be drawn from.
 
     Draw and density come from one call: a proposal without its density cannot be written down.
+
+    Example:
+        A normal about `centre` is a proposal that `folt.sample(problem, flow=Bell(centre))` takes::
+
+            class Bell(folt.types.Distribution):
+                centre: jax.Array
+
+                @property
+                def dim(self):
+                    return self.centre.size
+
+                def log_prob(self, x):
+                    return jax.scipy.stats.norm.logpdf(x - self.centre).sum()
+
+                def sample_and_log_prob(self, key):
+                    x = self.centre + jax.random.normal(key, (self.dim,))
+                    return x, self.log_prob(x)
     """
 
     @abstractmethod
@@ -57,7 +88,7 @@ class OrbitSummed(Distribution):
 
     @property
     @abstractmethod
-    def summed_over(self) -> Any:
+    def summed_over(self) -> Group:
         """The group whose orbits it sums over."""
 
     @property
@@ -76,6 +107,114 @@ class OrbitSummed(Distribution):
     @abstractmethod
     def likeliest_image(self, z: Point) -> Point:
         """One image of z, the same for all points of an orbit, that is likely under q."""
+
+
+@runtime_checkable
+class Trainer(Protocol):
+    """Makes a proposal from reference draws; `folt.sample(problem, flow=trainer)` calls it.
+
+    Example:
+        The moments of the draws, and nothing learnt beyond them::
+
+            def moments(key, arena, start=None, progress=None):
+                points = np.asarray(arena.training.points)
+                return folt.flows.Gaussian.from_moments(points.mean(0), np.cov(points.T))
+    """
+
+    def __call__(
+        self, key: Key, arena: Arena, start: Any = None, progress: Progress | None = None, /
+    ) -> Distribution:
+        """The proposal.
+
+        Args:
+            key: the only source of randomness.
+            arena: draws to learn from, target values, symmetry and tail safety.
+            start: the proposal of an earlier fit, or None.
+            progress: told how far training is.
+        """
+
+
+@runtime_checkable
+class ReferenceSampler(Protocol):
+    """Makes the draws to learn from; `folt.sample(problem, reference=sampler)` calls it.
+
+    Example:
+        Draws of somebody else's sampler, folded and looked at by `folt.reference.Given`::
+
+            def mine(key, problem, progress=None):
+                return folt.reference.Given(my_sampler(problem))(key, problem, progress)
+    """
+
+    def __call__(
+        self, key: Key, problem: Problem, progress: Progress | None = None, /
+    ) -> Reference:
+        """Folded draws by chain, with what is known of their health.
+
+        Args:
+            key: the only source of randomness.
+            problem: whose posterior to draw from.
+            progress: told how far the run is.
+        """
+
+
+@runtime_checkable
+class Coordinate(Protocol):
+    """An increasing bijection from the real line to the values of one parameter, elementwise.
+
+    A density p of the parameter becomes p(push(x))·exp(log_slope(x)) in the coordinate.
+
+    Example:
+        A rate on the log scale to base two::
+
+            class Octaves:
+                def push(self, x):
+                    return 2.0**x
+
+                def pull(self, value):
+                    return jnp.log2(value)
+
+                def log_slope(self, x):
+                    return x * jnp.log(2.0) + jnp.log(jnp.log(2.0))
+    """
+
+    def push(self, x: Array, /) -> Array:
+        """From the real coordinate to the user's value."""
+
+    def pull(self, value: Array, /) -> Array:
+        """From the user's value to the real coordinate; not finite outside the support."""
+
+    def log_slope(self, x: Array, /) -> Array:
+        """Log |d push/dx| at the coordinate x."""
+
+
+@runtime_checkable
+class Section(Protocol):
+    """One more part of a report, after the estimates: a heading, a drawing, what it shows.
+
+    `fit.report(path, sections=[...])` takes any number of them; `folt.fit.section.Section` makes
+    one from a Matplotlib figure.
+
+    Example:
+        A drawing that is SVG already::
+
+            class Logo:
+                title = "Where the data come from"
+                text = "The plan of the building."
+
+                def drawing(self, name):
+                    return "<svg viewBox='0 0 1 1'><path d='M0 0 L1 1'/></svg>"
+    """
+
+    @property
+    def title(self) -> str:
+        """The heading."""
+
+    @property
+    def text(self) -> str:
+        """What to see in the drawing, in one or two sentences."""
+
+    def drawing(self, name: str, /) -> str:
+        """SVG for a page, with identifiers made from `name`."""
 
 
 def in_float64(function: Callable[P, R]) -> Callable[P, R]:

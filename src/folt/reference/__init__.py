@@ -10,8 +10,9 @@ from folt.reference.hamiltonian import JitteredHmc, Nuts, Trajectory
 from folt.reference.host_chains import HostChains
 from folt.reference.random_walk import AdaptiveRandomWalk
 from folt.reference.result import Reference, health
-from folt.reference.supplied import Exact, Given, Progress
+from folt.reference.supplied import Exact, Given
 from folt.reference.tempered_chains import TemperedChains
+from folt.types import Progress
 
 __all__ = [
     "AdaptiveRandomWalk",

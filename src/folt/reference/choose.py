@@ -7,11 +7,11 @@ from typing import Any
 
 from folt.problem import Problem
 from folt.reference.host_chains import HostChains
-from folt.reference.result import Reference
 from folt.reference.supplied import Exact, Given
+from folt.types import ReferenceSampler
 
-Sampler = Callable[..., Reference]
-"""Anything called as `sampler(key, problem, progress)` that returns a `Reference`."""
+Sampler = ReferenceSampler
+"""The contract by its shorter name."""
 
 
 def reference_for(

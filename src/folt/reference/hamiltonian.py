@@ -20,8 +20,7 @@ from jax.scipy.linalg import solve_triangular
 from jaxtyping import Array, Float, Int
 
 from folt.reference.leap import Leap, PathState, choose
-from folt.reference.supplied import Progress
-from folt.types import Density, Key, Points, Scalar, Scalars
+from folt.types import Density, Key, Points, Progress, Scalar, Scalars
 
 BLOCK = 25
 """Iterations per compiled call: warm-up and run share one program."""

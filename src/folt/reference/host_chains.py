@@ -22,8 +22,8 @@ from folt.reference.host_tempering import Walk, found_start, random_walk_step, t
 from folt.reference.landscape import Landscape, Matrix
 from folt.reference.result import Reference, health
 from folt.reference.start import fault_cautions
-from folt.reference.supplied import Progress, for_picture, part_of
-from folt.types import Key, host_generator, in_float64
+from folt.reference.supplied import for_picture, part_of
+from folt.types import Key, Progress, host_generator, in_float64
 
 TEMPERING_SHARE = 0.4
 """Share of the progress bar that search and tempering take."""

@@ -20,9 +20,8 @@ from folt.reference.start import (
     near_the_best,
     start_around,
 )
-from folt.reference.supplied import Progress
 from folt.reference.tempering import LONGEST_LADDER, next_temperature, systematic_resample
-from folt.types import Key, host_generator
+from folt.types import Key, Progress, host_generator
 
 
 class Walk(NamedTuple):

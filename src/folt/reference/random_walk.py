@@ -21,8 +21,8 @@ from folt.problem import Problem
 from folt.problem.fold import Folded
 from folt.reference.result import Reference, folded, health
 from folt.reference.start import fault_cautions, search, starting_values, starts_from_prior
-from folt.reference.supplied import Progress, for_picture
-from folt.types import Density, Key, Points, Scalar, Scalars, in_float64
+from folt.reference.supplied import for_picture
+from folt.types import Density, Key, Points, Progress, Scalar, Scalars, in_float64
 
 ACCEPTANCE = 0.234
 """Acceptance rate that the scale of the steps is tuned to."""

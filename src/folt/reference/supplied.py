@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable
 from typing import Any
 
 import jax
@@ -12,10 +11,7 @@ import numpy as np
 from folt.problem import Problem
 from folt.reference.result import Draws, Reference, folded, health
 from folt.store.draws import GROUPED, draws_by_name, split
-from folt.types import Key, in_float64
-
-Progress = Callable[[float, str], None]
-"""Called with the fraction done and a short message."""
+from folt.types import Key, Progress, in_float64
 
 PSEUDO_CHAINS = 20
 """Pieces into which draws without a chain axis are cut."""

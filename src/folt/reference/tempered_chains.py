@@ -16,9 +16,9 @@ from folt.reference.hamiltonian import JitteredHmc, Trajectory, compile_ahead, r
 from folt.reference.leap import Leap
 from folt.reference.result import Reference, folded, health
 from folt.reference.start import broad_start, fault_cautions
-from folt.reference.supplied import Progress, for_picture, part_of
+from folt.reference.supplied import for_picture, part_of
 from folt.reference.tempering import first_particles, temper
-from folt.types import Key, Points, in_float64
+from folt.types import Key, Points, Progress, in_float64
 
 TEMPERING_SHARE = 0.4
 """Share of the progress bar that tempering takes."""

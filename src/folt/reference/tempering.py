@@ -23,8 +23,7 @@ from folt.groups import Group
 from folt.problem.fold import Folded
 from folt.reference.random_walk import Walkers, equivariant_covariance, first_scale, walk
 from folt.reference.start import starting_values, starts_from_prior
-from folt.reference.supplied import Progress
-from folt.types import Density, Distribution, Key, Point, Points, Scalar, Scalars
+from folt.types import Density, Distribution, Key, Point, Points, Progress, Scalar, Scalars
 
 LONGEST_LADDER = 500
 """Temperatures after which tempering gives up."""

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import dataclasses
-from typing import Any
 
 from folt.problem import Problem
 from folt.reference import Exact, HostChains, Sampler, TemperedChains
 from folt.training import OrbitMixture, PaperFlow, ThriftyMixture
 from folt.training.effort import Effort
+from folt.types import Trainer
 
 GUARD_WEIGHT = 0.02
 """λ of the tail safety."""
@@ -28,7 +28,7 @@ class Preset:
     """
 
     effort: Effort
-    trainer: Any
+    trainer: Trainer
     safety_weight: float
     training_draws: int
     certification_draws: int
@@ -58,7 +58,7 @@ class Preset:
 
 def preset_of(effort: Effort) -> Preset:
     """Folt's own protocol at an effort."""
-    trainer: Any = OrbitMixture()
+    trainer: Trainer = OrbitMixture()
     if effort.rounds is not None:
         trainer = ThriftyMixture(rounds=effort.rounds, fresh=effort.fresh)
     return Preset(

@@ -24,8 +24,8 @@ from folt.problem.batching import map_keys, map_points
 from folt.problem.fold import Folded
 from folt.training.chain_em import BLOCK
 from folt.training.descent import cosine_rates
-from folt.training.regression import Arena, Progress
-from folt.types import Key, host_generator
+from folt.training.regression import Arena
+from folt.types import Key, Progress, host_generator
 
 
 @dataclasses.dataclass(frozen=True)

@@ -18,8 +18,8 @@ from folt.problem.batching import map_points
 from folt.problem.fold import Folded
 from folt.training.chain_em import chain_about, fit_chain, starting_chain
 from folt.training.chain_regression import ChainDescent, descend_chain, expected_acceptance
-from folt.training.regression import Arena, Progress, stage
-from folt.types import Key, host_generator
+from folt.training.regression import Arena, stage
+from folt.types import Key, Progress, host_generator
 
 STEPS = 1 << 15
 """Sets of blocks times classes that a chain may go through for one point."""

@@ -32,9 +32,9 @@ from folt.training.descent import (
 )
 from folt.training.orbit_mixture import OrbitMixture, relabelled
 from folt.training.pool import Pool, concatenate
-from folt.training.regression import Arena, Progress, Setting, judge, stage
+from folt.training.regression import Arena, Setting, judge, stage
 from folt.training.symmetrised import ClippedVariance, SampledOrbit
-from folt.types import Distribution, Key, host_generator
+from folt.types import Distribution, Key, Progress, host_generator
 
 REGRESSION = Setting(rounds=15, kept_images=1)
 """One image per point: orbits are resolved anew in every round, and a step costs a third less."""

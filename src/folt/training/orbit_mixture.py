@@ -24,13 +24,12 @@ from folt.training.regression import (
     SINGLE,
     Arena,
     Judgement,
-    Progress,
     Setting,
     regress,
     stage,
 )
 from folt.training.widening import WIDE, Wide, parameters_per_component, polish, widen
-from folt.types import Distribution, Key, Point, host_generator
+from folt.types import Distribution, Key, Point, Progress, host_generator
 
 PARAMETERS = 1400
 """Parameters of the largest mixture with dense Gauss-Newton steps, so that they stay cheap."""

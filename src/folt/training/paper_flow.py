@@ -10,8 +10,8 @@ import jax.numpy as jnp
 
 from folt.flows import Pushed, SpectralCoupling, paper_architecture, whitening
 from folt.training.paper import fit_paper_flow
-from folt.training.regression import Arena, Progress
-from folt.types import Distribution, Key
+from folt.training.regression import Arena
+from folt.types import Distribution, Key, Progress
 
 
 @dataclasses.dataclass(frozen=True)

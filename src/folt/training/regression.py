@@ -20,10 +20,9 @@ from folt.groups import Group
 from folt.problem.fold import Folded
 from folt.training import gauss_newton as newton
 from folt.training.pool import Pool, Resolver, concatenate, draw_folded
-from folt.types import Density, Distribution, Key
+from folt.types import Density, Distribution, Key, Progress
 
 Evaluate = Callable[[np.ndarray], np.ndarray]
-Progress = Callable[[float, str], None]
 
 
 class Setting(NamedTuple):

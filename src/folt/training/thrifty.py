@@ -22,8 +22,8 @@ from folt.training.gauss_newton import parameters_per_component
 from folt.training.host_em import candidate_images, fit_components
 from folt.training.host_newton import HostPool, resolve, stepped
 from folt.training.orbit_mixture import OrbitMixture, promising_spread
-from folt.training.regression import Arena, Progress, Sample
-from folt.types import Distribution, Key, host_generator
+from folt.training.regression import Arena, Sample
+from folt.types import Distribution, Key, Progress, host_generator
 
 WIDTH = 0.2
 """Where the Huber loss of the regression turns from square to linear."""

@@ -23,9 +23,9 @@ from folt.groups import Group
 from folt.training.descent import cosine_rates, descend, rows_of_batches, single_precision, trainee
 from folt.training.gauss_newton import moved, parameters_per_component
 from folt.training.pool import Pool, concatenate
-from folt.training.regression import FULL, Arena, Judgement, Progress, Setting, judge
+from folt.training.regression import FULL, Arena, Judgement, Setting, judge
 from folt.training.symmetrised import ClippedVariance
-from folt.types import Distribution, Key, Point, Scalar, host_generator
+from folt.types import Distribution, Key, Point, Progress, Scalar, host_generator
 
 TERMS = 11_000
 """Images times components of the largest mixture: what every evaluation of q_F costs.
