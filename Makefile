@@ -7,7 +7,7 @@ LOWEST := .venv-lowest
 COMPILED := JAX_COMPILATION_CACHE_DIR=$(CURDIR)/.cache/jax JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS=0.2
 PIP := $(BIN)/python -m pip --disable-pip-version-check
 
-.PHONY: demo test validate bench tables check check-lowest docs lock clean
+.PHONY: demo test coverage validate bench tables check check-lowest docs wheel release-notes lock clean
 .DEFAULT_GOAL := demo
 
 $(BIN)/python:
@@ -32,6 +32,9 @@ demo: $(VENV)/.installed ## fold, sample and certify a three-component mixture; 
 
 test: $(VENV)/.installed-dev ## the whole test suite
 	$(COMPILED) $(BIN)/python -m pytest -n 2 --dist loadfile -m "not validate"
+
+coverage: $(VENV)/.installed-dev ## which lines the suite runs; the report in htmlcov/
+	$(COMPILED) $(BIN)/python -m pytest -n 2 --dist loadfile -m "not validate" --cov=folt --cov-report=term:skip-covered --cov-report=html
 
 validate: $(VENV)/.installed-dev ## the long statistical validations; results in benchmarks/results
 	$(BIN)/python -m pytest -m validate
@@ -61,9 +64,15 @@ docs: $(VENV)/.installed-dev ## the site in site/, its tutorials executed; every
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict
 	@echo "open site/index.html"
 
+wheel: $(VENV)/.installed-dev ## the package in dist/
+	$(BIN)/uv build --wheel --sdist --quiet
+
+release-notes: $(VENV)/.installed-dev ## the changelog's section of this version
+	@$(BIN)/python docs/release_notes.py
+
 lock: $(VENV)/.installed-dev ## renew the pins
 	$(BIN)/uv pip compile pyproject.toml --universal --python-version 3.11 --no-header --no-annotate -o requirements.lock
 	$(BIN)/uv pip compile pyproject.toml --extra dev --universal --python-version 3.11 --no-header --no-annotate -c requirements.lock -o requirements-dev.lock
 
 clean:
-	rm -rf demo site $(LOWEST) $(LOWEST).txt .cache .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache
+	rm -rf demo site dist htmlcov .coverage $(LOWEST) $(LOWEST).txt .cache .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache

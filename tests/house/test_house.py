@@ -1,8 +1,10 @@
 """The house: JAX's settings are left alone, imports stay light, rooms keep their order."""
 
 import re
+import runpy
 import subprocess
 import sys
+import tomllib
 from pathlib import Path
 
 import pytest
@@ -44,6 +46,28 @@ def test_rooms_keep_their_order():
         pytest.fail("import-linter is not installed: pip install -e '.[dev]'")
     done = run(str(linter), "--no-cache")
     assert done.returncode == 0, done.stdout + done.stderr
+
+
+def test_the_table_of_rooms_is_the_contract():
+    contract = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["importlinter"]
+    layers = [set(layer.split(" | ")) for layer in contract["contracts"][0]["layers"]]
+    table = (ROOT / "CONTRIBUTING.md").read_text().split("| layer | rooms |\n|---|---|\n")[1]
+    rows = table.split("\n\n")[0].splitlines()
+    assert [set(re.findall(r"`(\w+)`", row)) for row in rows] == layers
+    assert len(layers) <= 12
+    hidden = {"__init__.py", "py.typed", "__pycache__"}
+    rooms = {path.stem for path in (ROOT / "src" / "folt").iterdir() if path.name not in hidden}
+    assert rooms == set.union(*layers)
+    assert len(rooms) <= 20
+
+
+def test_notes_of_a_release_come_from_the_changelog():
+    notes = runpy.run_path(str(ROOT / "docs" / "release_notes.py"))["notes"]
+    changelog = "# Changes\n\n## 0.2.0 (2027-01-01)\n\nNew.\n\n## 0.1.0\n\nOld.\n"
+    assert notes(changelog, "0.2.0") == "New.\n"
+    assert folt.__version__ in (ROOT / "CHANGELOG.md").read_text()
+    with pytest.raises(ValueError, match=r"0\.2\.0, 0\.1\.0"):
+        notes(changelog, "3")
 
 
 def test_every_public_name_is_there():

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from typing import Any, Protocol
+from typing import Any, Protocol, runtime_checkable
 
 import equinox as eqx
 import jax
@@ -17,6 +17,7 @@ from folt.coordinates.tails import normal_log_density
 from folt.types import Distribution, Key, Point, Scalar
 
 
+@runtime_checkable
 class Piece(Protocol):
     """Consecutive coordinates with a prior of their own; `LogRatios` is one."""
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 import math
 from collections.abc import Callable
-from typing import NamedTuple, Protocol
+from typing import NamedTuple, Protocol, runtime_checkable
 
 import numpy as np
 from jaxtyping import Float, Int
@@ -41,6 +41,7 @@ class Labelling(NamedTuple):
     settled: bool
 
 
+@runtime_checkable
 class Relabeller(Protocol):
     """A method: material in, labelling out."""
 
