@@ -4,14 +4,14 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from finite_chains import random_chains
-from folt.diagnostics.coupling import (
+from coupled_chains import (
     NOT_MET,
     Meetings,
     coupled_times,
     geometric_p_value,
     meeting_times,
 )
+from finite_chains import random_chains
 from folt.diagnostics.mixing import meeting_estimate
 
 LEVEL = 1e-4  # of each Kolmogorov-Smirnov test here; ten of them

@@ -18,8 +18,7 @@ import numpy as np
 from jaxtyping import Array, Float
 
 from folt.flows.elliptical import log_radial
-from folt.flows.initial import host_generator
-from folt.types import Distribution, Key, Point, Scalar
+from folt.types import Distribution, Key, Point, Scalar, host_generator
 
 
 class Conditioners(eqx.Module):

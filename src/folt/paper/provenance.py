@@ -10,7 +10,7 @@ from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
 
-PACKAGES = ("folt", "jax", "jaxlib", "equinox", "flowjax", "blackjax", "numpy", "scipy")
+PACKAGES = ("folt", "jax", "jaxlib", "equinox", "blackjax", "numpy", "scipy")
 
 
 def provenance(command: str, wall_s: float) -> dict[str, Any]:

@@ -319,7 +319,7 @@ def _named_keys(seed: int) -> dict[str, Key]:
 
 
 def _provenance(seed: int, preset: str, problem: Problem) -> dict[str, Any]:
-    packages = ("folt", "jax", "equinox", "blackjax", "flowjax", "numpy")
+    packages = ("folt", "jax", "equinox", "blackjax", "numpy")
     return {
         "seed": seed,
         "preset": preset,

@@ -7,7 +7,6 @@ flow to start from or None, and a function to tell progress; it returns a `Distr
 from folt.training.guard import guard_of
 from folt.training.large_groups import invariant_guard, proposal_maker, sums_itself
 from folt.training.orbit_chain import OrbitChain
-from folt.training.orbit_flow import OrbitFlow
 from folt.training.orbit_mixture import OrbitMixture
 from folt.training.paper import fit_paper_flow
 from folt.training.paper_flow import PaperFlow
@@ -18,7 +17,6 @@ from folt.training.widening import Wide, widen
 __all__ = [
     "Arena",
     "OrbitChain",
-    "OrbitFlow",
     "OrbitMixture",
     "PaperFlow",
     "Sample",

@@ -1,4 +1,4 @@
-"""Stochastic gradient descent for any flow: compiled blocks of Adam steps over given batches.
+"""Stochastic gradient descent on the log ratio: compiled blocks of Adam steps over given batches.
 
 Batches are chosen on the host, so the size of a pool never causes a compilation; the objective is
 a module handed in whole. Steps may run in single precision on a twin of the flow: they only steer,
@@ -10,29 +10,59 @@ from __future__ import annotations
 import functools
 import math
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, Generic, TypeVar
 
 import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Float
+from jax.scipy.special import logsumexp
+from jaxtyping import Array, Float, Int, PyTree
 
-from folt.types import Distribution, Scalar
+from folt.training.pool import Pool
+from folt.types import Distribution, Scalar, Scalars
 
-Objective = Callable[[Any, Any], Scalar]
-"""From a flow and a batch to the loss."""
+if TYPE_CHECKING:
+    import optax
+
+Flow = TypeVar("Flow", bound=Distribution)
+Batch = TypeVar("Batch")
+Tree = TypeVar("Tree")
+
+
+class ClippedVariance(eqx.Module):
+    """Huber-clipped half variance of h = log π_F - log q_F over a batch of resolved points.
+
+    Args:
+        width: where the loss turns from square to linear.
+    """
+
+    width: float
+
+    def __call__(self, flow: Distribution, batch: Pool) -> Scalar:
+        """The loss about the batch's own centre, which needs no derivative: it is the minimum."""
+        images, log_rest, log_target = (jnp.asarray(leaf) for leaf in batch)
+        log_terms = jax.vmap(jax.vmap(flow.log_prob))(images)
+        h = log_target - jnp.logaddexp(logsumexp(log_terms, axis=1), log_rest)
+        size = jnp.abs(h - jax.lax.stop_gradient(self.centre(h)))
+        linear = self.width * (size - 0.5 * self.width)
+        return jnp.mean(jnp.where(size < self.width, 0.5 * size**2, linear))
+
+    def centre(self, h: Scalars) -> Scalar:
+        """The mean, weighted so that points beyond the width pull no harder than at it."""
+        weights = self.width / jnp.maximum(jnp.abs(h - jnp.median(h)), self.width)
+        return weights @ h / jnp.sum(weights)
 
 
 @functools.cache
-def _optimiser() -> Any:
-    """Optax's, imported late because the import takes half a second."""
+def _optimiser() -> optax.GradientTransformation:
+    """Optax's Adam, imported late because the import takes half a second."""
     import optax
 
     return optax.chain(optax.clip_by_global_norm(1.0), optax.scale_by_adam(b2=0.99))
 
 
-class Trainee(eqx.Module):
+class Trainee(eqx.Module, Generic[Flow]):
     """A flow in training.
 
     Args:
@@ -41,17 +71,17 @@ class Trainee(eqx.Module):
         state: what the optimiser remembers.
     """
 
-    parameters: Any
-    rest: Any
-    state: Any
+    parameters: PyTree
+    rest: PyTree
+    state: PyTree
 
     @property
-    def flow(self) -> Distribution:
+    def flow(self) -> Flow:
         """The flow with its present parameters."""
         return eqx.combine(self.parameters, self.rest)
 
 
-def trainee(flow: Distribution, trained: Callable[[Any], Any] = lambda flow: flow) -> Trainee:
+def trainee(flow: Flow, trained: Callable[[Flow], object]) -> Trainee[Flow]:
     """A flow ready for training.
 
     Args:
@@ -66,8 +96,11 @@ def trainee(flow: Distribution, trained: Callable[[Any], Any] = lambda flow: flo
 
 @eqx.filter_jit
 def descend(
-    objective: Objective, trainee: Trainee, batches: Any, rates: Float[Array, " steps"]
-) -> tuple[Trainee, Float[Array, " steps"]]:
+    objective: Callable[[Flow, Batch], Scalar],
+    trainee: Trainee[Flow],
+    batches: Batch,
+    rates: Float[Array, " steps"],
+) -> tuple[Trainee[Flow], Float[Array, " steps"]]:
     """One Adam step per batch: the trainee after them, and the losses on the way.
 
     Args:
@@ -77,10 +110,12 @@ def descend(
         rates: learning rate of every step.
     """
 
-    def loss(parameters: Any, batch: Any) -> Scalar:
+    def loss(parameters: PyTree, batch: Batch) -> Scalar:
         return objective(eqx.combine(parameters, trainee.rest), batch)
 
-    def step(carry: tuple[Any, Any], part: Any) -> tuple[tuple[Any, Any], Scalar]:
+    def step(
+        carry: tuple[PyTree, PyTree], part: tuple[Batch, Scalar]
+    ) -> tuple[tuple[PyTree, PyTree], Scalar]:
         parameters, state = carry
         batch, rate = part
         value, gradient = jax.value_and_grad(loss)(parameters, batch)
@@ -93,18 +128,16 @@ def descend(
     return Trainee(parameters, trainee.rest, state), losses
 
 
-def single_precision(tree: Any) -> Any:
+def single_precision(tree: Tree) -> Tree:
     """A copy whose floating point arrays are in single precision."""
-
-    def cast(leaf: Any) -> Any:
-        return jnp.asarray(leaf, jnp.float32) if eqx.is_inexact_array(leaf) else leaf
-
-    return jax.tree.map(cast, tree)
+    arrays, rest = eqx.partition(tree, eqx.is_inexact_array)
+    single = jax.tree.map(lambda leaf: jnp.asarray(leaf, jnp.float32), arrays)
+    return eqx.combine(single, rest)
 
 
 def rows_of_batches(
     generator: np.random.Generator, count: int, steps: int, batch: int
-) -> np.ndarray:
+) -> Int[np.ndarray, "steps batch"]:
     """Indices (steps, batch) that go through the points in random order before repeating any."""
     passes = -(-steps * batch // count)
     order = np.concatenate([generator.permutation(count) for _ in range(passes)])
@@ -117,15 +150,3 @@ def cosine_rates(first: int, steps: int, total: int, peak: float) -> np.ndarray:
     ramp = np.minimum(number / min(20.0, total), 1.0)
     decay = 0.5 * (1.0 + np.cos(math.pi * np.minimum(number / (total + 1.0), 1.0)))
     return peak * ramp * decay
-
-
-def carried(values: Any, twin: Any) -> Any:
-    """The twin with the floating point arrays of `values`, in the twin's precision.
-
-    Both have the same arrays in the same order; what is static may differ.
-    """
-    arrays = jax.tree.leaves(eqx.filter(values, eqx.is_inexact_array))
-    places, rest = eqx.partition(twin, eqx.is_inexact_array)
-    old, structure = jax.tree.flatten(places)
-    new = [jnp.asarray(value, place.dtype) for value, place in zip(arrays, old, strict=True)]
-    return eqx.combine(jax.tree.unflatten(structure, new), rest)

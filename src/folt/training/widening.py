@@ -10,21 +10,27 @@ narrow and wide components alike. On a modal spectrum half the steps led to a fl
 from __future__ import annotations
 
 import math
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Float
+from jaxtyping import Array, Float, PyTree
 
 from folt.flows import Mixture
 from folt.groups import Group
-from folt.training.descent import cosine_rates, descend, rows_of_batches, single_precision, trainee
+from folt.training.descent import (
+    ClippedVariance,
+    cosine_rates,
+    descend,
+    rows_of_batches,
+    single_precision,
+    trainee,
+)
 from folt.training.gauss_newton import moved, parameters_per_component
 from folt.training.pool import Pool, concatenate
 from folt.training.regression import FULL, Arena, Judgement, Setting, judge
-from folt.training.symmetrised import ClippedVariance
 from folt.types import Distribution, Key, Point, Progress, Scalar, host_generator
 
 TERMS = 11_000
@@ -193,10 +199,10 @@ def _block(
     mixture: Mixture,
     pool: Pool,
     objective: ClippedVariance,
-    state: Any,
+    state: PyTree | None,
     wide: Wide,
     number: int,
-) -> tuple[Mixture, Any]:
+) -> tuple[Mixture, PyTree]:
     """The mixture after round `number`, and what the optimiser remembers."""
     rows = rows_of_batches(host_generator(key), pool.log_target.size, wide.steps, wide.batch)
     batches = Pool(*(leaf[rows] for leaf in pool))
@@ -212,7 +218,7 @@ def _block(
     return moved(mixture, jnp.asarray(_step(learner.flow), float)), learner.state
 
 
-def _step(displaced: Any) -> Any:
+def _step(displaced: Displaced) -> Float[Array, " parameters"]:
     """The part that is trained."""
     return displaced.step
 
