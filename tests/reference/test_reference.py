@@ -27,12 +27,11 @@ from folt.reference import (
     reference_for,
 )
 from folt.reference.hamiltonian import run_chains
-from folt.reference.landscape import Landscape
+from folt.reference.landscape import Landscape, usable_start
 from folt.reference.leap import Leap
 from folt.reference.random_walk import Walkers, equivariant_covariance, walk
 from folt.reference.result import folded, health, rhat_limit
 from folt.reference.soundness import require_numbers_around
-from folt.reference.start import usable_start
 from folt.reference.tempering import next_temperature, systematic_resample
 from folt.types import Density, Distribution
 

@@ -9,6 +9,7 @@ import jax
 import numpy as np
 
 from folt.certificate.held_out import Judged
+from folt.chains.independence import accepted
 from folt.problem.ratio import LogRatio
 from folt.types import Key, host_generator
 
@@ -45,12 +46,9 @@ def refreshed(key: Key, judged: Judged, ratio: LogRatio, steps: int) -> Judged:
         propose_key = jax.random.fold_in(key, 2 * number)
         proposals, proposed = ratio.draw(propose_key, values.size)
         generator = host_generator(jax.random.fold_in(key, 2 * number + 1))
-        chance = np.log(generator.uniform(size=values.size))
-        with np.errstate(invalid="ignore"):  # NaN is never accepted
-            accepted = chance < proposed - values
-        accepted &= np.isfinite(proposed)
-        points = np.where(accepted[:, None], proposals, points)
-        values = np.where(accepted, proposed, values)
+        moved = accepted(generator, values, proposed)
+        points = np.where(moved[:, None], proposals, points)
+        values = np.where(moved, proposed, values)
     return dataclasses.replace(
         judged,
         points=points.reshape(shape),

@@ -8,7 +8,7 @@ in one batch and only scalars are scanned.
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import NamedTuple, overload
 
 import equinox as eqx
 import jax
@@ -38,10 +38,34 @@ def init(point: Point, log_ratio: Scalar) -> Step:
     return Step(point, log_ratio, jnp.asarray(False))
 
 
-def accepts(log_uniform: Scalar, current: Scalar, proposed: Scalar) -> Bool[Array, ""]:
-    """Whether log U < h(z') - h(z); -inf is a rejection, and so is a fault (NaN or +inf)."""
-    usable = jnp.isfinite(proposed)
-    return usable & (log_uniform < jnp.where(usable, proposed, 0.0) - current)
+@overload
+def accepts(log_uniform: Array, current: Array, proposed: Array) -> Bool[Array, ...]: ...
+@overload
+def accepts(
+    log_uniform: np.ndarray, current: np.ndarray, proposed: np.ndarray
+) -> Bool[np.ndarray, ...]: ...
+def accepts(
+    log_uniform: Array | np.ndarray, current: Array | np.ndarray, proposed: Array | np.ndarray
+) -> Bool[Array | np.ndarray, ...]:
+    """Whether log U < h(z') - h(z); -inf is a rejection, and so is a fault (NaN or +inf).
+
+    The one acceptance of the house, elementwise on arrays of JAX or of NumPy. With log densities
+    in the place of log ratios it is the acceptance of a symmetric proposal.
+    """
+    numpy = jnp if isinstance(proposed, jax.Array) else np
+    usable = numpy.isfinite(proposed)
+    return usable & (log_uniform < numpy.where(usable, proposed, 0.0) - current)
+
+
+def accepted(
+    generator: np.random.Generator,
+    current: Float[np.ndarray, " n"],
+    proposed: Float[np.ndarray, " n"],
+) -> Bool[np.ndarray, " n"]:
+    """`accepts` on the host, with uniforms of the generator; one that is zero accepts anything."""
+    with np.errstate(divide="ignore"):
+        log_uniforms = np.log(generator.uniform(size=proposed.shape))
+    return accepts(log_uniforms, current, proposed)
 
 
 def step(uniform: Scalar, state: Step, proposal: Point, log_ratio: Scalar) -> Step:

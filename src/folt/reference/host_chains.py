@@ -16,12 +16,12 @@ import numpy as np
 from jaxtyping import Float
 
 from folt.problem import GRADIENTS_PER_BLOCK, Points, Problem, Values
-from folt.problem.orbits import Action, HostDistribution, action_of
+from folt.problem.orbits import Action, action_of
 from folt.reference.host_moves import LeapKernel, Paths, States, StepSize
-from folt.reference.host_tempering import Walk, found_start, random_walk_step, temper
+from folt.reference.host_tempering import Walk, random_walk_step, temper
 from folt.reference.landscape import Landscape, Matrix
 from folt.reference.result import Reference, health
-from folt.reference.start import fault_cautions
+from folt.reference.start import fault_cautions, starting_distribution
 from folt.reference.supplied import for_picture, part_of
 from folt.types import Key, Progress, host_generator, in_float64
 
@@ -90,7 +90,9 @@ class HostChains:
         with ThreadPoolExecutor(1) as other:
             # Tempering needs values and the paths gradients: two programs, compiled side by side.
             ready = None if problem.black_box else other.submit(_compile_gradient, problem)
-            start = self._start(keys[0], landscape)
+            first, more = self.search_steps
+            steps = first + more * problem.dim
+            start = starting_distribution(keys[0], landscape, self.searchers, steps)
             tell = part_of(progress, 0.0, TEMPERING_SHARE)
             walk, log_evidence = temper(
                 keys[1], landscape, start, action, self.particles, self.moves, self.share, tell
@@ -116,13 +118,6 @@ class HostChains:
             log_target=record.values,
             visited=landscape.worth_learning(),
         )
-
-    def _start(self, key: Key, landscape: Landscape) -> HostDistribution:
-        prior, dim = landscape.problem.prior, landscape.problem.dim
-        if prior is not None:
-            return HostDistribution(prior)
-        first, more = self.search_steps
-        return found_start(key, landscape, self.searchers, first + more * dim)
 
     def _chains(
         self,

@@ -10,8 +10,8 @@ import numpy as np
 import scipy.linalg
 from jaxtyping import Float
 
+from folt.chains.independence import accepted
 from folt.problem import Points, Values
-from folt.reference.host_tempering import accepted
 from folt.reference.landscape import Landscape, Matrix
 from folt.reference.leap import DEGREES
 
@@ -92,7 +92,7 @@ class LeapKernel:
         """Every chain to its proposed place with probability min(1, π(x')q(x)/(π(x)q(x')))."""
         here = states.values - self.log_prob(states.points)
         there = proposed.values - self.log_prob(proposed.points)
-        accept = accepted(generator, there, here)
+        accept = accepted(generator, here, there)
         return states.choose(accept, proposed), accept
 
 
@@ -169,7 +169,7 @@ class Paths:
         with np.errstate(invalid="ignore", over="ignore"):
             gain = end.values - states.values + self._kinetic(first) - self._kinetic(momentum)
         gain = np.where(np.isfinite(gain), gain, -np.inf)
-        accept = accepted(generator, gain, np.zeros(len(gain)))
+        accept = accepted(generator, np.zeros(len(gain)), gain)
         return states.choose(accept, end), float(np.mean(np.exp(np.minimum(gain, 0.0))))
 
     def _kinetic(self, momentum: Points) -> Values:

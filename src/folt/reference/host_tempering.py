@@ -1,25 +1,17 @@
-"""Search and tempered particles on the host: values only, every step for all points at once."""
+"""Tempered particles on the host: values only, every step for all points at once."""
 
 from __future__ import annotations
 
 import math
 from typing import NamedTuple
 
-import jax
 import numpy as np
 
+from folt.chains.independence import accepted
 from folt.problem import Points, Values
-from folt.problem.orbits import Action, HostDistribution, action_of
+from folt.problem.orbits import Action, HostDistribution
 from folt.reference.landscape import Landscape, Matrix
 from folt.reference.random_walk import ACCEPTANCE, SPREAD, first_scale
-from folt.reference.start import (
-    LARGEST_RADIUS,
-    SMALLEST_RADIUS,
-    broad,
-    covariance_of,
-    near_the_best,
-    start_around,
-)
 from folt.reference.tempering import LONGEST_LADDER, next_temperature, systematic_resample
 from folt.types import Key, Progress, host_generator
 
@@ -39,40 +31,6 @@ class Walk(NamedTuple):
             log_target=self.log_target[rows],
             log_start=self.log_start[rows],
         )
-
-
-def search(key: Key, landscape: Landscape, walkers: int, steps: int) -> Points:
-    """Where the mass is, without knowing its scale: ends of walkers with steps of their own.
-
-    They begin at radii spread evenly in the logarithm and lengthen their steps on acceptance.
-    Only ends whose log density comes near the best are returned.
-    """
-    generator = host_generator(key)
-    dim = landscape.problem.dim
-    logs = generator.uniform(math.log(SMALLEST_RADIUS), math.log(LARGEST_RADIUS), walkers)
-    points = generator.normal(size=(walkers, dim))
-    points *= (np.exp(logs) / np.linalg.norm(points, axis=1))[:, None]
-    values, log_steps = landscape.first(points), logs + math.log(0.3)
-    for _ in range(steps):
-        proposal = points + np.exp(log_steps)[:, None] * generator.normal(size=points.shape)
-        value = landscape(proposal)
-        # A walker at -inf accepts anything finite: its way to the support is a search.
-        accept = (value > -np.inf) & accepted(generator, value, values)
-        log_steps += np.where(accept, 0.4, -0.12)
-        points = np.where(accept[:, None], proposal, points)
-        values = np.where(accept, value, values)
-    return points[near_the_best(values, dim)]
-
-
-def found_start(key: Key, landscape: Landscape, walkers: int, steps: int) -> HostDistribution:
-    """A broad t around the ends of a search, under every label."""
-    ends = search(key, landscape, walkers, steps)
-    action = action_of(landscape.problem.group)
-    if not action.listed:
-        return HostDistribution(start_around(key, action.group, ends))
-    chosen = host_generator(jax.random.fold_in(key, 1)).integers(action.group.order, size=len(ends))
-    images = action.move(chosen, ends)
-    return HostDistribution(broad(images.mean(axis=0), action.average(covariance_of(images))))
 
 
 def temper(
@@ -151,7 +109,7 @@ def random_walk_step(
     log_start = walk.log_start if start is None else start.log_probs(proposal)
     new = along(log_start, log_target, temperature)
     old = along(walk.log_start, walk.log_target, temperature)
-    accept = accepted(generator, new, old)
+    accept = accepted(generator, old, new)
     pooled = float(np.mean(np.exp(np.minimum(new - old, 0.0))))
     return Walk(
         np.where(accept[:, None], proposal, walk.points),
@@ -168,9 +126,3 @@ def along(log_start: Values, log_target: Values, temperature: float) -> Values:
     alive = (log_start > -np.inf) & (log_target > -np.inf)
     safe_start, safe_target = np.where(alive, log_start, 0.0), np.where(alive, log_target, 0.0)
     return np.where(alive, safe_start + temperature * (safe_target - safe_start), -np.inf)
-
-
-def accepted(generator: np.random.Generator, new: Values, old: Values) -> np.ndarray:
-    """Metropolis: whether a uniform falls below exp(new - old)."""
-    with np.errstate(invalid="ignore", divide="ignore"):
-        return np.log(generator.uniform(size=new.shape)) < new - old

@@ -6,7 +6,6 @@ import numpy as np
 from jaxtyping import Float
 
 from folt.problem import Points, Problem, Values
-from folt.reference.start import usable_start
 
 Matrix = Float[np.ndarray, "dim dim"]
 
@@ -83,3 +82,26 @@ class Landscape:
         fault = np.isnan(values) | np.isposinf(values)
         self.faults += int(fault.sum())
         return np.where(fault, -np.inf, values)
+
+
+def usable_start(values: Values, points: Points) -> Values:
+    """Starting values, NaN and +inf as -inf: far from the mass a density may be anything.
+
+    A standard deviation of exp(-1000) is zero, and what comes of it is no fault of the model's.
+    Whether the density is a number where it matters is asked later, around the draws
+    (`require_numbers_around`).
+
+    Raises:
+        ValueError: no starting point has a finite log density; with the first fault, if any.
+    """
+    host = np.asarray(values)
+    fault = np.isnan(host) | (host == np.inf)
+    usable = np.where(fault, -np.inf, host)
+    if np.any(np.isfinite(usable)):
+        return usable
+    bad = np.flatnonzero(fault)
+    first = f", or {host[bad[0]]} as at the point {np.asarray(points[bad[0]])}" if bad.size else ""
+    raise ValueError(
+        f"expected a finite log density at some starting point, got -inf at all {host.size}"
+        f"{first}: give a prior= that reaches the support of the density"
+    )

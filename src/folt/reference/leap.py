@@ -15,6 +15,7 @@ import numpy as np
 import scipy.linalg
 from jaxtyping import Array, Bool, Float
 
+from folt.chains.independence import accepts
 from folt.flows.elliptical import log_radial
 from folt.types import Density, Distribution, Key, Point, Points, Scalar
 
@@ -113,8 +114,9 @@ class Leap(Distribution):
         value, gradient = jax.vmap(jax.value_and_grad(target.log_prob))(points)
         here = states.logdensity - jax.vmap(self.log_prob)(states.position)
         usable = jnp.isfinite(value) & jnp.all(jnp.isfinite(gradient), axis=1)
-        ratio = jnp.where(usable, value, -jnp.inf) - log_q - here
-        accept = jnp.log(jax.random.uniform(accept_key, (count,), log_q.dtype)) < ratio
+        there = jnp.where(usable, value, -jnp.inf) - log_q
+        log_uniforms = jnp.log(jax.random.uniform(accept_key, (count,), log_q.dtype))
+        accept = accepts(log_uniforms, here, there)
         proposed = PathState(points, value, gradient)
         return choose(accept, proposed, states), accept
 

@@ -19,8 +19,10 @@ from jaxtyping import Array, Float, Int
 from folt.groups import Group
 from folt.problem import Problem
 from folt.problem.fold import Folded
+from folt.problem.orbits import HostDistribution
+from folt.reference.landscape import Landscape
 from folt.reference.result import Reference, folded, health
-from folt.reference.start import fault_cautions, search, starting_values, starts_from_prior
+from folt.reference.start import fault_cautions, search
 from folt.reference.supplied import for_picture
 from folt.types import Density, Key, Points, Progress, Scalar, Scalars, in_float64
 
@@ -126,7 +128,8 @@ class AdaptiveRandomWalk:
         """Find starting points, adapt, then walk and fold."""
         start_key, adapt_key, run_key = jax.random.split(key, 3)
         target = problem.folded()
-        points, values, cost = _starts(start_key, problem, target, self.chains)
+        landscape = Landscape(problem)
+        points, values = _starts(start_key, landscape, self.chains)
         length = self.keep // self.chains
         thin = max(1, self.steps // (2 * self.chains * length))
         walkers = Walkers(
@@ -139,32 +142,30 @@ class AdaptiveRandomWalk:
         walkers, raw = _record(run_key, target, walkers, root, length, thin, progress)
         draws = folded(problem.group, raw)
         rhat, ess, cautions = health(draws)
-        cost += 2 * length * thin * self.chains
         terms = 1 if problem.invariant else problem.group.order
+        cost = landscape.values + 2 * length * thin * self.chains * terms
         return Reference(
             draws=draws,
             rhat=rhat,
             ess=ess,
             exact=False,
-            evaluations={"value": cost * terms, "gradient": 0},
+            evaluations={"value": cost, "gradient": 0},
             cautions=cautions + fault_cautions(int(walkers.faults), cost),
             raw=for_picture(raw),
         )
 
 
-def _starts(key: Key, problem: Problem, target: Folded, chains: int) -> tuple[Points, Scalars, int]:
+def _starts(key: Key, landscape: Landscape, chains: int) -> tuple[Points, Scalars]:
     """Starting points: the best of many prior draws, or of a scale-free search."""
+    problem = landscape.problem
     if problem.prior is None:
-        found = search(key, target, max(256, chains))
-        points, values, cost = np.asarray(found.points), np.asarray(found.values), found.cost
+        points, values = search(key, landscape, max(256, chains), 250 + 50 * problem.dim)
     else:
-        points = np.asarray(starts_from_prior(key, problem.prior, 50 * chains))
-        values = np.asarray(starting_values(target, points))
-        cost = 50 * chains
+        points = HostDistribution(problem.prior).sample(key, 50 * chains)
+        values = landscape.first(points)
     best = np.argsort(-values, kind="stable")[:chains]
-    alive = best[np.isfinite(values[best])]
-    best = np.resize(alive, chains)
-    return jnp.asarray(points[best]), jnp.asarray(values[best]), cost
+    best = np.resize(best[np.isfinite(values[best])], chains)
+    return jnp.asarray(points[best]), jnp.asarray(values[best])
 
 
 ROUNDS = 20

@@ -1,4 +1,4 @@
-"""The default reference run: tempered particles, then Hamiltonian chains started from them."""
+"""Tempered particles, then Hamiltonian chains started from them, whole loops compiled."""
 
 from __future__ import annotations
 
@@ -12,13 +12,15 @@ from jaxtyping import Array, Float
 
 from folt.problem import Problem
 from folt.problem.fold import Folded
+from folt.problem.orbits import action_of
 from folt.reference.hamiltonian import JitteredHmc, Trajectory, compile_ahead, run_chains
+from folt.reference.host_tempering import temper
+from folt.reference.landscape import Landscape
 from folt.reference.leap import Leap
 from folt.reference.result import Reference, folded, health
-from folt.reference.start import broad_start, fault_cautions
+from folt.reference.start import fault_cautions, starting_distribution
 from folt.reference.supplied import for_picture, part_of
-from folt.reference.tempering import first_particles, temper
-from folt.types import Key, Points, Progress, in_float64
+from folt.types import Key, Points, Progress, host_generator, in_float64
 
 TEMPERING_SHARE = 0.4
 """Share of the progress bar that tempering takes."""
@@ -34,21 +36,8 @@ class TemperedChains:
     of the modes. A mode without a particle stays unseen, and R-hat cannot tell: a mode of weight
     ω needs several times 1/ω particles.
 
-    Why lock-step HMC is the default and not NUTS: 100 chains of 250 draws without leaps, one seed,
-    CPU seconds on a busy two-core machine, compilation included; the smallest effective size over
-    coordinates and log density. The HMC rows were taken with BlackJAX's kernel, before the
-    leapfrog here replaced it to compile faster.
-
-    | posterior | trajectory | gradients per draw | smallest ESS | ESS per CPU second | R-hat |
-    |---|---|---|---|---|---|
-    | Bayesian mixture | HMC | 3.0 | 7 752 | 1 174 | 1.008 |
-    | Bayesian mixture | NUTS | 5.2 | 12 653 | 621 | 1.004 |
-    | typhoon window | HMC | 4.2 | 5 003 | 895 | 1.018 |
-    | typhoon window | NUTS | 10.8 | 5 616 | 491 | 1.017 |
-
-    NUTS has the more effective draws, HMC the more per second. With leaps (accepted at .37 to .40),
-    HMC has a smallest ESS of 12 950 on the mixture and 10 691 on the typhoon window, R-hat below
-    1.006 for both.
+    Paths take one number of leapfrog steps for all chains (`JitteredHmc`) rather than one per chain
+    (`Nuts`): fewer effective draws per gradient, more per second.
 
     Args:
         particles: particles of the tempering.
@@ -75,34 +64,27 @@ class TemperedChains:
     @in_float64
     def __call__(self, key: Key, problem: Problem, progress: Progress | None = None) -> Reference:
         """Temper, start chains from the particles, and fold what they recorded."""
-        search_key, start_key, temper_key, choose_key, chain_key = jax.random.split(key, 5)
+        search_key, temper_key, choose_key, chain_key = jax.random.split(key, 4)
         target = problem.folded()
-        values = 0
-        start = problem.prior
-        if start is None:
-            start, values = broad_start(search_key, target)
-        particles = first_particles(start_key, start, target, self.particles)
+        landscape, action = Landscape(problem), action_of(problem.group)
         with ThreadPoolExecutor(1) as other:
             # Tempering needs values and the chains gradients: two programs, compiled at once.
             ready = other.submit(self._prepare, target)
-            tempered = temper(
-                temper_key,
-                start,
-                target,
-                particles,
-                self.moves,
-                self.share,
-                part_of(progress, 0.0, TEMPERING_SHARE),
+            start = starting_distribution(search_key, landscape, 256, 250 + 50 * problem.dim)
+            tell = part_of(progress, 0.0, TEMPERING_SHARE)
+            walk, log_evidence = temper(
+                temper_key, landscape, start, action, self.particles, self.moves, self.share, tell
             )
             ready.result()
-        points = tempered.particles.points
-        leap = self._leap(points, tempered.covariance)
-        chosen = np.resize(jax.random.permutation(choose_key, self.particles), self.chains)
+        points = jnp.asarray(walk.points)
+        covariance = jnp.asarray(action.covariance(walk.points))
+        leap = self._leap(points, covariance)
+        chosen = np.resize(host_generator(choose_key).permutation(self.particles), self.chains)
         run = run_chains(
             chain_key,
             target,
             points[chosen],
-            tempered.covariance,
+            covariance,
             self.trajectory,
             leap,
             self.warmup,
@@ -113,17 +95,15 @@ class TemperedChains:
         draws = folded(problem.group, run.draws)
         rhat, ess, cautions = health(draws)
         terms = 1 if problem.invariant else problem.group.order
-        values += tempered.cost
-        faults = int(tempered.particles.faults)
         return Reference(
             draws=draws,
             rhat=rhat,
             ess=ess,
             exact=False,
-            evaluations={"value": values * terms, "gradient": run.gradients * terms},
-            cautions=cautions + fault_cautions(faults, tempered.cost),
+            evaluations={"value": landscape.values, "gradient": run.gradients * terms},
+            cautions=cautions + fault_cautions(landscape.faults, landscape.values),
             raw=for_picture(run.draws),
-            log_evidence=float(tempered.particles.log_evidence),
+            log_evidence=log_evidence,
         )
 
     def _leap(self, points: Points, covariance: Float[Array, "dim dim"]) -> Leap | None:
