@@ -16,22 +16,19 @@ from numpy.testing import assert_allclose
 from folt.coordinates import (
     AugmentedShares,
     Gamma,
-    GammaShares,
     LogRatios,
     PriorNormal,
-    RowLogRatios,
 )
-from folt.groups import Blocks, Joint, Square, ZeroSum, ZeroSumRows
+from folt.groups import Blocks, Joint, ZeroSum, ZeroSumRows
 
 M = 4
 ORDERS = np.array(list(itertools.permutations(range(M))))
 CASES = {
     "log-ratios": (lambda: LogRatios.symmetric(M, 1.7), ZeroSum()),
-    "row log-ratios": (lambda: RowLogRatios.symmetric(M, 3.0, 1.2), ZeroSumRows()),
-    "gamma shares": (lambda: GammaShares.symmetric(M, 1.7), Blocks(1)),
+    "row log-ratios": (lambda: LogRatios.transitions(M, 3.0, 1.2), ZeroSumRows()),
+    "gamma shares": (lambda: AugmentedShares(M, 0, 1.7), Blocks(1)),
     "augmented shares": (lambda: AugmentedShares(M, 30), Blocks(1)),
     "augmented shares, sparse": (lambda: AugmentedShares(M, 30, 0.7), Blocks(1)),
-    "gamma transitions": (lambda: GammaShares.transitions(M, 3.0, 1.2), Square()),
 }
 every_case = pytest.mark.parametrize("name", CASES)
 seeds = st.integers(0, 2**32 - 1)
@@ -150,7 +147,7 @@ def test_log_ratio_slope_and_prior_agree_with_autodiff_and_scipy(seed, m):
 
 
 def test_row_prior_is_the_sum_over_rows():
-    coordinate = RowLogRatios.symmetric(3, 4.0, 0.7)
+    coordinate = LogRatios.transitions(3, 4.0, 0.7)
     x = point(coordinate, 5)
     alpha = np.asarray(coordinate.concentration)
     rows = x.reshape(3, 2)
@@ -175,7 +172,7 @@ def test_both_coordinates_hold_the_same_prior():
     count, alpha = 20_000, 1.7
     keys = jax.random.split(jax.random.key(0), count)
     expected = scipy.special.digamma(alpha) - scipy.special.digamma(M * alpha)
-    for coordinate in (LogRatios.symmetric(M, alpha), GammaShares.symmetric(M, alpha)):
+    for coordinate in (LogRatios.symmetric(M, alpha), AugmentedShares(M, 0, alpha)):
         logs = jax.jit(jax.vmap(lambda key, c=coordinate: c.push_log(c.sample_prior(key))))(keys)
         error = np.std(logs, axis=0) / np.sqrt(count)
         assert np.all(np.abs(np.mean(logs, axis=0) - expected) < 4.5 * error)
@@ -211,9 +208,8 @@ def test_gamma_coordinate_has_the_slope_of_autodiff():
     ("build", "words"),
     [
         (lambda: LogRatios(np.array([1.0, -1.0])), "positive and finite"),
-        (lambda: LogRatios(np.ones((2, 2))), "one number per probability"),
-        (lambda: RowLogRatios(np.ones((2, 3))), "square matrix"),
-        (lambda: GammaShares(np.array([1.0, np.nan])), "positive and finite"),
+        (lambda: LogRatios(np.ones((2, 3))), "one number per probability or a square matrix"),
+        (lambda: LogRatios(np.array([1.0, np.nan])), "positive and finite"),
         (lambda: Gamma(0.0), "shape must be positive"),
     ],
 )

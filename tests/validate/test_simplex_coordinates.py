@@ -7,20 +7,22 @@ import pytest
 from table import write_table
 
 import folt
-from folt.coordinates import GammaShares, LogRatios, Normal
+from folt.coordinates import AugmentedShares, LogRatios, Normal
 from folt.groups import Blocks, Joint, ZeroSum
 from folt.models import GaussianMixturePosterior, datasets, simulate_gaussian_mixture
 from folt.models.gaussian import scale_options
 from folt.models.independent import Independent, StandardNormal
 
 COMPONENTS = 3
-COORDINATES = {"log-ratios": (LogRatios, ZeroSum()), "Gamma shares": (GammaShares, Blocks(1))}
+COORDINATES = {
+    "log-ratios": (LogRatios.symmetric(COMPONENTS), ZeroSum()),
+    "Gamma shares": (AugmentedShares(COMPONENTS, observations=0), Blocks(1)),
+}
 
 
 def problem(data, name):
     """The Gaussian mixture of folt.models under its default prior, in either coordinates."""
-    kind, part = COORDINATES[name]
-    weight = kind.symmetric(COMPONENTS)
+    weight, part = COORDINATES[name]
     location, scale, log_sigma = scale_options(data, None, None, None)
     prior = Independent((StandardNormal(2 * COMPONENTS), weight))
     posterior = GaussianMixturePosterior(

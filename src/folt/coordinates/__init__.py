@@ -3,8 +3,8 @@
 The group has to act orthogonally in the coordinates that a flow sees, and a target whose prior is
 N(0, I) there has tails a flow can match. `PriorNormal` gives that wherever the prior's
 distribution function and its inverse are known; otherwise a positive parameter takes `Log` and a
-bounded one `Logit`; these work elementwise on arrays. Probabilities that sum to one take
-`LogRatios`, transition matrices `RowLogRatios`.
+bounded one `Logit`; these work elementwise on arrays. Probabilities that sum to one, and
+the rows of transition matrices, take `LogRatios`.
 """
 
 from folt.coordinates.augmented import AugmentedShares
@@ -24,7 +24,7 @@ from folt.coordinates.priors import (
     Normal,
     Uniform,
 )
-from folt.coordinates.simplex import GammaShares, LogRatios, RowLogRatios, SimplexCoordinate
+from folt.coordinates.simplex import LogRatios, SimplexCoordinate
 
 __all__ = [
     "AugmentedShares",
@@ -32,7 +32,6 @@ __all__ = [
     "Coordinate",
     "Exponential",
     "Gamma",
-    "GammaShares",
     "Gumbel",
     "HalfCauchy",
     "HalfNormal",
@@ -47,7 +46,6 @@ __all__ = [
     "Normal",
     "Prior",
     "PriorNormal",
-    "RowLogRatios",
     "SimplexCoordinate",
     "Uniform",
 ]

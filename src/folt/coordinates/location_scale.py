@@ -6,8 +6,9 @@ from abc import abstractmethod
 import equinox as eqx
 import jax
 import jax.numpy as jnp
+from jaxtyping import ArrayLike
 
-from folt.coordinates.leaves import Leaf, Values, require_positive
+from folt.coordinates.leaves import Leaf, Values, as_leaf, parameter, require_positive
 from folt.coordinates.tails import normal_log_density
 
 
@@ -35,8 +36,8 @@ class LocationScale(Prior):
     infinity by zero.
     """
 
-    loc: eqx.AbstractVar[Leaf]
-    scale: eqx.AbstractVar[Leaf]
+    loc: Leaf = parameter()
+    scale: Leaf = parameter()
 
     @staticmethod
     @abstractmethod
@@ -67,6 +68,13 @@ class LocationScale(Prior):
     def to_normal(self, value: Values) -> Values:
         """Φ⁻¹(F((value - loc)/scale)) of the standard shape."""
         return _score(type(self), jnp.asarray((value - self.loc) / self.scale))
+
+
+class HalfLine(LocationScale):
+    """A location-scale prior on the values above `loc`, which is zero unless told otherwise."""
+
+    def __init__(self, scale: ArrayLike, loc: ArrayLike = 0.0):
+        self.loc, self.scale = as_leaf(loc), as_leaf(scale)
 
 
 @functools.partial(jax.custom_jvp, nondiff_argnums=(0,))

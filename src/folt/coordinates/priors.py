@@ -11,18 +11,16 @@ import math
 import jax
 import jax.numpy as jnp
 from jax.scipy.special import erf
-from jaxtyping import ArrayLike
 
 from folt.coordinates.leaves import (
     Leaf,
     Values,
-    as_leaf,
     from_nearest_end,
     parameter,
     require_interval,
     require_positive,
 )
-from folt.coordinates.location_scale import LocationScale, Prior
+from folt.coordinates.location_scale import HalfLine, LocationScale, Prior
 from folt.coordinates.tails import (
     from_log_tails,
     log_smaller_tail,
@@ -38,9 +36,6 @@ LOG_PI = math.log(math.pi)
 
 class Normal(LocationScale):
     """N(loc, scale²)."""
-
-    loc: Leaf = parameter()
-    scale: Leaf = parameter()
 
     @staticmethod
     def standard_log_density(z: Values) -> Values:
@@ -110,14 +105,8 @@ class Uniform(Prior):
         )
 
 
-class HalfNormal(LocationScale):
+class HalfNormal(HalfLine):
     """The absolute value of N(0, scale²), starting at `loc`."""
-
-    loc: Leaf = parameter()
-    scale: Leaf = parameter()
-
-    def __init__(self, scale: ArrayLike, loc: ArrayLike = 0.0):
-        self.loc, self.scale = as_leaf(loc), as_leaf(scale)
 
     @staticmethod
     def standard_log_density(z: Values) -> Values:
@@ -136,14 +125,8 @@ class HalfNormal(LocationScale):
         return from_log_tails(jnp.log(erf(z / math.sqrt(2))), LOG_TWO + log_smaller_tail(z))
 
 
-class Exponential(LocationScale):
+class Exponential(HalfLine):
     """The exponential distribution with mean `scale`, starting at `loc`."""
-
-    loc: Leaf = parameter()
-    scale: Leaf = parameter()
-
-    def __init__(self, scale: ArrayLike, loc: ArrayLike = 0.0):
-        self.loc, self.scale = as_leaf(loc), as_leaf(scale)
 
     @staticmethod
     def standard_log_density(z: Values) -> Values:
@@ -163,9 +146,6 @@ class Exponential(LocationScale):
 
 class Laplace(LocationScale):
     """The double exponential distribution, density exp(-|v - loc|/scale)/(2·scale)."""
-
-    loc: Leaf = parameter()
-    scale: Leaf = parameter()
 
     @staticmethod
     def standard_log_density(z: Values) -> Values:
@@ -188,9 +168,6 @@ class Laplace(LocationScale):
 class Logistic(LocationScale):
     """The logistic distribution, F(z) = 1/(1 + exp(-z))."""
 
-    loc: Leaf = parameter()
-    scale: Leaf = parameter()
-
     @staticmethod
     def standard_log_density(z: Values) -> Values:
         """Log F(z) + log F(-z)."""
@@ -211,9 +188,6 @@ class Logistic(LocationScale):
 class Cauchy(LocationScale):
     """The Cauchy distribution, density 1/(π(1 + z²))."""
 
-    loc: Leaf = parameter()
-    scale: Leaf = parameter()
-
     @staticmethod
     def standard_log_density(z: Values) -> Values:
         """-log π - log(1 + z²), without forming z²."""
@@ -232,14 +206,8 @@ class Cauchy(LocationScale):
         return jnp.where(z < 0, x, -x)
 
 
-class HalfCauchy(LocationScale):
+class HalfCauchy(HalfLine):
     """The absolute value of a Cauchy variable centred at zero, starting at `loc`."""
-
-    loc: Leaf = parameter()
-    scale: Leaf = parameter()
-
-    def __init__(self, scale: ArrayLike, loc: ArrayLike = 0.0):
-        self.loc, self.scale = as_leaf(loc), as_leaf(scale)
 
     @staticmethod
     def standard_log_density(z: Values) -> Values:
@@ -263,9 +231,6 @@ class HalfCauchy(LocationScale):
 
 class Gumbel(LocationScale):
     """The Gumbel distribution of maxima, F(z) = exp(-exp(-z))."""
-
-    loc: Leaf = parameter()
-    scale: Leaf = parameter()
 
     @staticmethod
     def standard_log_density(z: Values) -> Values:

@@ -23,7 +23,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, ArrayLike, Float
 
-from folt.coordinates import Normal, RowLogRatios
+from folt.coordinates import LogRatios, Normal
 from folt.groups import Blocks, Joint, ZeroSumRows
 from folt.models.gaussian import gaussian_terms, scale_options
 from folt.models.independent import Independent, StandardNormal
@@ -111,7 +111,7 @@ class HiddenMarkovPosterior(eqx.Module):
     """Likelihood times prior, all constants included: its integral is the evidence."""
 
     emission: Emission
-    transition: RowLogRatios
+    transition: LogRatios
     prior: Independent
     initial: Initial = eqx.field(static=True)
 
@@ -223,7 +223,7 @@ def hidden_markov(
         emitted = PoissonEmission(Normal(location, log_rate_scale))
     else:
         raise ValueError(f"expected emission 'gaussian' or 'poisson', got {emission!r}")
-    transition = RowLogRatios.symmetric(m, staying, leaving)
+    transition = LogRatios.transitions(m, staying, leaving)
     prior = Independent((StandardNormal(emitted.size * m), transition))
     posterior = HiddenMarkovPosterior(emitted, transition, prior, initial)
     kinds = ("mu", "log_sigma") if emission == "gaussian" else ("log_rate",)
