@@ -1,9 +1,12 @@
-"""What every test shares: double precision, as in folt's public functions."""
+"""What every test shares: double precision, as in folt's public functions, and checked shapes."""
 
 from collections.abc import Iterator
 
 import jax
 import pytest
+from shapes import check_shapes_of
+
+check_shapes_of("folt")  # before any test imports it
 
 
 @pytest.fixture(autouse=True, scope="session")
