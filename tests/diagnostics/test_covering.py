@@ -504,6 +504,7 @@ def test_without_a_gradient_there_is_a_reason():
     assert "not finite at 1 draws" in reason
 
 
+@pytest.mark.wrong_shapes
 def test_wrong_draws_are_named():
     problem, _, folded = known("pair in the plane")
     with pytest.raises(ValueError, match=r"draws of shape \(n, 2\), got \(3,\)"):

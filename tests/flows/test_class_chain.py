@@ -223,6 +223,7 @@ def test_safety_of_an_orbit_sum_is_the_orbit_sum_of_the_safety() -> None:
     np.testing.assert_allclose(found, expected, atol=1e-12)
 
 
+@pytest.mark.wrong_shapes
 @pytest.mark.parametrize(
     ("group", "message"),
     [

@@ -486,6 +486,7 @@ def test_whitening_is_not_trained() -> None:
         (lambda: whitening(Permutation(2, 1), jnp.zeros((5, 2))), "constant"),
     ],
 )
+@pytest.mark.wrong_shapes
 def test_wrong_input_is_named(wrong: Callable[[], object], message: str) -> None:
     with pytest.raises(ValueError, match=message):
         wrong()

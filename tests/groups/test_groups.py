@@ -659,6 +659,7 @@ def test_elements_in_words(group: Group, element: object, words: str) -> None:
         (lambda: Trivial(2).average(jnp.eye(3)), r"matrix \(2, 2\), got \(3, 3\)"),
     ],
 )
+@pytest.mark.wrong_shapes
 def test_wrong_input_is_named(build: Callable, message: str) -> None:
     with pytest.raises(ValueError, match=message):
         build()

@@ -23,7 +23,7 @@ import math
 from typing import Any
 
 import numpy as np
-from jaxtyping import Float
+from jaxtyping import Float, Real
 
 from folt.diagnostics.confidence import binomial_upper, mean_lower
 from folt.diagnostics.dependence import Dependence
@@ -279,7 +279,7 @@ def acceptance(fresh: Float[np.ndarray, " proposals"], log_thresholds: np.ndarra
 
 
 def meeting_estimate(
-    n: Float[np.ndarray, " points"],
+    n: Real[np.ndarray, " points"],
     fresh: Float[np.ndarray, " proposals"],
     held_out: np.ndarray,
 ) -> Float[np.ndarray, " points"]:

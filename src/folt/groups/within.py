@@ -10,7 +10,7 @@ from collections.abc import Iterable
 import equinox as eqx
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Float
+from jaxtyping import Array, Float, Int
 
 from folt.groups.arguments import require_position
 from folt.groups.arrangements import (
@@ -131,7 +131,7 @@ def _arrangements(m: int, classes: Classes) -> Stack:
     return stack
 
 
-def _embedded(m: int, labels: tuple[int, ...], stack: Stack) -> Stack:
+def _embedded(m: int, labels: tuple[int, ...], stack: Int[np.ndarray, "n places"]) -> Stack:
     """Arrangements of the places of one class as arrangements of all m labels."""
     rows = np.tile(identity_arrangement(m), (len(stack), 1))
     rows[:, list(labels)] = np.array(labels, np.int32)[stack]

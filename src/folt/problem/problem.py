@@ -33,6 +33,9 @@ from folt.types import Density, Distribution, Key, Point, Scalar, in_float64
 
 Points = Float[np.ndarray, "n dim"]
 Values = Float[np.ndarray, " n"]
+AnyPoint = Float[Array, " dim"] | Float[np.ndarray, " dim"]
+"""A point of JAX or, where a black box makes or takes it, of NumPy."""
+
 
 VALUES_PER_BLOCK = 1024
 GRADIENTS_PER_BLOCK = 128
@@ -84,7 +87,7 @@ class Problem(Density):
     prior: Distribution | None = None
     sampler: Callable[[Key], Point] | None = None
     names: tuple[str, ...] = eqx.field(static=True, default=())
-    constrain: Callable[[Point], dict[str, Array]] | WithData | None = None
+    constrain: Callable[[Any], dict[str, Array]] | WithData | None = None
     inverse: Callable[..., Point] | WithData | None = None
     pointwise: Callable[..., dict[str, Array]] | None = None
     predictive: Callable[..., dict[str, Array]] | None = None
@@ -102,7 +105,7 @@ class Problem(Density):
         prior: Distribution | None = None,
         sampler: Callable[[Key], Point] | None = None,
         names: Sequence[str] | None = None,
-        constrain: Callable[[Point], dict[str, Array]] | WithData | None = None,
+        constrain: Callable[[Any], dict[str, Array]] | WithData | None = None,
         unconstrain: Callable[..., Point] | WithData | None = None,
         pointwise: Callable[..., dict[str, Array]] | None = None,
         predictive: Callable[..., dict[str, Array]] | None = None,
@@ -245,7 +248,7 @@ class Problem(Density):
             for name, value in flat.items()
         }
 
-    def _parameters(self, x: Point) -> dict[str, Array]:
+    def _parameters(self, x: AnyPoint) -> dict[str, Array]:
         if self.constrain is None:
             return dict(zip(self.names, jnp.unstack(jnp.asarray(x)), strict=True))
         if isinstance(self.constrain, WithData):
@@ -287,7 +290,7 @@ class Problem(Density):
         require_inside(points, self.names)
         return points.reshape(*lead, self.dim)
 
-    def _point(self, values: dict[str, Array], key: Key | None) -> Point:
+    def _point(self, values: dict[str, Array], key: Key | None) -> AnyPoint:
         if self.inverse is None:
             return jnp.stack([values[name] for name in self.names])
         wrapped = isinstance(self.inverse, WithData)

@@ -15,7 +15,7 @@ import jax
 import numpy as np
 from jaxtyping import Float
 
-from folt.problem import GRADIENTS_PER_BLOCK, Points, Problem, Values
+from folt.problem import GRADIENTS_PER_BLOCK, Points, Problem
 from folt.problem.orbits import Action, action_of
 from folt.reference.host_moves import LeapKernel, Paths, States, StepSize
 from folt.reference.host_tempering import Walk, random_walk_step, temper
@@ -41,6 +41,7 @@ ENOUGH = 2_000
 """Effective draws that chains must be worth."""
 
 Raw = Float[np.ndarray, "chain draw dim"]
+RawValues = Float[np.ndarray, "chain draw"]
 
 
 @dataclasses.dataclass(frozen=True)
@@ -162,7 +163,7 @@ class HostChains:
         leap: LeapKernel,
         tell: Progress,
         every: int = 1,
-    ) -> tuple[Raw, Values]:
+    ) -> tuple[Raw, RawValues]:
         """Draws (chain, draw, dim) at every so many iterations, and log π_F at them."""
         record = np.empty((self.draws, *mover.states.points.shape))
         values = np.empty((self.draws, self.chains))
@@ -186,11 +187,11 @@ class _Record(NamedTuple):
 
     raw: Raw
     draws: Raw
-    values: Values
+    values: RawValues
     health: tuple[float, float, Any]
 
     @classmethod
-    def of(cls, action: Action, raw: Raw, values: Values) -> _Record:
+    def of(cls, action: Action, raw: Raw, values: RawValues) -> _Record:
         draws = action.fold(raw.reshape(-1, raw.shape[-1])).reshape(raw.shape)
         return cls(raw, draws, values, health(draws))
 

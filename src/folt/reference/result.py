@@ -46,7 +46,7 @@ class Reference:
     exact: bool
     evaluations: dict[str, int]
     cautions: tuple[Caution, ...] = ()
-    raw: Draws | None = None
+    raw: Float[np.ndarray, "some thinned dim"] | None = None
     log_evidence: float | None = None
     log_target: Float[np.ndarray, "chain draw"] | None = None
     visited: tuple[Float[np.ndarray, "n dim"], Float[np.ndarray, " n"]] | None = None

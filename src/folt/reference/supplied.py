@@ -7,11 +7,14 @@ from typing import Any
 
 import jax
 import numpy as np
+from jaxtyping import Float
 
 from folt.problem import Problem
 from folt.reference.result import Draws, Reference, folded, health
 from folt.store.draws import GROUPED, draws_by_name, split
 from folt.types import Key, Progress, in_float64
+
+Pieces = Float[np.ndarray, "piece length dim"]
 
 PSEUDO_CHAINS = 20
 """Pieces into which draws without a chain axis are cut."""
@@ -187,7 +190,7 @@ def chains_told(points: np.ndarray) -> Draws:
     return points if points.ndim == 3 else _cut(points[None], PSEUDO_CHAINS)
 
 
-def in_pieces(draws: Draws) -> Draws:
+def in_pieces(draws: Draws) -> Pieces:
     """Enough pieces to divide among training, selection and certificate.
 
     One or two chains are cut into twenty pieces. Up to six are halved: the two halves of the first
@@ -199,7 +202,7 @@ def in_pieces(draws: Draws) -> Draws:
     return _cut(draws, 2) if chains <= FEW_CHAINS else draws
 
 
-def _cut(draws: Draws, pieces: int) -> Draws:
+def _cut(draws: Draws, pieces: int) -> Pieces:
     """Every chain cut, in order, into pieces of equal length."""
     chains, length, dim = draws.shape[0], draws.shape[1] // pieces, draws.shape[2]
     return draws[:, : length * pieces].reshape(chains * pieces, length, dim)

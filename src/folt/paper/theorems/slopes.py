@@ -43,7 +43,11 @@ def largest_gradient(
 
 
 def widened_floors(
-    generator: np.random.Generator, target: Target, bases: Draws, centre: Point, radii: np.ndarray
+    generator: np.random.Generator,
+    target: Target,
+    bases: Draws,
+    centre: np.ndarray,
+    radii: np.ndarray,
 ) -> np.ndarray:
     """The smallest log π_F found at each distance from draws at the edge of the core.
 

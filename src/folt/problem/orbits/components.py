@@ -144,7 +144,7 @@ def _monomials(points: Points) -> Float[np.ndarray, "n monomials"]:
     return result
 
 
-def log_sum_exp(terms: Float[np.ndarray, "n terms"]) -> Float[np.ndarray, " n"]:
+def log_sum_exp(terms: Float[np.ndarray, "*n terms"]) -> Float[np.ndarray, "*n"]:
     """Log Σ exp along the last axis; overwrites the terms."""
     largest = terms.max(axis=-1, keepdims=True)
     largest = np.where(np.isfinite(largest), largest, 0.0)
