@@ -9,7 +9,7 @@ from types import SimpleNamespace
 import jax
 import numpy as np
 import pytest
-from jax._src import monitoring
+from jax import monitoring
 
 from folt.certificate.outcomes import Outcome
 from folt.certificate.verdict import Status

@@ -74,7 +74,7 @@ def test_detection_compiles_two_programs(name):
     try:
         built(case)
     finally:
-        jax._src.monitoring.unregister_event_duration_listener(listen)
+        jax.monitoring.unregister_event_duration_listener(listen)
     assert len(compiled) <= 2
 
 

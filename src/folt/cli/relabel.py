@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -9,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from folt.cli.machine import Json, print_json
-from folt.cli.terminal import Quiet, Seed, console, wrote
+from folt.cli.terminal import Quiet, console, wrote
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -59,18 +60,16 @@ def relabel(
     ] = None,
     allocations: Annotated[str | None, typer.Option(help="Allocations, for ECR.")] = None,
     out: Annotated[Path, typer.Option(help="Folder for the results.")] = Path("folt-relabelled"),
-    seed: Seed = 0,
     as_json: Json = False,
     quiet: Quiet = False,
 ) -> None:
     """Give the components of existing draws consistent labels; write them and a picture.
 
-    Draws are permuted, never averaged or lost. Nothing here is random; --seed changes nothing.
+    Draws are permuted, never averaged or lost. Nothing here is random.
 
     The JSON document has method, rounds, settled, moved (share of draws permuted), and health, a
     list with name, rhat_before, rhat_after, ess_before and ess_after of every scalar.
     """
-    del seed
     from folt.fit.netcdf import netcdf_bytes
     from folt.interop.relabelling.inference_data import account, read_posterior, relabel_posterior
     from folt.interop.relabelling.relabel import METHODS
@@ -102,15 +101,20 @@ def relabel(
     if as_json:
         print_json("relabel", files, account(done))
     elif not quiet:
-        screen = console()
-        screen.print(_table(done))
-        settled = "settled" if done.settled else "not settled"
-        typer.echo(
-            f"\n{done.method}: {100 * done.moved:.1f} % of the draws were permuted, {settled} "
-            f"after {done.rounds} rounds.\nLabels are consistent now; whether the chain visited "
-            "the whole posterior is another question.\n"
-        )
-        wrote(screen, files)
+        _say(done, files)
+
+
+def _say(done: Relabelled, files: Sequence[Path]) -> None:
+    """What was done and where it is, on the screen."""
+    screen = console()
+    screen.print(_table(done))
+    settled = "settled" if done.settled else "not settled"
+    typer.echo(
+        f"\n{done.method}: {100 * done.moved:.1f} % of the draws were permuted, {settled} "
+        f"after {done.rounds} rounds.\nLabels are consistent now; whether the chain visited "
+        "the whole posterior is another question.\n"
+    )
+    wrote(screen, files)
 
 
 def _split(names: str) -> list[str]:

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from importlib.resources import files
+from importlib.resources import as_file, files
 
 import numpy as np
 from jaxtyping import Float
+
+from folt.store.tables import read_columns
 
 MISPRINT = 77
 """Position of the galaxy whose velocity 26960 was printed as 26690."""
@@ -30,5 +32,5 @@ def old_faithful() -> Float[np.ndarray, "272 2"]:
 
 
 def _table(name: str) -> Float[np.ndarray, "rows columns"]:
-    with (files("folt.models") / "data" / name).open(encoding="utf-8") as lines:
-        return np.loadtxt(lines, delimiter=",", skiprows=1, ndmin=2)
+    with as_file(files("folt.models") / "data" / name) as path:
+        return read_columns(path).values

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import csv
 import functools
 import hashlib
 from pathlib import Path
@@ -31,6 +30,7 @@ from folt.paper.tables import (
 from folt.paper.workshop import Workshop
 from folt.problem import Problem
 from folt.problem.boundary import label_switch_rate
+from folt.store.tables import read_columns
 from folt.types import in_float64
 
 if TYPE_CHECKING:
@@ -74,20 +74,11 @@ def read_spectrum(path: Path) -> tuple[tuple[float, ...], tuple[float, ...]]:
     Raises:
         ValueError: the columns are missing, or something in them is no number.
     """
-    lines = [
-        line for line in path.read_text(encoding="utf-8").splitlines() if line.strip()[:1] != "#"
-    ]
-    reader = csv.DictReader(lines)
+    names, values, _ = read_columns(path)
     wanted = ("frequency_hz", "psd")
-    if not set(wanted) <= set(reader.fieldnames or ()):
-        raise ValueError(f"expected columns frequency_hz,psd in {path}, got {reader.fieldnames}")
-    try:
-        rows = [tuple(float(one[name]) for name in wanted) for one in reader]
-    except (TypeError, ValueError) as error:
-        raise ValueError(f"expected numbers in {path}, got {error}") from error
-    if not rows:
-        raise ValueError(f"expected a spectrum in {path}, got no ordinates")
-    frequency, psd = zip(*rows, strict=True)
+    if names is None or not set(wanted) <= set(names):
+        raise ValueError(f"expected columns frequency_hz,psd in {path}, got {names}")
+    frequency, psd = (tuple(values[:, names.index(name)].tolist()) for name in wanted)
     return frequency, psd
 
 

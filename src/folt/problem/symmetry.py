@@ -7,15 +7,15 @@ tested, and a failure is an error that names the element, the point and the defe
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jax._src.config import check_static_indices  # the public switch is global, this one local
 from jaxtyping import Array
 
 from folt.groups import Element, Group, Product, SignedPermutation
@@ -211,7 +211,7 @@ def require_scalar(problem: Problem) -> None:
     point = jax.ShapeDtypeStruct((problem.dim,), jnp.float64)
     arguments = (point,) if problem.data is None else (point, problem.data)
     try:
-        with check_static_indices(True):  # JAX reads x[5] of two coordinates as x[1] otherwise
+        with _indices_checked():
             result = eqx.filter_eval_shape(_call, problem.log_density, arguments)
     except (TypeError, ValueError, IndexError) as error:
         raise ValueError(
@@ -224,6 +224,20 @@ def require_scalar(problem: Problem) -> None:
             f"the log density must return one real number of shape (), "
             f"got shape {shape} and type {dtype}"
         )
+
+
+@contextlib.contextmanager
+def _indices_checked() -> Iterator[None]:
+    """JAX reads x[5] of two coordinates as x[1] unless it is told to check.
+
+    The switch is global: what another thread traces meanwhile is checked too, and nothing else.
+    """
+    before = jax.config.values["jax_check_static_indices"]
+    jax.config.update("jax_check_static_indices", True)
+    try:
+        yield
+    finally:
+        jax.config.update("jax_check_static_indices", before)
 
 
 @eqx.filter_jit
