@@ -11,7 +11,7 @@ import numpy as np
 
 from benchmarks import record
 from benchmarks.problems import SPECTRUM
-from folt.modal.identification import EFFORTS, Settings, fitted
+from folt.modal.identification import Settings, fitted
 from folt.models import modal_spectrum
 
 TITLE = (
@@ -32,7 +32,7 @@ def main(windows: int = 4) -> None:
         scatter = generator.gamma(AVERAGES, 1 / AVERAGES, psd.size) if window else 1.0
         begin = time.perf_counter()
         problem = modal_spectrum(frequency, psd * scatter)
-        fit = fitted(problem, Settings(model="paper"), EFFORTS["paper"], fit, progress=False)
+        fit = fitted(problem, "paper", Settings(), fit, progress=False)
         wall = time.perf_counter() - begin
         gamma = fit.certificate.to_dict()["qc"]["target"]["0.05"]["gamma"]
         cells = (window, fit.provenance["started_from"], f"{gamma:.3f}", f"{fit.accept_rate:.3f}")

@@ -27,21 +27,26 @@ from folt.modal import (
     tracking,
     welch,
 )
-from folt.modal.identification import EFFORTS, Effort, Identification, problem_for, rounded_outwards
+from folt.modal.identification import (
+    LONG_PATHS,
+    Identification,
+    problem_for,
+    reference_of,
+    rounded_outwards,
+)
 from folt.modal.results import contents
 from folt.modal.spectrum import Measured
 from folt.modal.table import evidence_rows
 from folt.modal.tracking import Windows
-from folt.reference import TemperedChains
-from folt.training import OrbitMixture, Setting
+from folt.training.effort import EFFORTS, Effort
 
 RATE = 8.0
 TOWER = Structure(frequency=(0.8, 0.9), damping=(0.012, 0.02), power=(1.0, 0.6), channels=4)
 BAND = (0.7, 1.0)
-REFERENCE = TemperedChains(particles=300, moves=8, chains=24, draws=200)
-TRAINER = OrbitMixture(size=6, full=Setting(rounds=5, fresh=1024, linearised=2048))
-SMALL = Effort(REFERENCE, TRAINER, REFERENCE, TRAINER)
-SETTINGS = Settings(frequency_range=BAND, draws=300, chains=2)
+SMALL = dataclasses.replace(
+    Effort.quick(), name="small", particles=300, moves=8, chains=40, draws=120, training_draws=2_400
+)
+SETTINGS = Settings(frequency_range=BAND, draws=300, chains=2, effort=SMALL)
 WINDOWS = Windows(length=300.0, step=150.0, band=BAND, segment=50.0)
 
 
@@ -57,14 +62,13 @@ def measured(record):
 
 @pytest.fixture(scope="module")
 def found(measured):
-    return identify(measured, 2, SETTINGS, effort=SMALL, progress=False)
+    return identify(measured, 2, SETTINGS, progress=False)
 
 
 @pytest.fixture
 def brief(monkeypatch):
     """The command with a small effort, and with JAX's cache left alone."""
-    monkeypatch.setitem(EFFORTS, "powers", SMALL)
-    monkeypatch.setitem(EFFORTS, "paper", SMALL)
+    monkeypatch.setitem(EFFORTS, "default", lambda: SMALL)
     monkeypatch.setenv("JAX_COMPILATION_CACHE_DIR", "elsewhere, so the command leaves it alone")
 
 
@@ -112,11 +116,11 @@ def test_a_second_window_does_not_compile(record, found):
             compiled.append(event)
 
     second = welch(record.part(1200, 2400), BAND, segment=50.0)
-    first = identify(second, 2, SETTINGS, start=found.fit, effort=SMALL, progress=False)
+    first = identify(second, 2, SETTINGS, start=found.fit, progress=False)
     third = welch(record.part(2400, 2400), BAND, segment=50.0)
     monitoring.register_event_duration_secs_listener(listen)
     try:
-        again = identify(third, 2, SETTINGS, start=first.fit, effort=SMALL, progress=False)
+        again = identify(third, 2, SETTINGS, start=first.fit, progress=False)
     finally:
         monitoring.unregister_event_duration_listener(listen)
     assert again.fit.provenance["started_from"] in ("previous", "nothing")
@@ -135,13 +139,13 @@ def test_a_start_that_no_longer_fits_is_dropped(monkeypatch, found, measured):
 
     monkeypatch.setattr(identification, "sample", sample)
     good = sample(None)
-    again = identify(measured, 2, SETTINGS, start=good, effort=SMALL, progress=False)
+    again = identify(measured, 2, SETTINGS, start=good, progress=False)
     assert calls == [False, True, False]
     assert again.fit.provenance["started_from"] == "nothing"
-    identify(measured, 1, SETTINGS, start=good, effort=SMALL, progress=False)
+    identify(measured, 1, SETTINGS, start=good, progress=False)
     assert calls[3:] == [False]  # another number of modes: nothing to start from
     poor = sample(None, start=good)
-    identify(measured, 2, SETTINGS, start=poor, effort=SMALL, progress=False)
+    identify(measured, 2, SETTINGS, start=poor, progress=False)
     assert calls[5:] == [False]  # a poor fit is no start
 
 
@@ -182,13 +186,29 @@ def test_the_model_follows_from_what_is_known(measured):
     assert problem_for(measured, 1, Settings(model="paper")).dim == 2
 
 
+def test_efforts_are_those_of_every_fit():
+    """Powers have long paths at every effort; the paper's model has the effort's own run."""
+    for effort in (Effort.quick(), Effort.default(), Effort.thorough()):
+        cold, warm = (reference_of("powers", effort, share) for share in (1.0, 0.5))
+        assert cold.trajectory == LONG_PATHS
+        assert cold.chains * cold.draws == pytest.approx(effort.chains * effort.draws, rel=0.01)
+        assert warm.draws == pytest.approx(cold.draws / 2, abs=1)
+    assert reference_of("paper", Effort.default()) is None
+    assert reference_of("paper", Effort.thorough()).draws == Effort.thorough().draws
+
+
+def test_settings_are_noted_with_their_effort():
+    assert Settings().asked()["effort"] == "default"
+    assert Settings(effort=SMALL).asked()["effort"]["particles"] == 300
+
+
 # Windows.
 
 
 def test_windows_are_interrupted_resumed_and_never_run_twice(tmp_path, record, found, monkeypatch):
     runs = []
 
-    def counted(problem, settings, effort, start, progress):
+    def counted(problem, model, settings, start, progress):
         runs.append(start is not None)
         if len(runs) == 2:
             raise KeyboardInterrupt

@@ -9,7 +9,15 @@ import typer
 
 from folt.cli.machine import Json, fit_fields, print_json
 from folt.cli.sample import Labels
-from folt.cli.terminal import Quiet, Seed, console, remember_compilations, show
+from folt.cli.terminal import (
+    EffortName,
+    EffortOption,
+    Quiet,
+    Seed,
+    console,
+    remember_compilations,
+    show,
+)
 from folt.cli.user_code import problem_at
 
 EXAMPLES = """\
@@ -37,6 +45,7 @@ def certify(
     out: Annotated[Path, typer.Option(help="Folder for the results.")] = Path("folt-certified"),
     seed: Seed = 0,
     labels: Annotated[Labels, typer.Option(help="How components are numbered.")] = Labels.sorted,
+    effort: EffortOption = EffortName.default,
     as_json: Json = False,
     quiet: Quiet = False,
 ) -> None:
@@ -53,12 +62,24 @@ def certify(
     draws = draws_by_name(posterior)
     found = problem_at(problem)
     request = request_for(
-        "certify", model=problem, draws=str(posterior), seed=seed, labels=labels.value
+        "certify",
+        model=problem,
+        draws=str(posterior),
+        seed=seed,
+        labels=labels.value,
+        effort=effort.value,
     )
     with Store(out) as store:
         entry = store.entry()
         claim(entry, request)
-        fit = run_certify(found, draws, seed=seed, labels=labels.value, progress=not quiet)
+        fit = run_certify(
+            found,
+            draws,
+            seed=seed,
+            effort=effort.chosen(),
+            labels=labels.value,
+            progress=not quiet,
+        )
         files = keep(entry, request, files_of(fit))
     if as_json:
         print_json("certify", files, fit_fields(fit))

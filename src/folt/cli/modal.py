@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import functools
 import re
 from enum import StrEnum
@@ -12,7 +11,15 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from folt.cli.machine import Json, fit_fields, print_json
-from folt.cli.terminal import Quiet, Seed, console, remember_compilations, wrote
+from folt.cli.terminal import (
+    EffortName,
+    EffortOption,
+    Quiet,
+    Seed,
+    console,
+    remember_compilations,
+    wrote,
+)
 
 if TYPE_CHECKING:
     from folt.fit import Fit
@@ -109,6 +116,7 @@ def modal(
     chains: Annotated[int, typer.Option(help="Independent chains.", min=1)] = 4,
     as_json: Json = False,
     seed: Seed = 0,
+    effort: EffortOption = EffortName.default,
     quiet: Quiet = False,
 ) -> None:
     """Natural frequencies and damping of a structure, from a record or from a spectrum.
@@ -133,6 +141,7 @@ def modal(
         chains=chains,
         draws=draws or (ONE_SPECTRUM_DRAWS if window is None else WINDOW_DRAWS),
         seed=seed,
+        effort=effort.chosen(),
     )
     length = None if segment is None else seconds("--segment", segment)
     if window is not None:
@@ -160,11 +169,10 @@ def _spectrum(
     from folt.modal.results import as_tree, contents
     from folt.report.kept import claim, keep, request_for
     from folt.store import Store, array_digest
-    from folt.store.strict_json import plain
 
     known = [part for part in (measured.averages, measured.window) if part is not None]
     data = array_digest(measured.frequency, measured.psd, *known)
-    request = request_for("modal", spectrum=data, **plain(dataclasses.asdict(settings)))
+    request = request_for("modal", spectrum=data, **settings.asked())
     whole = {**request, "modes": list(numbers)}
     with Store(out) as store:
         entry = store.entry()

@@ -8,7 +8,15 @@ from typing import Annotated, Literal, cast
 import typer
 
 from folt.cli.machine import Json, print_json
-from folt.cli.terminal import Quiet, Seed, console, remember_compilations, wrote
+from folt.cli.terminal import (
+    EffortName,
+    EffortOption,
+    Quiet,
+    Seed,
+    console,
+    remember_compilations,
+    wrote,
+)
 
 EXAMPLES = """\
 folt reproduce all --quick --out look
@@ -28,6 +36,7 @@ def reproduce(
     ],
     out: Annotated[Path, typer.Option(help="Folder; rows that are there stay.")] = Path("results"),
     preset: Annotated[str, typer.Option(help="Protocol: default or paper.")] = "default",
+    effort: EffortOption = EffortName.thorough,
     seed: Seed = 0,
     seeds: Annotated[
         int | None, typer.Option(help="Runs of every folded case [3, or 1 if quick].", min=1)
@@ -65,6 +74,7 @@ def reproduce(
         seeds=seeds if seeds is not None else 1 if quick else 3,
         identity_orbit=identity_orbit,
         data=data,
+        effort=effort.value,
     )
     files = run_tables(tables, settings, out, show=not quiet)
     if as_json:

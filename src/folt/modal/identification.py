@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 import functools
 import math
-from typing import Literal, NamedTuple
+from typing import Any, Literal
 
 import numpy as np
 
@@ -17,25 +17,11 @@ from folt.models.powers import Motion
 from folt.problem import Problem
 from folt.reference import JitteredHmc, TemperedChains
 from folt.sampling import sample
+from folt.store.strict_json import plain
 from folt.training import OrbitMixture, Setting, Wide
+from folt.training.effort import EFFORTS, Effort
 
 Model = Literal["paper", "powers"]
-
-
-class Effort(NamedTuple):
-    """What a fit may cost.
-
-    Attributes:
-        reference: sampler of reference draws.
-        trainer: of the proposal; the default of `folt.sample` if None.
-        brief: sampler beside a start; it has to leave enough held-out draws to certify with.
-        polish: trainer beside a start: a few steps from the proposal of the spectrum before.
-    """
-
-    reference: TemperedChains
-    trainer: OrbitMixture | None
-    brief: TemperedChains
-    polish: OrbitMixture
 
 
 LONG_PATHS = JitteredHmc(length=4.0)
@@ -47,20 +33,14 @@ number of chains over that size); paths of 4 instead of π/2 then raised the sma
 from .20 to .50 per draw and lowered R-hat to 1.004, for 2.7 times the gradients per draw: no gain
 per gradient, but draws that can be certified with."""
 
+FEW_CHAINS = 40
+"""Chains along long paths: see above."""
+
 POLISH = OrbitMixture(
     full=Setting(rounds=8, fresh=4096, linearised=6144, patience=3),
     wide=Wide(rounds=3, rate=0.005, fresh=8192),
 )
-
-EFFORTS: dict[Model, Effort] = {
-    "paper": Effort(TemperedChains(), None, TemperedChains(draws=150), POLISH),
-    "powers": Effort(
-        TemperedChains(chains=40, draws=600, trajectory=LONG_PATHS),
-        None,
-        TemperedChains(chains=40, draws=300, trajectory=LONG_PATHS),
-        POLISH,
-    ),
-}
+"""The thorough trainer beside a start: a few steps from the proposal of the spectrum before."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -76,6 +56,7 @@ class Settings:
         chains: independent chains.
         draws: draws per chain.
         seed: same seed, same draws.
+        effort: what a fit may cost, as for `folt.sample`.
     """
 
     model: Model | None = None
@@ -85,6 +66,14 @@ class Settings:
     chains: int = 4
     draws: int = 5000
     seed: int = 0
+    effort: Effort = dataclasses.field(default_factory=Effort.default)
+
+    def asked(self) -> dict[str, Any]:
+        """The settings as plain values, an effort that has a name by its name."""
+        name = self.effort.name
+        usual = name in EFFORTS and self.effort == EFFORTS[name]()
+        found: dict[str, Any] = plain(dataclasses.asdict(self))
+        return {**found, "effort": name} if usual else found
 
     def model_for(self, measured: Measured) -> Model:
         """The model asked for, or the one that the spectrum allows."""
@@ -131,7 +120,6 @@ def identify(
     settings: Settings | None = None,
     *,
     start: Fit | None = None,
-    effort: Effort | None = None,
     progress: bool = True,
 ) -> Identification:
     """Frequencies and damping of one spectrum, for one number of modes or several.
@@ -142,7 +130,6 @@ def identify(
         settings: model, priors and sampling.
         start: an earlier fit of a similar spectrum; used where it still fits, which the
             certificate decides anew.
-        effort: what a fit may cost; by model if None.
         progress: show a live progress bar if standard error is a terminal.
 
     Raises:
@@ -155,8 +142,7 @@ def identify(
     # All of them first: what is wrong with one should not be found after an hour with the others.
     problems = {m: problem_for(measured, m, settings) for m in numbers}
     model = settings.model_for(measured)
-    effort = EFFORTS[model] if effort is None else effort
-    fits = {m: fitted(p, settings, effort, start, progress) for m, p in problems.items()}
+    fits = {m: fitted(p, model, settings, start, progress) for m, p in problems.items()}
     return Identification(measured, model, fits)
 
 
@@ -187,28 +173,54 @@ def problem_for(measured: Measured, modes: int, settings: Settings) -> Problem:
 
 def fitted(
     problem: Problem,
+    model: Model,
     settings: Settings,
-    effort: Effort,
     start: Fit | None = None,
     progress: bool = True,
 ) -> Fit:
     """A fit, polished from an earlier one where that is good enough, otherwise from scratch."""
+    effort = settings.effort
     run = functools.partial(
         sample,
         problem,
         seed=settings.seed,
         chains=settings.chains,
         draws=settings.draws,
+        effort=effort,
         progress=progress,
     )
     if start is not None and fits_shape(start, problem):
-        warm = run(start=start, flow=effort.polish, reference=effort.brief)
+        polish = POLISH if effort.rounds is None else None
+        warm = run(start=start, flow=polish, reference=reference_of(model, effort, share=0.5))
         if warm.certificate.status.outcome.usable:
             warm.provenance["started_from"] = "previous"
             return warm
-    fresh = run(flow=effort.trainer, reference=effort.reference)
+    fresh = run(reference=reference_of(model, effort))
     fresh.provenance["started_from"] = "nothing"
     return fresh
+
+
+def reference_of(model: Model, effort: Effort, share: float = 1.0) -> TemperedChains | None:
+    """The reference run of a model at an effort; None for the effort's own.
+
+    Args:
+        model: which model.
+        effort: how many draws.
+        share: of these draws; beside a start half of them leave enough to certify with.
+    """
+    if model == "powers":
+        chains, trajectory = FEW_CHAINS, LONG_PATHS
+    elif effort.rounds is None:
+        chains, trajectory = effort.chains, JitteredHmc()
+    else:
+        return None
+    return TemperedChains(
+        particles=effort.particles,
+        moves=effort.moves,
+        chains=chains,
+        draws=round(share * effort.chains * effort.draws / chains),
+        trajectory=trajectory,
+    )
 
 
 def fits_shape(start: Fit, problem: Problem) -> bool:

@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 from folt.fit import Fit
 from folt.fit.file import load, to_bytes
 from folt.modal.cross_spectra import OVERLAP, welch
-from folt.modal.identification import EFFORTS, Effort, Settings, fitted, problem_for
+from folt.modal.identification import Settings, fitted, problem_for
 from folt.modal.pictures import track_figure
 from folt.modal.records import Record
 from folt.modal.spectrum import Measured
@@ -77,7 +77,6 @@ def track(
     settings: Settings,
     out: Path,
     *,
-    effort: Effort | None = None,
     progress: bool = True,
     tell: Told | None = None,
 ) -> list[Path]:
@@ -89,7 +88,6 @@ def track(
         modes: number of modes.
         settings: model, priors and sampling.
         out: folder of the results; `windows/` in it holds the finished windows.
-        effort: what a fit may cost; by model if None.
         progress: show a live progress bar if standard error is a terminal.
         tell: told what was found in each window.
 
@@ -102,7 +100,7 @@ def track(
     """
     places = windows.places(record)
     problem_for(windows.spectrum(record.part(*places[0])), modes, settings)
-    asked = request_for("modal", modes=modes, **_plain(windows), **_plain(settings))
+    asked = request_for("modal", modes=modes, **_plain(windows), **settings.asked())
     with Store(out) as store:
         claim(store.entry(), asked)
         jobs = [_job(store, number, record.part(*at), asked) for number, at in enumerate(places, 1)]
@@ -113,9 +111,7 @@ def track(
             done = job.found()
             if done is None:
                 previous = _newest(jobs, number - 1) if previous is None else previous
-                fit, done = _one(
-                    job.part, first, windows, modes, settings, previous, effort, progress
-                )
+                fit, done = _one(job.part, first, windows, modes, settings, previous, progress)
                 keep(job.entry, job.request, {job.file: to_bytes(fit)}, done)
                 previous = fit
             else:
@@ -173,14 +169,13 @@ def _one(
     modes: int,
     settings: Settings,
     previous: Fit | None,
-    effort: Effort | None,
     progress: bool,
 ) -> tuple[Fit, dict[str, Any]]:
     """The fit of one window and its account."""
     measured = windows.spectrum(part)
     problem = problem_for(measured, modes, settings)
-    effort = EFFORTS[settings.model_for(measured)] if effort is None else effort
-    fit = fitted(problem, settings, effort, previous, progress)
+    model = settings.model_for(measured)
+    fit = fitted(problem, model, settings, previous, progress)
     begin = first / part.rate
     return fit, {
         "start_s": begin,

@@ -20,7 +20,7 @@ from folt.problem import Problem
 from folt.problem.batching import map_points
 from folt.problem.ratio import IDENTITY_ONLY, LogRatio, Target
 from folt.sampling import sample
-from folt.training.effort import Effort
+from folt.training.effort import EFFORTS
 from folt.types import Density, Key, Point, Scalar, in_float64
 
 CHAIN_STREAM = 3_000
@@ -117,7 +117,7 @@ class Workshop:
             problem,
             seed=seed,
             draws=self.settings.draws,
-            effort=None if self.settings.paper else Effort.thorough(),
+            effort=None if self.settings.paper else EFFORTS[self.settings.effort](),
             preset=self.settings.preset,
             flow=flow,
             reference=reference,
