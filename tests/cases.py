@@ -12,6 +12,7 @@ from folt.flows import ClassChain
 from folt.groups import (
     Blocks,
     Fixed,
+    Generated,
     Group,
     Joint,
     Permutation,
@@ -32,6 +33,11 @@ GROUPS: dict[str, Callable[[], Group]] = {
     "permutation by second": lambda: Permutation(4, 2, sort_by=1),
     "signed permutation": lambda: SignedPermutation(3, 4),
     "signed permutation by second": lambda: SignedPermutation(2, 3, sort_by=1),
+    "signed permutation with scales": lambda: SignedPermutation(3, 3, unsigned=1),
+    "mixture of mixtures": lambda: Generated([np.eye(4)[[1, 0, 2, 3]], np.eye(4)[[2, 3, 0, 1]]]),
+    "triangle": lambda: Generated(
+        [[[-0.5, -(0.75**0.5)], [0.75**0.5, -0.5]], [[1.0, 0.0], [0.0, -1.0]]]
+    ),
     "product": lambda: Product(Permutation(3, 2), Reflection(2, (1,))),
     "nested product": lambda: Product(
         Product(Trivial(1), Permutation(2, 2)), SignedPermutation(2, 2)

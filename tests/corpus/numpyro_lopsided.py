@@ -196,8 +196,8 @@ LOPSIDED = {
     "two priors": Case(two_priors, words="mu1"),
     "random walk": Case(random_walk, words="level"),
     "zero inflated": Case(zero_inflated, (COUNTS,)),
-    "Gaussian factors": Case(gaussian_factors, (TABLE,), rotation=True, words="loadings"),
+    "Gaussian factors": Case(gaussian_factors, (TABLE,), order=8, rotation=True, words="loadings"),
     "Gaussian factors with scores": Case(
-        gaussian_factors_with_scores, (TABLE,), rotation=True, words="scores"
+        gaussian_factors_with_scores, (TABLE,), order=8, rotation=True, words="scores"
     ),
 }

@@ -352,3 +352,21 @@ def test_two_threads_may_trace_a_model_at_once():
         values = list(threads.map(lambda _: float(problem.log_prob(jnp.zeros(2))), range(2)))
     expected = scipy.stats.norm.logpdf([0.0, 0.0, 0.3]).sum()
     np.testing.assert_allclose(values, expected, rtol=1e-6)
+
+
+@pytest.mark.parametrize(
+    ("prior", "noise", "words"),
+    [
+        (dist.Normal(0.0, 1.0), -2.0, "the Normal distribution of the site 'y' has an invalid sca"),
+        (lambda: dist.Normal(0.0, -1.0), 1.0, "distribution of the site 'mu' has an invalid scale"),
+    ],
+)
+def test_arguments_that_are_wrong_whatever_the_parameters_are(prior, noise, words):
+    def model(y):
+        own = prior if isinstance(prior, dist.Distribution) else prior()
+        mu = numpyro.sample("mu", own.expand([2]))
+        equal = dist.Categorical(probs=jnp.full(2, 0.5))
+        numpyro.sample("y", dist.MixtureSameFamily(equal, dist.Normal(mu, noise)), obs=y)
+
+    with pytest.raises(ValueError, match=words):
+        folt.from_numpyro(model, np.linspace(-2.0, 2.0, 8))

@@ -9,10 +9,11 @@ pytest.importorskip("numpyro")
 
 import folt
 from corpus.numpyro_lopsided import LOPSIDED
+from corpus.numpyro_strangers import STRANGERS
 from corpus.numpyro_symmetric import SYMMETRIC
 from folt.problem.symmetry import RotationError
 
-CASES = {**SYMMETRIC, **LOPSIDED}
+CASES = {**SYMMETRIC, **LOPSIDED, **STRANGERS}
 
 SILENT = {"increasing scalars", "one truncated", "a line", "two arms", "zero inflated"}
 """Models of single numbers that differ in name, support or role: nothing repeats in them."""
@@ -55,16 +56,18 @@ def test_rotations_are_refused_unless_they_are_allowed(name):
         built(case)
     assert "allow_rotation=True" in str(caught.value)
     problem, told = built(case, allow_rotation=True)
-    assert problem.group.order == 8
+    assert problem.group.order == case.order
     assert "continuous rotation symmetry" in told[0]
     assert problem.symmetry_found.rotations[0].change.defect < 1e-9
     assert case.words in str(problem.symmetry_found)
 
 
-@pytest.mark.parametrize("name", ["a Beta weight", "lists with a Dirichlet", "hidden Markov"])
+@pytest.mark.parametrize(
+    "name", ["a Beta weight", "hidden Markov", "centres", "anchored loadings", "full covariances"]
+)
 def test_detection_compiles_two_programs(name):
     """One to look at the sites, one for the density at blocks of points."""
-    case, compiled = SYMMETRIC[name], []
+    case, compiled = CASES[name], []
 
     def listen(event, _, **__):
         if event.endswith("backend_compile_duration"):
@@ -84,12 +87,14 @@ CHECKED = (
     "sparse factors with scores",
     "a mixture per group",
     "centre and difference",
+    "loadings with column scales",
+    "mixture of mixtures",
 )
 
 
 @pytest.mark.parametrize("name", CHECKED)
 def test_the_group_acts_in_the_coordinates_of_the_problem(name):
     """Found in plain coordinates, it holds in prior-normal ones and in the final order."""
-    problem, _ = built(SYMMETRIC[name])
+    problem, _ = built(CASES[name])
     assert folt.check(problem).holds
     assert len(problem.names) == problem.dim == len(set(problem.names))

@@ -6,6 +6,7 @@ orbit; groups that are small enough also list their elements. This room knows no
 
 from folt.groups.base import Element, Group
 from folt.groups.block_form import BlockForm
+from folt.groups.generated import Generated
 from folt.groups.joint import Joint
 from folt.groups.parts import Blocks, Fixed, Part, Square, ZeroSum, ZeroSumRows
 from folt.groups.permutation import Permutation
@@ -22,6 +23,7 @@ __all__ = [
     "Blocks",
     "Element",
     "Fixed",
+    "Generated",
     "Group",
     "Joint",
     "Part",

@@ -58,18 +58,22 @@ class SignedPermutation(Group):
         size: entries per column.
         sort_by: the entry, counted from zero, that is the level of a column; None takes the sum
             of the entries, which does not rest on a single one being away from zero.
+        unsigned: entries at the end of every column that move with it and keep their sign, such
+            as the scale of a column of loadings.
     """
 
     columns: int = eqx.field(static=True)
     size: int = eqx.field(static=True)
     sort_by: int | None = eqx.field(static=True, default=None)
+    unsigned: int = eqx.field(static=True, default=0)
     dim: int = eqx.field(static=True, init=False)
 
     def __post_init__(self) -> None:
         require_positive("columns", self.columns)
         require_positive("size", self.size)
+        require_position("unsigned", self.unsigned, self.size)
         if self.sort_by is not None:
-            require_position("sort_by", self.sort_by, self.size)
+            require_position("sort_by", self.sort_by, self.size - self.unsigned)
         self.dim = self.columns * self.size
 
     @property
@@ -106,14 +110,18 @@ class SignedPermutation(Group):
         return (*swaps, *flips)
 
     @property
-    def block_form(self) -> BlockForm:
-        """Every column is a block, and may change its sign."""
+    def block_form(self) -> BlockForm | None:
+        """Every column is a block, and may change its sign, if it may as a whole."""
+        if self.unsigned:
+            return None
         return BlockForm(rows_of(self.columns, self.size), signed=True)
 
     def act(self, element: SignedArrangement, x: Point) -> Point:
         """Columns in their new order, then with their new signs."""
         moved = self._rows(x)[jnp.asarray(element.arrangement)]
-        return (jnp.asarray(element.signs, x.dtype)[:, None] * moved).reshape(-1)
+        signs = jnp.asarray(element.signs, x.dtype)[:, None]
+        flips = np.arange(self.size) < self.size - self.unsigned
+        return jnp.where(flips, signs * moved, moved).reshape(-1)
 
     def compose(self, first: SignedArrangement, second: SignedArrangement) -> SignedArrangement:
         """The signs of `second` travel with their columns."""
@@ -151,7 +159,7 @@ class SignedPermutation(Group):
         return x.reshape(self.columns, self.size)
 
     def _levels(self, x: Point) -> Float[Array, " columns"]:
-        rows = self._rows(x)
+        rows = self._rows(x)[:, : self.size - self.unsigned]
         return jnp.sum(rows, axis=1) if self.sort_by is None else rows[:, self.sort_by]
 
 

@@ -16,7 +16,7 @@ from folt.groups.base import LARGEST_ENUMERATED
 from folt.interop.sites import Site, Sites, laid_out
 from folt.problem.detection import SymmetryFound, words
 from folt.problem.detection.assembly import assembled, component_axes
-from folt.problem.detection.candidates import MOST_LABELS, Place, stems
+from folt.problem.detection.candidates import LONGEST_AXIS, Place, stems
 from folt.problem.detection.declared import require_declared
 from folt.problem.detection.findings import Reason, Remark, Strand
 from folt.problem.detection.probe import TOLERANCE, Points, Probe, Terms
@@ -25,9 +25,9 @@ from folt.problem.symmetry import RotationError
 
 Exchangeable = Literal["auto"] | Sequence[str]
 
-TermsOf = Callable[[Sites], Callable[[Any, Any], Any]]
-"""From a layout to a function of a point and the data: one log density per prior, then the
-likelihood."""
+TermsOf = Callable[[Sites], Callable[[Any, Any, bool], Any]]
+"""From a layout to a function of a point, the data and whether the terms of the likelihood have
+unequal weights: one log density per prior, then the likelihood."""
 
 LOG = logging.getLogger("folt")
 
@@ -84,7 +84,8 @@ def arrange(
     _require_known(sites, names)
     if not isinstance(exchangeable, str) and not names:
         return _arrangement(sites, [], SymmetryFound(assembled([], _size(sites))[0], looked=False))
-    probe, places = _probe(sites, terms_of, data), _places(sites)
+    # Who declares labels may mean observations that happen to be equal; who searches does not.
+    probe, places = _probe(sites, terms_of, data, uneven=not names), _places(sites)
     result = require_declared(probe, places, names) if names else survey(probe, places)
     arrangement = _arrangement(
         sites, result.strands, _account(sites, probe, places, result, front_end)
@@ -140,7 +141,7 @@ def _repeated(places: Sequence[Place], result: Survey) -> tuple[str, ...]:
     names = [
         place.name
         for place in places
-        if place.ordered or any(2 <= length <= MOST_LABELS for length in place.lengths())
+        if place.ordered or any(2 <= length <= LONGEST_AXIS for length in place.lengths())
     ]
     names += [place.name for group in stems(places) for place in group]
     known = {place.name for place in places}
@@ -197,10 +198,10 @@ def _places(sites: Sequence[Site]) -> list[Place]:
     return places
 
 
-def _probe(sites: Sequence[Site], terms_of: TermsOf, data: Any) -> Probe:
+def _probe(sites: Sequence[Site], terms_of: TermsOf, data: Any, uneven: bool) -> Probe:
     """The terms of the density in plain coordinates, compiled once for blocks of points."""
     terms = terms_of(laid_out(sites, plain=True))
-    compiled = jax.jit(jax.vmap(terms, in_axes=(0, None)))
+    compiled = jax.jit(jax.vmap(lambda x, data: terms(x, data, uneven), in_axes=(0, None)))
 
     def evaluate(points: Points) -> Terms:
         return np.asarray(compiled(points, data), np.float64)

@@ -12,11 +12,12 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
-from folt.interop.sites import Sites
+from folt.interop.sites import Sites, uneven_sum
 from folt.types import Distribution, Key, Point, Scalar
 
 try:
     from numpyro import handlers, validation_enabled
+    from numpyro.distributions import Unit
     from numpyro.infer.util import compute_log_probs
 except ImportError as error:  # pragma: no cover
     raise ImportError("from_numpyro needs NumPyro: pip install 'folt[numpyro]'") from error
@@ -43,7 +44,7 @@ class Call(eqx.Module):
         """The model run forwards from a key, with some sites given."""
         args, kwargs = self.filled(data)
         model = handlers.substitute(handlers.seed(self.model, key), data=values or {})
-        with ONE_RUN_AT_A_TIME:
+        with ONE_RUN_AT_A_TIME, validation_enabled(False):
             return handlers.trace(model).get_trace(*args, **kwargs)
 
 
@@ -100,12 +101,19 @@ class ModelDensity(eqx.Module):
         logs, _ = self.traced(x, data)
         return jnp.sum(jnp.stack(list(logs.values()))) + self.sites.log_slope(x)
 
-    def terms(self, x: Point, data: Any = None) -> Float[Array, " terms"]:
-        """Log density of every latent site in its coordinates, then that of all the rest."""
-        logs, _ = self.traced(x, data)
+    def terms(self, x: Point, data: Any = None, uneven: bool = False) -> Float[Array, " terms"]:
+        """Log density of every latent site in its coordinates, then that of all the rest.
+
+        With `uneven` the terms of an observed site are summed with unequal weights.
+        """
+        logs, trace = self.traced(x, data, summed=False)
         slopes = self.sites.log_slopes(x)
-        priors = [logs.pop(name) + slope for name, slope in slopes.items()]
-        return jnp.stack([*priors, sum(logs.values(), jnp.zeros(()))])
+        priors = [jnp.sum(logs.pop(name)) + slope for name, slope in slopes.items()]
+        rest = [
+            uneven_sum(each) if uneven and not isinstance(trace[name]["fn"], Unit) else each.sum()
+            for name, each in logs.items()
+        ]
+        return jnp.stack([*priors, sum(rest, jnp.zeros(()))])
 
     def traced(self, x: Point, data: Any, summed: bool = True) -> tuple[dict[str, Array], Trace]:
         """Log densities by site, and the trace, at the values of x."""

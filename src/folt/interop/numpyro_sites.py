@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import functools
 from collections.abc import Callable
 from typing import Any
 
@@ -26,11 +27,12 @@ from folt.coordinates import (
 )
 from folt.interop.coordinates import Bounds
 from folt.interop.numpyro_model import CONCRETE, ONE_RUN_AT_A_TIME, is_latent
+from folt.interop.numpyro_validation import require_valid
 from folt.interop.sites import Site, bounded_site, opaque_site, simplex_site, zero_sum_site
 
 try:
     import numpyro.distributions as dist
-    from numpyro import handlers
+    from numpyro import handlers, validation_enabled
     from numpyro.distributions import biject_to, constraints
 except ImportError as error:  # pragma: no cover
     raise ImportError("from_numpyro needs NumPyro: pip install 'folt[numpyro]'") from error
@@ -85,18 +87,27 @@ def seen(model: Callable[..., Any], args: Any, kwargs: Any) -> Seen:
     """
     traces: list[dict[str, dict[str, Any]]] = []
 
-    def both() -> Any:
+    def both(wanted: Callable[[dict[str, Any]], bool]) -> Any:
         traces.clear()
         traces.extend(_traced(model, args, kwargs, seed) for seed in (0, 1))
-        latent = [name for name, site in traces[0].items() if is_latent(site)]
-        functions = {name: tuple(trace[name]["fn"] for trace in traces) for name in latent}
+        names = [name for name, site in traces[0].items() if wanted(site)]
+        functions = {name: tuple(trace[name]["fn"] for trace in traces) for name in names}
         values = {name: site["value"] for name, site in traces[0].items() if _is_observation(site)}
         return functions, values
 
-    try:
-        functions, values = jax.jit(both)()
-    except (TypeError, *CONCRETE):  # numbers needed while tracing, or a distribution of one's own
-        functions, values = both()
+    # A distribution of one's own may not leave compiled code: then the latent ones alone, and
+    # where those cannot, or numbers are needed while tracing, the model runs as it is.
+    for wanted in (_is_sampled, is_latent):
+        try:
+            # NumPyro validates arguments by dozens of small programs even where it learns nothing.
+            with validation_enabled(False):
+                functions, values = jax.jit(functools.partial(both, wanted))()
+            require_valid(functions)
+            break
+        except (TypeError, *CONCRETE):
+            continue
+    else:
+        functions, values = both(is_latent)
     first = traces[0]
     terms = tuple(name for name, site in first.items() if _has_terms(site))
     return Seen(
@@ -108,6 +119,10 @@ def seen(model: Callable[..., Any], args: Any, kwargs: Any) -> Seen:
         replicated=tuple(name for name in terms if not isinstance(first[name]["fn"], dist.Unit)),
         values=values,
     )
+
+
+def _is_sampled(site: dict[str, Any]) -> bool:
+    return bool(site["type"] == "sample")
 
 
 def _traced(model: Callable[..., Any], args: Any, kwargs: Any, seed: int) -> Any:

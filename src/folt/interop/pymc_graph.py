@@ -13,7 +13,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
-from folt.interop.sites import Sites
+from folt.interop.sites import Sites, uneven_sum
 from folt.types import Distribution, Key, Point, Scalar
 
 try:
@@ -63,9 +63,11 @@ class Graph:
 
     @functools.cached_property
     def log_terms(self) -> Callable[..., Any]:
-        """Log density of every free variable, then that of everything."""
+        """Log density of every free variable, of everything, and the log-likelihood terms."""
         priors = self._model.logp(vars=self._model.free_RVs, sum=False)
-        return self._compiled([*(each.sum() for each in priors), self._model.logp()])
+        observed = self._model.observed_RVs
+        terms = self._model.logp(vars=observed, sum=False) if observed else []
+        return self._compiled([*(each.sum() for each in priors), self._model.logp(), *terms])
 
     @functools.cached_property
     def log_joint(self) -> Callable[..., Any]:
@@ -129,12 +131,19 @@ class GraphDensity(eqx.Module):
         """Log density at one point."""
         return self.graph.log_joint(*self.arguments(x, data))[0] + self.sites.log_slope(x)
 
-    def terms(self, x: Point, data: Any = None) -> Float[Array, " terms"]:
-        """Log density of every free variable in its coordinates, then that of all the rest."""
-        *priors, total = self.graph.log_terms(*self.arguments(x, data))
+    def terms(self, x: Point, data: Any = None, uneven: bool = False) -> Float[Array, " terms"]:
+        """Log density of every free variable in its coordinates, then that of all the rest.
+
+        With `uneven` the terms of an observed variable are summed with unequal weights.
+        """
+        count = len(self.graph.inputs)
+        found = self.graph.log_terms(*self.arguments(x, data))
+        priors, total, terms = found[:count], found[count], found[count + 1 :]
         slopes = self.sites.log_slopes(x)
         own = dict(zip(self.graph.inputs, priors, strict=True))
         rest = total - sum(priors, jnp.zeros(()))
+        if uneven:
+            rest += sum((uneven_sum(each) - jnp.sum(each) for each in terms), jnp.zeros(()))
         return jnp.stack([*(own[name] + slope for name, slope in slopes.items()), rest])
 
     def arguments(self, x: Point, data: Any) -> list[Array]:

@@ -165,7 +165,8 @@ def _rotation(problem: Problem, points: Points, plain: np.ndarray) -> float | No
 def _signed(group: Group, start: int) -> list[tuple[int, SignedPermutation]]:
     """Signed permutations of several columns of several entries, with their first coordinate."""
     if isinstance(group, SignedPermutation):
-        return [(start, group)] if group.columns > 1 and group.size > 1 else []
+        several = group.columns > 1 and group.size > 1 and not group.unsigned
+        return [(start, group)] if several else []
     if not isinstance(group, Product):
         return []
     starts = start + np.cumsum([0, *(each.dim for each in group.groups)])

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 import numpy as np
 
 from folt.groups import (
     Blocks,
     Fixed,
+    Generated,
     Group,
     Joint,
     Part,
@@ -49,47 +50,89 @@ class Order:
 
 
 def assembled(strands: Sequence[Strand], dim: int) -> tuple[Group, Order]:
-    """The group of disjoint strands, and the order in which their coordinates have to stand."""
-    places = [_places(strand) for strand in strands]
+    """The group of some strands, and the order in which their coordinates have to stand."""
+    clusters = clustered(strands)
+    places = [_places(cluster) for cluster in clusters]
     moved = {place for each in places for place in each}
     rest = [place for place in range(dim) if place not in moved]
     order = [place for each in places for place in each] + rest
-    signs = [sign for strand in strands for sign in _signs(strand)] + [1] * len(rest)
-    return _group(strands, len(rest)), Order(tuple(order), tuple(signs))
+    signs = [sign for cluster in clusters for sign in _signs(cluster)] + [1] * len(rest)
+    return _group(clusters, dim, len(rest)), Order(tuple(order), tuple(signs))
 
 
-def _places(strand: Strand) -> list[int]:
+Cluster = list[Strand]
+"""Strands that move common coordinates, one by another."""
+
+
+def clustered(strands: Iterable[Strand]) -> list[Cluster]:
+    """The strands, those that overlap side by side."""
+    clusters: list[Cluster] = []
+    for strand in strands:
+        near = [each for each in clusters if any(strand.places & other.places for other in each)]
+        clusters = [each for each in clusters if each not in near]
+        clusters.append([*(other for each in near for other in each), strand])
+    return clusters
+
+
+def generated(cluster: Cluster, dim: int) -> Generated:
+    """The group that several strands generate, on all coordinates of a point.
+
+    Raises:
+        ValueError: it is too large.
+    """
+    axes = np.eye(dim)
+    return Generated([move(axes).T for strand in cluster for move in strand.generators])
+
+
+def _places(cluster: Cluster) -> list[int]:
     """Coordinates of a strand, mover by mover; label by label where signs belong to labels."""
-    columns = [
-        move.order(mover.columns) for mover, move in zip(strand.movers, strand.moves, strict=True)
-    ]
-    if strand.signed:
-        blocks = [each.reshape(strand.m, -1) for each in columns]
-        return np.concatenate(blocks, axis=1).reshape(-1).tolist()
-    return np.concatenate(columns).tolist()
+    if len(cluster) > 1:
+        found = [place for strand in cluster for mover in strand.movers for place in _flat(mover)]
+        return list(dict.fromkeys(found))
+    (strand,) = cluster
+    pairs = list(zip(strand.movers, strand.moves, strict=True))
+    if not strand.signed:
+        return np.concatenate([move.order(mover.columns) for mover, move in pairs]).tolist()
+    flipping = [pair for n, pair in enumerate(pairs) if n not in strand.unsigned]
+    kept = [pairs[n] for n in strand.unsigned]
+    blocks = [move.order(mover.columns).reshape(strand.m, -1) for mover, move in flipping + kept]
+    return np.concatenate(blocks, axis=1).reshape(-1).tolist()
 
 
-def _signs(strand: Strand) -> list[int]:
+def _flat(mover: Mover) -> list[int]:
+    return mover.columns.reshape(-1).tolist()
+
+
+def _signs(cluster: Cluster) -> list[int]:
+    if len(cluster) > 1:
+        return [1] * len(_places(cluster))
+    (strand,) = cluster
     pairs = zip(strand.movers, strand.moves, strict=True)
     return [int(sign) for mover, move in pairs for sign in move.signs(mover.shape)]
 
 
-def _group(strands: Sequence[Strand], rest: int) -> Group:
-    if not strands:
+def _group(clusters: Sequence[Cluster], dim: int, rest: int) -> Group:
+    if not clusters:
         return Trivial(rest)
-    if len(strands) == 1 and not strands[0].signed:
-        return _relabelling(strands[0], rest)
-    groups = [group for strand in strands for group in _factors(strand)]
+    if len(clusters) == 1 and len(clusters[0]) == 1 and not clusters[0][0].signed:
+        return _relabelling(clusters[0][0], rest)
+    groups = [group for cluster in clusters for group in _factors(cluster, dim)]
     groups += [Trivial(rest)] if rest else []
     return groups[0] if len(groups) == 1 else Product(*groups)
 
 
-def _factors(strand: Strand) -> list[Group]:
+def _factors(cluster: Cluster, dim: int) -> list[Group]:
+    if len(cluster) > 1:
+        places = _places(cluster)
+        whole = generated(cluster, dim)
+        return [Generated([np.array(each)[np.ix_(places, places)] for each in whole.matrices])]
+    (strand,) = cluster
     if not strand.signed:
         return [_relabelling(strand, 0)]
     size = len(strand.places) // strand.m
     if strand.classes:
-        return [SignedPermutation(strand.m, size)]
+        unsigned = size - len(strand.flipped) // strand.m
+        return [SignedPermutation(strand.m, size, unsigned=unsigned)]
     flipped = set(strand.signed)
     return [SignedPermutation(1, size) if n in flipped else Trivial(size) for n in range(strand.m)]
 

@@ -20,7 +20,7 @@ from folt.problem.detection.moves import (
 )
 from folt.problem.detection.probe import TOLERANCE, Probe
 
-MOST_LABELS = 20
+LONGEST_AXIS = 20
 """Longest axis that is taken for a component axis without being named."""
 
 
@@ -102,7 +102,7 @@ def families(probe: Probe, places: Sequence[Place]) -> list[list[Place]]:
         for n in range(len(alike)):
             members = [k for k in range(len(alike)) if table[n, k] and k not in seen]
             seen.update(members)
-            if 2 <= len(members) <= MOST_LABELS:
+            if 2 <= len(members) <= LONGEST_AXIS:
                 found.append([alike[k] for k in members])
     return found
 

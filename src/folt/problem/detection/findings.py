@@ -4,10 +4,15 @@ from __future__ import annotations
 
 import dataclasses
 import enum
+import functools
+import itertools
 import math
+from collections.abc import Callable
+
+import numpy as np
 
 from folt.groups import Group
-from folt.problem.detection.moves import Move, Mover
+from folt.problem.detection.moves import AlongAxis, Move, Mover
 from folt.problem.detection.probe import Change
 
 
@@ -74,7 +79,8 @@ class Strand:
         movers: what moves.
         moves: how each of them moves.
         classes: sets of labels, counted from zero, that may be permuted among themselves.
-        signed: labels whose sign may be flipped in all of these movers at once.
+        signed: labels whose sign may be flipped in these movers at once.
+        unsigned: numbers of the movers that keep their sign then.
     """
 
     m: int
@@ -82,6 +88,7 @@ class Strand:
     moves: tuple[Move, ...]
     classes: tuple[tuple[int, ...], ...]
     signed: tuple[int, ...] = ()
+    unsigned: tuple[int, ...] = ()
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -99,9 +106,34 @@ class Strand:
         return frozenset().union(*(mover.places for mover in self.movers))
 
     @property
+    def flipped(self) -> frozenset[int]:
+        """The coordinates whose sign is flipped."""
+        movers = [mover for n, mover in enumerate(self.movers) if n not in self.unsigned]
+        return frozenset().union(*(mover.places for mover in movers))
+
+    @property
     def whole(self) -> bool:
         """Whether all labels are alike."""
         return self.classes == (tuple(range(self.m)),)
+
+    @property
+    def generators(self) -> list[Callable[[np.ndarray], np.ndarray]]:
+        """Maps of points (n, dim) whose products are all permutations and sign changes."""
+        pairs = [pair for labels in self.classes for pair in itertools.pairwise(labels)]
+        swaps = [functools.partial(self._swapped, pair=pair) for pair in pairs]
+        return swaps + [functools.partial(self._flip, label=label) for label in self.signed]
+
+    def _swapped(self, points: np.ndarray, pair: tuple[int, int]) -> np.ndarray:
+        for mover, move in zip(self.movers, self.moves, strict=True):
+            points = mover.image(points, move, pair)
+        return points
+
+    def _flip(self, points: np.ndarray, label: int) -> np.ndarray:
+        points = points.copy()
+        for number, (mover, move) in enumerate(zip(self.movers, self.moves, strict=True)):
+            if number not in self.unsigned and isinstance(move, AlongAxis):
+                points[:, np.moveaxis(mover.columns, move.axis, 0)[label]] *= -1.0
+        return points
 
     @property
     def order(self) -> int:

@@ -20,26 +20,34 @@ MOST_JOINED = 3
 
 
 def with_signs(probe: Probe, strand: Strand) -> tuple[Strand, tuple[Attempt, ...], bool]:
-    """The strand with the labels whose sign may be flipped in all of its movers at once.
+    """The strand with the labels whose sign may be flipped in all, or in some, of its movers.
 
     Returns:
-        The strand, what was tried, and whether signs of only some of the movers may be flipped,
-        which no group of folt joins to the permutations.
+        The strand, what was tried, and whether there are further signs that may be flipped, which
+        no group of folt joins to the permutations.
     """
     if not strand.whole or not all(type(move) is AlongAxis for move in strand.moves):
         return strand, (), False
     axes = [move.axis for move in strand.moves if isinstance(move, AlongAxis)]
     movers = list(zip(strand.movers, axes, strict=True))
-    attempts = _flips(probe, movers, range(strand.m))
+    labels = range(strand.m)
+    attempts = list(_flips(probe, movers, labels))
     if all(attempt.change.holds for attempt in attempts):
-        return dataclasses.replace(strand, signed=tuple(range(strand.m))), attempts, False
-    subsets = [
-        list(chosen)
-        for size in range(1, len(movers))
-        for chosen in itertools.combinations(movers, size)
-    ]
-    some = [_flips(probe, chosen, range(1))[0] for chosen in subsets]
-    return strand, (*attempts, *some), any(attempt.change.holds for attempt in some)
+        return dataclasses.replace(strand, signed=tuple(labels)), tuple(attempts), False
+    flipping: list[frozenset[int]] = []
+    for size in range(1, len(movers)):
+        for chosen in map(frozenset, itertools.combinations(range(len(movers)), size)):
+            if any(other <= chosen for other in flipping):
+                continue
+            some = _flips(probe, [movers[n] for n in sorted(chosen)], labels)
+            attempts += some
+            if all(attempt.change.holds for attempt in some):
+                flipping.append(chosen)
+    if not flipping:
+        return strand, tuple(attempts), any(attempt.change.holds for attempt in attempts)
+    kept = tuple(n for n in range(len(movers)) if n not in flipping[0])
+    signed = dataclasses.replace(strand, signed=tuple(labels), unsigned=kept)
+    return signed, tuple(attempts), len(flipping) > 1
 
 
 def lone_signs(
@@ -77,14 +85,16 @@ def rotation(probe: Probe, strand: Strand) -> Rotation | None:
     Blocks of one coordinate are left out: labels that only share a round prior are rotated too,
     and do no harm.
     """
-    if strand.m < 2 or len(strand.places) < 2 * strand.m:
+    if strand.m < 2 or len(strand.flipped) < 2 * strand.m:
         return None
     cosine, sine = np.cos(ANGLE), np.sin(ANGLE)
     points = probe.points.copy()
-    for mover, move in zip(strand.movers, strand.moves, strict=True):
+    for number, (mover, move) in enumerate(zip(strand.movers, strand.moves, strict=True)):
         assert isinstance(move, AlongAxis)
+        if number in strand.unsigned:
+            continue
         columns = np.moveaxis(mover.columns, move.axis, 0)
-        first, second = points[:, columns[0]], points[:, columns[1]]
+        first, second = probe.points[:, columns[0]], probe.points[:, columns[1]]
         points[:, columns[0]] = cosine * first - sine * second
         points[:, columns[1]] = sine * first + cosine * second
     change = probe.changes([points])[0]

@@ -1,8 +1,9 @@
 """Weights made by breaking a stick: a relabelling there is no orthogonal map.
 
-Sticks v turn into weights p_k = v_k·Π_{j<k}(1 - v_j), the last piece being what is left. Swapping
-two weights changes all sticks between them, by a map that stretches space. So it is looked for in
-the likelihood alone, to be told and not to be folded.
+Sticks v turn into weights p_k = v_k·Π_{j<k}(1 - v_j), the last piece being what is left, or there
+are as many sticks as weights and these are made to sum to one. Swapping two weights changes all
+sticks between them, by a map that stretches space. So it is looked for in the likelihood alone, to
+be told and not to be folded.
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from folt.problem.detection.candidates import MOST_LABELS, Place, site_mover
+from folt.problem.detection.candidates import LONGEST_AXIS, Place, site_mover
 from folt.problem.detection.findings import Reason, Remark
 from folt.problem.detection.moves import AlongAxis, Mover
 from folt.problem.detection.probe import Points, Probe
@@ -20,17 +21,18 @@ from folt.problem.detection.probe import Points, Probe
 def broken_sticks(likelihood: Probe, places: Sequence[Place]) -> Remark | None:
     """The site of sticks, if swapping its weights with other sites spares the likelihood."""
     for sticks in places:
-        m = sticks.columns.size + 1
-        if not sticks.interval or len(sticks.shape) != 1 or not 3 <= m <= MOST_LABELS:
+        pieces = sticks.columns.size
+        if not sticks.interval or len(sticks.shape) != 1 or pieces < 2:
             continue
-        movers = [
-            site_mover(place, (AlongAxis(0),))
-            for place in places
-            if place is not sticks and place.shape[:1] == (m,) and not place.simplex
-        ]
-        for chosen in [movers, *([mover] for mover in movers)]:
-            if chosen and _spared(likelihood, sticks, chosen):
-                return Remark(Reason.STICKS, (sticks.name,), m)
+        for m in (pieces + 1, pieces):
+            movers = [
+                site_mover(place, (AlongAxis(0),))
+                for place in places
+                if place is not sticks and place.shape[:1] == (m,) and not place.simplex
+            ]
+            for chosen in [movers, *([mover] for mover in movers)]:
+                if chosen and m <= LONGEST_AXIS and _spared(likelihood, sticks, chosen):
+                    return Remark(Reason.STICKS, (sticks.name,), m)
     return None
 
 

@@ -10,7 +10,9 @@ from collections.abc import Hashable, Iterable, Sequence
 import numpy as np
 
 from folt.groups.base import LARGEST_ENUMERATED
-from folt.problem.detection.candidates import MOST_LABELS, Place, families, movers_for
+from folt.groups.generated import LARGEST_GENERATED
+from folt.problem.detection.assembly import Cluster, clustered, generated
+from folt.problem.detection.candidates import LONGEST_AXIS, Place, families, movers_for
 from folt.problem.detection.findings import Attempt, Kind, Reason, Remark, Rotation, Strand
 from folt.problem.detection.moves import AlongAxis, AxisReversed, Mover, Negated
 from folt.problem.detection.probe import TOLERANCE, Probe
@@ -37,7 +39,7 @@ def survey(probe: Probe, places: Sequence[Place]) -> Survey:
     found: list[Strand] = []
     for m in label_counts(places, alike):
         found += _strands(probe, places, movers_for(probe, places, alike, m), m, result)
-    result.strands = _apart(found, result)
+    result.strands = _apart(found, probe.dim, result)
     _ordered(places, result)
     if not result.strands:
         _near_misses(probe, places, result)
@@ -48,7 +50,7 @@ def label_counts(places: Sequence[Place], alike: Sequence[list[Place]]) -> list[
     """Numbers of labels worth trying; two ends of a coordinate are always there."""
     lengths = {2} | {len(family) for family in alike}
     lengths = lengths.union(*(place.lengths() for place in places))
-    return sorted(length for length in lengths if 2 <= length <= MOST_LABELS)
+    return sorted(length for length in lengths if 2 <= length <= LONGEST_AXIS)
 
 
 def _strands(
@@ -80,26 +82,39 @@ def _strands(
     return found + [strand for strand in lone if _worth_folding(probe, strand)]
 
 
-def _apart(strands: Iterable[Strand], result: Survey) -> list[Strand]:
-    """Strands without common coordinates, the largest groups first."""
+def _apart(strands: Iterable[Strand], dim: int, result: Survey) -> list[Strand]:
+    """The strands that add to the group, the largest first, and remarks on what is too large."""
     used: list[Strand] = []
     for strand in sorted(strands, key=lambda each: (-each.order, -_plainness(each))):
-        overlapping = [other for other in used if other.places & strand.places]
-        if not overlapping:
+        near = [each for each in clustered(used) if _overlap(strand, each)]
+        if not near:
             used.append(strand)
-        elif not any(_contained(strand, other) for other in overlapping):
+        elif any(isinstance(move, AxisReversed) for move in strand.moves):
+            continue  # the other sense of a plain exchange that is used already
+        elif (more := _enlarges(strand, near, dim)) is None:
             remark = Remark(Reason.OVERLAPS, strand.sites)
             if remark not in result.remarks:
                 result.remarks.append(remark)
+        elif more:
+            used.append(strand)
     return used
 
 
-def _contained(strand: Strand, other: Strand) -> bool:
-    """Whether nothing is lost by using the other one alone, or with what was remarked already."""
-    if strand.places <= other.places and strand.order < other.order:
-        return True
-    reversed_axis = any(isinstance(move, AxisReversed) for move in strand.moves)
-    return reversed_axis or (bool(other.signed) and strand.places <= other.places)
+def _enlarges(strand: Strand, near: list[Cluster], dim: int) -> bool | None:
+    """Whether a strand adds to the group of those it overlaps; None if that gets too large."""
+    cluster = [other for each in near for other in each]
+    if any(other.order > LARGEST_GENERATED for other in cluster):
+        inside = any(strand.places <= other.places for other in cluster)
+        return False if inside and strand.order < cluster[0].order else None
+    try:
+        before = math.prod(generated(each, dim).order for each in near)
+        return generated([*cluster, strand], dim).order > before
+    except ValueError:
+        return None
+
+
+def _overlap(strand: Strand, cluster: Cluster) -> bool:
+    return any(strand.places & other.places for other in cluster)
 
 
 def _worth_folding(probe: Probe, strand: Strand) -> bool:
@@ -219,7 +234,7 @@ def _same_support(places: Sequence[Place]) -> list[list[Place]]:
     for place in places:
         if not place.ordered:
             groups.setdefault((place.shape, place.simplex, place.key), []).append(place)
-    return [group for group in groups.values() if 2 <= len(group) <= MOST_LABELS]
+    return [group for group in groups.values() if 2 <= len(group) <= LONGEST_AXIS]
 
 
 def _is_plain(mover: Mover) -> bool:

@@ -69,7 +69,9 @@ def strand_in_words(strand: Strand) -> str:
         signed = ", ".join(str(label + 1) for label in strand.signed)
         return f"Signs that may be flipped: {names} (components {signed})."
     labels = "; ".join(", ".join(str(label + 1) for label in each) for each in strand.classes)
+    flipped = [name for n, name in enumerate(strand.names) if n not in strand.unsigned]
     signs = ", each with either sign" if strand.signed else ""
+    signs += f" of {', '.join(flipped)}" if strand.signed and strand.unsigned else ""
     return f"Exchangeable together: {names} (components {labels}{signs})."
 
 
@@ -161,7 +163,10 @@ def _unequal(remark: Remark) -> str:
 
 
 def _overlaps(remark: Remark) -> str:
-    return f"A further symmetry of {_quoted(remark.sites)} is not used: another one moves them."
+    return (
+        f"A further symmetry of {_quoted(remark.sites)} is not folded, because another one moves "
+        "them too and both together are more than folt lists: modes that it links are still there."
+    )
 
 
 def _signs_apart(remark: Remark) -> str:
