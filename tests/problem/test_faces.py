@@ -3,14 +3,18 @@
 import io
 import time
 
+import jax.numpy as jnp
 import numpy as np
 import pytest
 
 import folt
 from brief import brief_fit
+from folt.groups import Permutation
 from folt.models import bayesian_mixture, gaussian_mixture, label_switching
 from folt.problem.faces import MOST_LINES, WIDTH, Face
-from folt.sampling.progress import Lines
+from folt.reference import HostChains
+from folt.sampling.forecast import forecast, reference_work
+from folt.sampling.progress import Lines, Stages
 
 
 @pytest.fixture(scope="module")
@@ -88,6 +92,30 @@ def test_what_a_notebook_shows_is_escaped():
     face = Face("<b>", (("<script>", "a & b"),))
     assert "<script>" not in face.html()
     assert "&lt;b&gt;" in face.html()
+
+
+def test_a_long_stage_is_announced_once_and_a_short_one_is_not(capsys):
+    stages = Stages()
+    stages.expect("reference", 330_000, 80.2)
+    stages.expect("sampling", 20_000, 9.0)
+    assert capsys.readouterr().err == (
+        "folt: reference will take about 1:20, some 330,000 log densities\n"
+    )
+
+
+def test_work_is_counted_before_it_is_done():
+    """Tempering, paths or walks; orbits count where the symmetry is broken."""
+    problem = folt.Problem(lambda x: -jnp.sum(x**2) / 2, Permutation(2, 1))
+    run = HostChains(particles=10, moves=2, chains=3, draws=4, warmup=1, searchers=5)
+    walks = (150 + 25 * 2) * 5 + 10 * 2 * 12
+    assert reference_work(problem, run) == walks + 3 * 5 * 12
+    box = folt.from_callable(lambda x: -np.sum(x**2) / 2, 2, Permutation(2, 1))
+    assert reference_work(box, run) == walks + 3 * 5 * run.thin
+    assert reference_work(problem, None) == 0
+    account = folt.check(problem)
+    assert account.pace > 0
+    broken = folt.Problem(lambda x: -jnp.sum(x**2) / 2, Permutation(2, 1), invariant=False)
+    assert forecast(broken, account, 100).evaluations == 200
 
 
 def test_lines_say_stage_time_and_what_is_left():

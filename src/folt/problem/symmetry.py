@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
+import time
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -21,7 +22,7 @@ from jaxtyping import Array
 from folt.groups import Element, Group, Product, SignedPermutation
 from folt.problem.batching import map_keys, map_points
 from folt.problem.orbits import HostDistribution, action_of
-from folt.problem.problem import Points, Problem
+from folt.problem.problem import VALUES_PER_BLOCK, Points, Problem
 from folt.types import Key, Scalar, host_generator, in_float64, root_key
 
 TOLERANCE = 1e-7
@@ -62,6 +63,7 @@ class SymmetryAccount:
         holds: whether every defect is rounding.
         rotation: change of the log density when two signed columns are rotated into each other,
             where that is rounding: a continuous symmetry. None where there is none.
+        pace: seconds that one evaluation took, compilation left out; no computation reads it.
     """
 
     order: int
@@ -73,6 +75,7 @@ class SymmetryAccount:
     point: np.ndarray
     holds: bool
     rotation: float | None = None
+    pace: float = dataclasses.field(default=0.0, compare=False, repr=False)
 
     def __str__(self) -> str:
         found = "holds" if self.holds else f"fails under: {self.element}"
@@ -125,7 +128,9 @@ def check(
     _require_numbers(plain, points)
     elements, images = _tested(problem, element_key, points)
     count, dim = images.shape[1], problem.dim
+    begun = time.perf_counter()
     moved = _values(problem, images.reshape(-1, dim)).reshape(-1, count)
+    pace = (time.perf_counter() - begun) / _evaluated(problem, moved.size)
     _require_numbers(moved.reshape(-1), images.reshape(-1, dim))
     account = _account(problem, points, elements, np.asarray(plain), np.asarray(moved))
     rotation = _rotation(problem, points, np.asarray(plain)) if account.holds else None
@@ -135,7 +140,7 @@ def check(
             f"it by {rotation:.1g}. Give the loadings a prior that is not round, such as Laplace, "
             "or pass allow_rotation=True, which folds the signed permutations alone"
         )
-    return dataclasses.replace(account, rotation=rotation)
+    return dataclasses.replace(account, rotation=rotation, pace=pace)
 
 
 ROTATES = (
@@ -250,6 +255,13 @@ def _call(log_density: Callable[..., Scalar], arguments: tuple[Any, ...]) -> Sca
 def _values(problem: Problem, points: Points) -> np.ndarray:
     """Log π, up to a constant; through π_F where that is s·π, which sampling compiles anyway."""
     return problem.log_folds(points) if problem.invariant else problem.log_probs(points)
+
+
+def _evaluated(problem: Problem, count: int) -> int:
+    """Evaluations behind so many values: compiled code goes through whole blocks."""
+    if problem.black_box is not None:
+        return count
+    return -(-count // VALUES_PER_BLOCK) * VALUES_PER_BLOCK
 
 
 def _require_numbers(values: np.ndarray, points: Points) -> None:

@@ -26,6 +26,7 @@ from folt.problem.symmetry import SymmetryAccount, check, require_symmetry
 from folt.reference import Reference, reference_for
 from folt.reference.soundness import require_numbers_around
 from folt.sampling.checks import require_options, whole_number
+from folt.sampling.forecast import forecast, reference_work
 from folt.sampling.presets import Preset, preset_named
 from folt.sampling.progress import Stages
 from folt.training import (
@@ -128,8 +129,10 @@ def sample(
     with Stages(progress) as stages:
         with stages.stage("symmetry"):
             account = require_symmetry(problem, seed)
+        sampler = reference_for(problem, reference, chosen.reference)
+        work = reference_work(problem, sampler)
+        stages.expect("reference", *forecast(problem, account, work))
         with stages.stage("reference") as tell:
-            sampler = reference_for(problem, reference, chosen.reference)
             run = sampler(keys["reference"], problem, tell)
             target.add(run.evaluations)
             probed = require_numbers_around(keys["probes"], problem, run.draws)
@@ -148,6 +151,8 @@ def sample(
             steps, proposals = _worthwhile(keys["training"], ratio, learn[1], chosen)
             examined = examine(keys["certificate"], ratio, held_out, proposals, draws * steps)
             burn_in = examined.burn_in(chosen.burn_in)
+        work = chains * (burn_in + draws * steps)
+        stages.expect("sampling", *forecast(problem, account, work))
         with stages.stage("sampling"):
             result = run_chains(keys["chains"], ratio, chains, draws, burn_in, steps)
         with stages.stage("certificate"):

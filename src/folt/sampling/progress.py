@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import sys
 import threading
 import time
@@ -23,6 +24,9 @@ WIDTH = 96
 
 FIRST_LINE, LAST_PAUSE = 5.0, 60.0
 """Seconds before the first plain line, and the longest pause between two."""
+
+LONG = 10.0
+"""Seconds of a stage that are announced before it begins."""
 
 GUESSABLE = 0.25
 """Share of a stage after which the time that is left can be guessed."""
@@ -79,6 +83,12 @@ class Lines:
     def tell(self, fraction: float, message: str) -> None:
         """How far the stage is."""
         self._told = (fraction, message)
+
+    def say(self, line: str) -> None:
+        """Write a line at once."""
+        with contextlib.suppress(OSError, ValueError):  # whoever listened has gone
+            self._stream.write(f"{line}\n")
+            self._stream.flush()
 
     def line(self, now: float) -> str | None:
         """What is going on: `folt: training 0:25, 40 %, about 0:38 left, round 3`."""
@@ -146,6 +156,16 @@ class Stages:
         self._bar.stop()
         if self._lines is not None:
             self._lines.stop()
+
+    def expect(self, name: str, evaluations: int, seconds: float) -> None:
+        """Say once, before a stage that will be long, about how long."""
+        if seconds < LONG:
+            return
+        line = f"folt: {name} will take about {clock(seconds)}, some {evaluations:,} log densities"
+        if self._lines is not None:
+            self._lines.say(line)
+        elif not self._bar.disable:
+            self._bar.console.print(line, markup=False, highlight=False)
 
     @contextmanager
     def stage(self, name: str) -> Iterator[Tell]:
