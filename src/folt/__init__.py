@@ -5,7 +5,7 @@ from importlib.metadata import version as _version
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from folt import coordinates, flows, groups, models, reference, training, types
+    from folt import coordinates, fleet, flows, groups, models, reference, training, types
     from folt.fit import Fit
     from folt.fit.file import load
     from folt.interop.callable import from_callable
@@ -38,7 +38,7 @@ _NAMES = {
     "relabel": "folt.interop.relabelling",
     "sample": "folt.sampling",
 }
-_ROOMS = ("coordinates", "flows", "groups", "models", "reference", "training", "types")
+_ROOMS = ("coordinates", "fleet", "flows", "groups", "models", "reference", "training", "types")
 
 __all__ = [
     "Effort",
@@ -50,6 +50,7 @@ __all__ = [
     "check",
     "coordinates",
     "detect",
+    "fleet",
     "flows",
     "from_callable",
     "from_numpyro",

@@ -8,6 +8,7 @@ every small JAX operation outside a compiled function is a compilation of its ow
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
@@ -25,7 +26,8 @@ SMALL_CHUNK = 64
 TERMS_PER_CHUNK = 8192
 """Density terms (points times orbit length) that are evaluated at once."""
 
-THREADS = 2
+THREADS = int(os.environ.get("FOLT_THREADS", "2"))
+"""Chunks under way at a time; one where a worker of a fleet has one core to itself."""
 
 
 def chunk_length(count: int, terms: int = 1) -> int:

@@ -122,6 +122,9 @@ class Entry:
         gone = () if old is None else tuple(name for name in old.files if name not in files)
         note = Note(plain(request), digests, plain(result), gone)
         self._clear()
+        if not (digests or gone):  # the note is all there is, and one file is replaced at once
+            write_whole(self.note, _text(note))
+            return []
         make_folder(self._staged)
         try:
             for name, data in files.items():

@@ -1,0 +1,144 @@
+"""What a value is recognised by, before anything is built from it.
+
+A job's fingerprint holds its functions by name and text, arrays and files by digest, settings as
+they are. So a job that is finished is found again by another process, and one that was changed is
+not taken for it.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+import hashlib
+import inspect
+import types
+from collections.abc import Mapping
+from enum import Enum
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from folt.store import array_digest, digest, digest_of_file
+
+ALLOWED = "numbers, text, arrays, paths, functions, dataclasses, and lists or dictionaries of them"
+
+
+def identity(value: Any) -> Any:
+    """The value as a plain tree that another process computes alike.
+
+    Raises:
+        ValueError: it is of a kind that has no such tree, or a file that cannot be read.
+    """
+    if value is None or isinstance(value, bool | int | float | str):
+        return value
+    for kind, known in _KINDS:
+        if isinstance(value, kind):
+            return known(value)
+    if is_future(value):
+        return {"future": str(value.key)}
+    if dataclasses.is_dataclass(value):
+        fields = {f.name: getattr(value, f.name, None) for f in dataclasses.fields(value)}
+        return {"class": _place(type(value)), **{name: identity(v) for name, v in fields.items()}}
+    if hasattr(value, "__array__") and hasattr(value, "dtype"):
+        return {"array": array_digest(np.asarray(value))}
+    if callable(value) and hasattr(value, "__qualname__"):
+        return {"function": _place(value)}
+    raise ValueError(
+        f"expected {ALLOWED}, got {type(value).__name__}, which another run could not recognise"
+    )
+
+
+def is_future(value: Any) -> bool:
+    """Whether a value lies on the workers already, as a future of Dask."""
+    return type(value).__module__.startswith("distributed.") and hasattr(value, "key")
+
+
+def _function(function: Any) -> Any:
+    """A function by its name, its text, and what it has been given to keep."""
+    kept = [_content(cell) for cell in function.__closure__ or ()]
+    return {
+        "function": _place(function),
+        "text": _text(function.__code__),
+        "kept": [identity(value) for value in kept],
+        "defaults": identity(list(function.__defaults__ or ())),
+        "named": identity(function.__kwdefaults__ or {}),
+    }
+
+
+def _content(cell: Any) -> Any:
+    try:
+        return cell.cell_contents
+    except ValueError:  # nothing is in it yet
+        return None
+
+
+@functools.lru_cache(maxsize=1024)
+def _text(code: types.CodeType) -> str:
+    """Digest of a function's source, or of its instructions where there is no source."""
+    try:
+        return digest(inspect.getsource(code).encode())
+    except (OSError, TypeError):
+        constants = [c for c in code.co_consts if not isinstance(c, types.CodeType)]
+        return digest(repr((code.co_code, constants, code.co_names)).encode())
+
+
+def _partial(value: functools.partial[Any]) -> Any:
+    return {
+        "function": identity(value.func),
+        "arguments": identity(list(value.args)),
+        "named": identity(value.keywords),
+    }
+
+
+def _file(path: Path) -> Any:
+    """A file by its contents, read once however many jobs name it."""
+    try:
+        known = path.stat()
+    except OSError as error:
+        raise ValueError(f"expected a file at {path}, got '{error.strerror}'") from error
+    if path.is_dir():
+        raise ValueError(f"expected a file at {path}, got a folder")
+    return {"file": _digest_once(path.absolute(), known.st_size, known.st_mtime_ns)}
+
+
+@functools.lru_cache(maxsize=65_536)
+def _digest_once(path: Path, size: int, changed: int) -> str:
+    del size, changed  # they tell a file from the one that stood there before
+    return digest_of_file(path)
+
+
+def _array(value: np.ndarray) -> Any:
+    if value.dtype.hasobject:
+        return {"array": [identity(item) for item in value.ravel().tolist()], "of": value.shape}
+    return {"array": array_digest(value)}
+
+
+def _mapping(value: Mapping[Any, Any]) -> Any:
+    return {str(key): identity(item) for key, item in value.items()}
+
+
+def _unordered(value: frozenset[Any] | set[Any]) -> Any:
+    return {"set": sorted((identity(item) for item in value), key=repr)}
+
+
+def _place(value: Any) -> str:
+    # A script is `__main__` here and has its own name where another imports it.
+    return f"{value.__module__}.{value.__qualname__}".removeprefix("__main__.")
+
+
+_KINDS: tuple[tuple[Any, Any], ...] = (
+    (Enum, lambda value: f"{type(value).__qualname__}.{value.name}"),
+    (np.generic, lambda value: value.item()),
+    (np.ndarray, _array),
+    (bytes, lambda value: {"bytes": hashlib.sha256(value).hexdigest()}),
+    (Path, _file),
+    (Mapping, _mapping),
+    (list | tuple, lambda value: [identity(item) for item in value]),
+    (range, lambda value: {"range": [value.start, value.stop, value.step]}),
+    (set | frozenset, _unordered),
+    (functools.partial, _partial),
+    (types.FunctionType, _function),
+    (types.ModuleType, lambda value: {"module": value.__name__}),
+    (types.MethodType, lambda m: {"method": identity(m.__func__), "of": identity(m.__self__)}),
+)

@@ -1,0 +1,237 @@
+"""Many fits: checked before anything runs, each kept as soon as it is finished, none made twice."""
+
+from __future__ import annotations
+
+import contextlib
+import uuid
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal
+
+from folt.fleet.folder import opened, requests_of
+from folt.fleet.job import Job, require_jobs
+from folt.fleet.rows import Row
+from folt.fleet.runners import Runner
+from folt.fleet.schedule import Schedule
+from folt.fleet.table import INDEX, Table, frame
+from folt.fleet.work import ROW, TOKEN, Ended, Place, Ticket, versions
+from folt.progress import Stages, Tell
+from folt.store import Entry, Store
+from folt.store.files import make_folder, remove
+
+if TYPE_CHECKING:
+    import pandas
+
+TICK = 0.5
+"""Seconds after which a wait looks up: for Ctrl-C, for the table, for jobs that take too long."""
+
+TRACE = "error.txt"
+"""Where the whole of what went wrong is written."""
+
+Told = Callable[[str, Row, int, int], None]
+"""Called with the name of a job that ended, its row, how many have, and how many there are."""
+
+
+def fit_many(
+    jobs: Iterable[Job],
+    out: str | Path,
+    *,
+    client: Any = None,
+    workers: int | None = None,
+    runner: Runner | None = None,
+    retries: int = 1,
+    timeout: float | None = None,
+    resume: bool = True,
+    progress: bool = True,
+) -> pandas.DataFrame:
+    """Run many fits, or many calls of a function, and keep every one that is finished.
+
+    Args:
+        jobs: what is to be done, made by `folt.fleet.Job`.
+        out: folder of the results, which all workers see: `NAME/fit.nc` and `NAME/row.json` per
+            job, `table.csv` and `index.html` over all of them.
+        client: a client of Dask; without one, processes of this machine, one thread each.
+        workers: how many processes; as many as there are cores if None.
+        runner: where jobs run, in the place of client and workers; `folt.fleet.Here()` is this
+            process.
+        retries: how often a job is tried again that raised, took too long or died with its worker.
+        timeout: seconds that one job may take.
+        resume: False makes finished jobs anew.
+        progress: say how far it is on standard error.
+
+    Returns:
+        One row per job, in the order of the jobs, as in `table.csv`. A job that failed has its
+        error there and no estimates.
+
+    Raises:
+        ValueError: jobs that cannot be run or told apart, no worker to be had, or a folder that
+            holds something else; nothing is written then.
+    """
+    chosen = runner_for(client, workers, runner)
+    rows = run_jobs(
+        list(jobs),
+        Path(out),
+        chosen,
+        retries=retries,
+        timeout=timeout,
+        resume=resume,
+        progress=progress,
+    )
+    return frame(rows)
+
+
+def runner_for(client: Any, workers: int | None, runner: Runner | None) -> Runner:
+    """The runner that is asked for.
+
+    Raises:
+        ValueError: more than one is, or Dask is not installed.
+    """
+    if sum(part is not None for part in (client, workers, runner)) > 1:
+        raise ValueError("expected one of client=, workers= and runner=")
+    if runner is not None:
+        return runner
+    if workers is not None and (not isinstance(workers, int) or workers < 1):
+        raise ValueError(f"expected workers to be at least 1, got {workers!r}")
+    try:
+        from folt.fleet.on_dask import OnDask
+        from folt.fleet.processes import Processes
+    except ImportError as error:
+        raise ValueError("a fleet of processes needs Dask: pip install 'folt[fleet]'") from error
+    return Processes(workers) if client is None else OnDask(client)
+
+
+def run_jobs(
+    jobs: Sequence[Job],
+    out: Path,
+    runner: Runner,
+    *,
+    retries: int = 1,
+    timeout: float | None = None,
+    resume: bool = True,
+    changed: Literal["refuse", "replace"] = "refuse",
+    command: str = "fleet",
+    progress: bool = True,
+    tell: Told | None = None,
+) -> list[Row]:
+    """What `fit_many` does, as plain rows, for commands that have more to say.
+
+    Args:
+        jobs: what is to be done.
+        out: folder of the results.
+        runner: where it is done.
+        retries: how often a job is tried again.
+        timeout: seconds per job.
+        resume: False makes finished jobs anew.
+        changed: what becomes of a finished job that asked for something else under this name.
+        command: what the folder is a result of.
+        progress: say how far it is on standard error.
+        tell: told of every job that is finished, those of earlier runs included.
+    """
+    require_jobs(jobs)
+    _require_numbers(retries, timeout, runner)
+    requests = requests_of(jobs)
+    runner.require([Ticket(job, requests[job.name]) for job in jobs])
+    with Store(out) as store:
+        done = opened(store, jobs, requests, command, resume, changed)
+        table = Table(store, [job.name for job in jobs])
+        ledger = _Ledger(store, table, requests, tell)
+        for name, row in done.items():
+            ledger.put(name, row)
+        schedule = Schedule(jobs, requests, done, store.folder.absolute(), retries)
+        try:
+            if not schedule.is_over:
+                with _token(store) as token, runner, Stages(progress and runner.aside) as stages:
+                    place = Place(
+                        out=str(store.folder.absolute()),
+                        token=token,
+                        versions=versions(),
+                        timeout=timeout,
+                        progress=progress and not runner.aside,
+                    )
+                    with stages.stage("fleet") as said:
+                        _course(schedule, runner, place, ledger, said)
+        finally:
+            table.write()
+            _write_page(store, table, len(jobs))
+    return table.rows()
+
+
+class _Ledger:
+    """Where what became of jobs is written down."""
+
+    def __init__(
+        self, store: Store, table: Table, requests: dict[str, dict[str, Any]], tell: Told | None
+    ) -> None:
+        self._store, self.table, self._requests, self._tell = store, table, requests, tell
+        self.ended = self.failed = 0
+
+    def put(self, name: str, row: Row) -> None:
+        """A job that is over, now or in an earlier run."""
+        self.table.put(name, row)
+        self.ended += 1
+        self.failed += row.get("error") is not None
+        if self._tell is not None:
+            self._tell(name, row, self.ended, len(self._requests))
+
+    def end(self, one: Ended) -> None:
+        """A job that has just ended; its worker has written the row unless it failed."""
+        row = one.row
+        if row is None:
+            row = {"error": one.error, "seconds": round(one.seconds, 3)}
+            entry = Entry(self._store.folder / one.name / ROW)
+            make_folder(entry.place)
+            files = {TRACE: one.trace.encode()} if one.trace else {}
+            entry.replace(self._requests[one.name], files, {**row, "fault": one.fault})
+        self.put(one.name, row)
+
+    @property
+    def words(self) -> str:
+        """How many have ended, in words."""
+        failed = f", {self.failed} failed" if self.failed else ""
+        return f"{self.ended} of {len(self._requests)} jobs{failed}"
+
+
+def _course(schedule: Schedule, runner: Runner, place: Place, ledger: _Ledger, said: Tell) -> None:
+    """Hand out jobs while there is room, take in what has ended, until nothing is left."""
+    total = len(ledger.table)
+    while not schedule.is_over:
+        slots = runner.slots
+        while schedule.under_way < slots:
+            call = schedule.take(slots, together=runner.aside)
+            if call is None:
+                break
+            runner.submit(*call, place)
+        for number, result in runner.wait(TICK):
+            for one in schedule.ended(number, result):
+                ledger.end(one)
+        ledger.table.write_now_and_then()
+        said(ledger.ended / total, ledger.words)
+
+
+@contextlib.contextmanager
+def _token(store: Store) -> Iterator[str]:
+    """Mark the folder as that of this run while it lasts."""
+    token = uuid.uuid4().hex
+    path = store.write(TOKEN, token.encode())
+    try:
+        yield token
+    finally:
+        with contextlib.suppress(OSError):
+            remove(path)
+
+
+def _require_numbers(retries: Any, timeout: Any, runner: Runner) -> None:
+    if not isinstance(retries, int) or retries < 0:
+        raise ValueError(f"expected retries to be a whole number, 0 or more, got {retries!r}")
+    if timeout is None:
+        return
+    if not isinstance(timeout, int | float) or not timeout > 0:
+        raise ValueError(f"expected timeout to be a number of seconds, got {timeout!r}")
+    if not runner.aside:
+        raise ValueError("a timeout needs workers: this process cannot end a job of its own")
+
+
+def _write_page(store: Store, table: Table, total: int) -> None:
+    from folt.report.fleet_page import fleet_page
+
+    store.write(INDEX, fleet_page(table.rows(), total).encode())

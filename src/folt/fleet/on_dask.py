@@ -1,0 +1,237 @@
+"""Jobs on a Dask cluster: one of this machine's processes, or any that has an address."""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+import logging
+import time
+from collections.abc import Iterator, Sequence
+from types import TracebackType
+from typing import Any
+
+import cloudpickle
+
+from folt.fleet.identity import is_future
+from folt.fleet.runners import Lost
+from folt.fleet.work import Ended, Fault, Place, Ticket, difference, perform, said, versions
+
+GREETING = 10.0
+"""Seconds that a scheduler has to answer."""
+
+JOINING = 60.0
+"""Seconds that a cluster without workers has to bring one."""
+
+GRACE = 30.0
+"""Seconds beyond its own that a worker has to report that a job took too long."""
+
+SPARE = 8
+"""Calls under way on a cluster of others, at least: one that grows on demand has to see demand."""
+
+
+class OnDask:
+    """Runs jobs on the workers of a Dask client, which stays open.
+
+    Args:
+        client: a `distributed.Client`.
+    """
+
+    aside = True
+
+    def __init__(self, client: Any) -> None:
+        if not hasattr(client, "submit") or not hasattr(client, "scheduler_info"):
+            raise ValueError(f"expected a client of Dask, got {type(client).__name__}")
+        self.client = client
+        self._futures: dict[Any, tuple[int, float, Place, int]] = {}
+
+    @property
+    def slots(self) -> int:
+        """Twice as many as threads, so that no worker waits for the client."""
+        return max(SPARE, 2 * sum(self.client.nthreads().values()))
+
+    def require(self, tickets: Sequence[Ticket]) -> None:
+        """Refuse jobs that cannot travel, and a cluster that cannot take them."""
+        require_packable(tickets)
+        self._greet()
+
+    def __enter__(self) -> OnDask:
+        return self
+
+    def _greet(self) -> None:
+        """Refuse a cluster without workers, or with workers of other versions."""
+        try:
+            self.client.wait_for_workers(1, timeout=JOINING)
+            found = self.client.run(versions)
+        except Exception as error:
+            raise ValueError(f"no worker of the Dask cluster can be used: {said(error)}") from error
+        for address, theirs in found.items():
+            differing = difference(versions(), theirs)
+            if differing:
+                raise ValueError(
+                    f"the worker {address} has {differing}: expected the same versions"
+                )
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        if self._futures:
+            with contextlib.suppress(Exception):
+                self.client.cancel(list(self._futures), force=True)
+        self._futures.clear()
+
+    def submit(self, number: int, tickets: Sequence[Ticket], place: Place) -> None:
+        """Send the jobs as bytes; data that lie on the workers already are named, not sent."""
+        packed, given = _packed(tickets)
+        future = self.client.submit(
+            on_worker,
+            [ticket.job.name for ticket in tickets],
+            packed,
+            place,
+            given,
+            key=f"folt-{place.token}-{number}",
+            pure=False,
+        )
+        self._futures[future] = (number, time.monotonic(), place, len(tickets))
+
+    def wait(self, seconds: float) -> list[tuple[int, list[Ended] | Lost]]:
+        """What ended since."""
+        from distributed import wait
+
+        if not self._futures:
+            return []
+        with self.client.as_current(), contextlib.suppress(TimeoutError):
+            wait(list(self._futures), timeout=seconds, return_when="FIRST_COMPLETED")
+        ended: list[tuple[int, list[Ended] | Lost]] = []
+        for future in [future for future in self._futures if future.done()]:
+            number = self._futures.pop(future)[0]
+            ended.append((number, self._result(future)))
+            future.release()
+        return ended + self._overdue()
+
+    def _result(self, future: Any) -> list[Ended] | Lost:
+        try:
+            address, result = future.result()
+        except Exception as error:
+            return Lost(_lost(error))
+        if any(one.fault is Fault.TIMED_OUT for one in result):
+            self._restart(address)  # what took too long is still running there
+        return result
+
+    def _restart(self, address: str) -> None:
+        with contextlib.suppress(Exception):
+            self.client.restart_workers([address], timeout=GRACE)
+
+    def _overdue(self) -> list[tuple[int, list[Ended] | Lost]]:
+        """Jobs whose worker is too busy even to say that they take too long."""
+        found: list[tuple[int, list[Ended] | Lost]] = []
+        for future, (number, begun, place, count) in list(self._futures.items()):
+            if place.timeout is None or time.monotonic() < begun + place.timeout * count + GRACE:
+                continue
+            for address, keys in self.client.processing().items():
+                if future.key in keys:
+                    del self._futures[future]
+                    self._restart(address)
+                    found.append((number, Lost(f"took longer than {place.timeout:g} s")))
+        return found
+
+
+class AtAddress(OnDask):
+    """Runs jobs on the cluster whose scheduler has this address, such as tcp://10.0.0.1:8786."""
+
+    def __init__(self, address: str) -> None:
+        from distributed import Client
+
+        if not address.strip():
+            raise ValueError("expected the address of a Dask scheduler such as tcp://host:8786")
+        try:
+            with quiet():
+                client = Client(address, timeout=GREETING, set_as_default=False)
+        except Exception as error:
+            raise ValueError(
+                f"no Dask scheduler answers at {address!r}: expected an address such as "
+                "tcp://host:8786"
+            ) from error
+        super().__init__(client)
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        super().__exit__(kind, error, trace)
+        with contextlib.suppress(Exception):
+            self.client.close(timeout=5)
+
+
+def on_worker(
+    names: list[str], packed: bytes, place: Place, given: list[Any]
+) -> tuple[str, list[Ended]]:
+    """Unpack jobs where they are to run, run them, and say where that was."""
+    from distributed import get_worker
+
+    address = get_worker().address
+    try:
+        tickets = cloudpickle.loads(packed)
+    except Exception as error:
+        words = f"cannot be unpacked on the worker: {said(error)}"
+        return address, [Ended(name, None, 0.0, Fault.RAISED, words) for name in names]
+    whole = [
+        ticket._replace(job=_with_data(ticket.job, data)) if data is not None else ticket
+        for ticket, data in zip(tickets, given, strict=True)
+    ]
+    return address, perform(whole, place)
+
+
+def require_packable(tickets: Sequence[Ticket]) -> None:
+    """Refuse jobs that cannot be sent.
+
+    Raises:
+        ValueError: naming the first.
+    """
+    for ticket in tickets:
+        _packed([ticket])
+
+
+def _with_data(job: Any, data: Any) -> Any:
+    return dataclasses.replace(job, data=data)
+
+
+def _packed(tickets: Sequence[Ticket]) -> tuple[bytes, list[Any]]:
+    """Tickets as bytes, and the futures that Dask hands to the worker as values."""
+    given = [ticket.job.data if is_future(ticket.job.data) else None for ticket in tickets]
+    light = [
+        ticket if future is None else ticket._replace(job=_with_data(ticket.job, ()))
+        for ticket, future in zip(tickets, given, strict=True)
+    ]
+    try:
+        return cloudpickle.dumps(light), given
+    except Exception as error:
+        raise ValueError(
+            f"job {tickets[0].job.name!r} cannot be sent to a worker: {said(error)}; build the "
+            "problem there, from data that can be sent"
+        ) from error
+
+
+def _lost(error: Exception) -> str:
+    """Why nothing came back, in words."""
+    if type(error).__name__ == "KilledWorker":
+        return "its worker died: it was killed, ran out of memory, or the job ended the process"
+    return f"its worker was lost: {said(error)}"
+
+
+@contextlib.contextmanager
+def quiet() -> Iterator[None]:
+    """Without what Dask says about connections that end, which is meant to happen here."""
+    loggers = [logging.getLogger(name) for name in ("distributed", "tornado", "asyncio")]
+    levels = [logger.level for logger in loggers]
+    for logger in loggers:
+        logger.setLevel(logging.CRITICAL + 1)
+    try:
+        yield
+    finally:
+        for logger, level in zip(loggers, levels, strict=True):
+            logger.setLevel(level)

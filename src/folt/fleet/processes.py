@@ -1,0 +1,134 @@
+"""Jobs in processes of this machine: a Dask cluster that comes and goes with a run."""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+import os
+import sys
+from collections.abc import Sequence
+from types import TracebackType
+from typing import Any
+
+from folt.fleet.on_dask import OnDask, quiet, require_packable
+from folt.fleet.work import Ticket
+
+ONE_THREAD = {
+    "OMP_NUM_THREADS": "1",
+    "OPENBLAS_NUM_THREADS": "1",
+    "MKL_NUM_THREADS": "1",
+    "NPROC": "1",  # by which XLA sizes its pool
+    "FOLT_THREADS": "1",
+}
+"""Settings of a worker with one core: set before it starts, for libraries read them then."""
+
+
+class Processes(OnDask):
+    """Runs jobs in processes of this machine, one thread each.
+
+    They start when there is something to do and end with the run. In a `with` of its own the runner
+    keeps them for several runs, and what they have compiled.
+
+    Args:
+        workers: how many; as many as there are cores if None.
+    """
+
+    def __init__(self, workers: int | None = None) -> None:
+        self.workers = workers or cores()
+        self._cluster: Any = None
+        self._entered = 0
+        self._futures = {}
+
+    @property
+    def slots(self) -> int:
+        """One per process, so that a process that dies is blamed on the job it had."""
+        return self.workers
+
+    def require(self, tickets: Sequence[Ticket]) -> None:
+        """Refuse jobs that cannot travel; processes start when there is something to do."""
+        _require_main()
+        require_packable(tickets)
+
+    def __enter__(self) -> Processes:
+        if self._entered == 0:
+            self._begin()
+        self._entered += 1
+        return self
+
+    def _begin(self) -> None:
+        import dask
+        from distributed import Client, LocalCluster
+
+        settings = {
+            "distributed.nanny.pre-spawn-environ": {**ONE_THREAD, **_inherited()},
+            "distributed.scheduler.allowed-failures": 0,
+            "distributed.scheduler.worker-saturation": 1.0,
+        }
+        with dask.config.set(settings):
+            self._cluster = LocalCluster(
+                n_workers=self.workers,
+                threads_per_worker=1,
+                processes=True,
+                host="127.0.0.1",
+                dashboard_address=None,
+                worker_dashboard_address=None,
+                silence_logs=logging.CRITICAL,
+            )
+            self.client = Client(self._cluster, set_as_default=False)
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        super().__exit__(kind, error, trace)
+        self._entered -= 1
+        if self._entered:
+            return
+        with quiet(), contextlib.suppress(Exception):
+            if kind is not None:
+                _end_processes(self._cluster)
+            self.client.close(timeout=2)
+            self._cluster.close(timeout=5)
+
+
+def cores() -> int:
+    """Cores that this process may use."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+def _inherited() -> dict[str, str]:
+    """Settings of JAX that workers share with this process: its compilations, its flags."""
+    found = {}
+    flags = os.environ.get("XLA_FLAGS", "")
+    if "xla_cpu_multi_thread_eigen" not in flags:
+        flags = f"{flags} --xla_cpu_multi_thread_eigen=false".strip()
+    found["XLA_FLAGS"] = flags
+    jax = sys.modules.get("jax")
+    folder = None if jax is None else jax.config.jax_compilation_cache_dir
+    if folder:
+        found |= {
+            "JAX_COMPILATION_CACHE_DIR": str(folder),
+            "JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS": "0",
+            "JAX_PERSISTENT_CACHE_MIN_ENTRY_SIZE_BYTES": "-1",
+        }
+    return found
+
+
+def _require_main() -> None:
+    """Refuse to start processes from within one that is being started."""
+    import multiprocessing
+
+    if getattr(multiprocessing.current_process(), "_inheriting", False):
+        raise ValueError(
+            "fit_many was called while a worker imported the script: put the call under "
+            'if __name__ == "__main__":'
+        )
+
+
+def _end_processes(cluster: Any) -> None:
+    """Kill the processes of a local cluster: nobody waits for what they are doing."""
+    for nanny in cluster.workers.values():
+        with contextlib.suppress(Exception):
+            nanny.process.process._process.kill()

@@ -1,0 +1,253 @@
+"""What happens where a job runs: build, fit, write the fit, and the row last.
+
+Only names, settings and small rows travel. Nothing heavy is imported before a job needs it.
+"""
+
+from __future__ import annotations
+
+import functools
+import platform
+import threading
+import time
+import traceback
+from collections.abc import Callable, Mapping, Sequence
+from enum import StrEnum
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from folt.fleet.job import Job
+from folt.fleet.rows import Row, fit_row, require_row
+from folt.store import Entry
+from folt.store.files import make_folder
+
+if TYPE_CHECKING:
+    from folt.fit import Fit
+    from folt.problem import Problem
+
+ROW, FIT, PAGE = "row.json", "fit.nc", "report.html"
+
+TOKEN = ".folt-run"
+"""Name of the file that says which run of a fleet the folder belongs to just now."""
+
+
+class Fault(StrEnum):
+    """Why a job did not come to its end."""
+
+    RAISED = "raised"
+    TIMED_OUT = "timed out"
+    LOST = "lost with its worker"
+
+
+class Place(NamedTuple):
+    """What the jobs of a run share.
+
+    Attributes:
+        out: the folder, by its absolute path.
+        token: of this run; whoever finds another one there has been left behind and writes nothing.
+        versions: of Python, folt and JAX, as the client has them.
+        timeout: seconds that a job may take.
+        progress: whether a fit says how far it is.
+    """
+
+    out: str
+    token: str
+    versions: Mapping[str, str]
+    timeout: float | None = None
+    progress: bool = False
+
+
+class Ticket(NamedTuple):
+    """A job on its way: what is asked for, and the fit to start from."""
+
+    job: Job
+    request: dict[str, Any]
+    start: str | None = None
+
+
+class Ended(NamedTuple):
+    """How a job ended: with a row, or with what went wrong in a line and in full."""
+
+    name: str
+    row: Row | None
+    seconds: float
+    fault: Fault | None = None
+    error: str = ""
+    trace: str = ""
+
+
+class TimedOutError(Exception):
+    """A job took longer than it may."""
+
+
+def perform(tickets: Sequence[Ticket], place: Place) -> list[Ended]:
+    """Run jobs one after the other; what goes wrong with one is no concern of the next."""
+    return [_performed(ticket, place) for ticket in tickets]
+
+
+def _performed(ticket: Ticket, place: Place) -> Ended:
+    begun, name = time.perf_counter(), ticket.job.name
+    try:
+        require_place(place)
+        row = _in_time(functools.partial(_written, ticket, place, begun), place.timeout)
+        return Ended(name, row, time.perf_counter() - begun)
+    except (Exception, SystemExit) as error:
+        fault = Fault.TIMED_OUT if isinstance(error, TimedOutError) else Fault.RAISED
+        trace = traceback.format_exc()
+        return Ended(name, None, time.perf_counter() - begun, fault, said(error), trace)
+
+
+def _written(ticket: Ticket, place: Place, begun: float) -> Row:
+    """Compute, then write everything, the row last."""
+    files, row = _computed(ticket, place.progress)
+    row["seconds"] = round(time.perf_counter() - begun, 3)
+    entry = Entry(Path(place.out) / ticket.job.name / ROW)
+    require_place(place)
+    make_folder(entry.place)
+    entry.replace(ticket.request, files, row)
+    return row
+
+
+def _computed(ticket: Ticket, progress: bool) -> tuple[dict[str, bytes], Row]:
+    job = ticket.job
+    if job.run is not None:
+        return {}, require_row(job.run() if job.data is None else job.run(job.data))
+    problem = _problem(job)
+    start = _start(ticket, problem)
+    fit = _fitted(job, problem, start, progress)
+    warm = start is not None and fit.provenance.get("started_from") != "nothing"
+    more = {} if job.describe is None else require_row(job.describe(fit))
+    row = {**fit_row(fit), "started_from": job.start if warm else None, **more}
+    return _files(job, fit), require_row(row)
+
+
+def _problem(job: Job) -> Problem:
+    from folt._types import in_float64
+    from folt.problem import Problem
+
+    if isinstance(job.build, Problem):
+        return job.build
+    assert callable(job.build)
+    made = in_float64(job.build)(*(() if job.data is None else (job.data,)))
+    if not isinstance(made, Problem):
+        raise ValueError(f"expected build to return a folt.Problem, got {type(made).__name__}")
+    return made
+
+
+def _start(ticket: Ticket, problem: Problem) -> Fit | None:
+    """The fit to start from, if it is there and can be used."""
+    if ticket.start is None:
+        return None
+    from folt.report.store import load
+
+    try:
+        start = load(ticket.start)
+    except ValueError:
+        return None
+    return start if may_start(start, problem) else None
+
+
+def may_start(start: Fit, problem: Problem) -> bool:
+    """Whether a fit can be a start: usable, of the same symmetry, and its proposal at hand."""
+    usable = start.certificate.status.outcome.usable
+    return usable and start.flow is not None and bool(start.group == problem.group)
+
+
+def _fitted(job: Job, problem: Problem, start: Fit | None, progress: bool) -> Fit:
+    """The fit, from its start where that leads to a usable one, otherwise from nothing."""
+    from folt.sampling import sample
+
+    if job.fit is not None:
+        return job.fit(problem, start, progress)
+    fit = sample(problem, **{"progress": progress, **job.options}, start=start)
+    if start is not None and not fit.certificate.status.outcome.usable:
+        fit = sample(problem, **{"progress": progress, **job.options})
+        fit.provenance["started_from"] = "nothing"
+    return fit
+
+
+def _files(job: Job, fit: Fit) -> dict[str, bytes]:
+    from folt.report.store import to_bytes
+
+    files = {FIT: to_bytes(fit)}
+    if job.report:
+        from folt.report.page import page
+
+        files[PAGE] = page(fit).encode()
+    return files | dict({} if job.files is None else job.files(fit))
+
+
+def _in_time(call: Callable[[], Row], timeout: float | None) -> Row:
+    """Call, and stop waiting when the time is over; whoever runs the worker then ends it.
+
+    Raises:
+        TimedOutError: it took too long.
+    """
+    if timeout is None:
+        return call()
+    ended: list[Any] = []
+
+    def run() -> None:
+        try:
+            ended.append((call(), None))
+        except BaseException as error:
+            ended.append((None, error))
+
+    thread = threading.Thread(target=run, daemon=True, name="folt job")
+    thread.start()
+    thread.join(timeout)
+    if not ended:
+        raise TimedOutError(f"took longer than {timeout:g} s")
+    row, error = ended[0]
+    if error is not None:
+        raise error
+    return row
+
+
+def require_place(place: Place) -> None:
+    """Refuse to work for a run that has ended, in a folder out of sight, or with other software.
+
+    Raises:
+        ValueError: saying which.
+    """
+    try:
+        token = (Path(place.out) / TOKEN).read_text(encoding="utf-8")
+    except OSError:
+        token = ""
+    if token != place.token:
+        raise ValueError(
+            f"the worker on {platform.node()} finds nothing of this run in {place.out}: expected a "
+            "folder that the client and all workers share"
+        )
+    differing = difference(place.versions, versions())
+    if differing:
+        raise ValueError(f"the worker on {platform.node()} has {differing}")
+
+
+@functools.cache
+def versions() -> dict[str, str]:
+    """Versions that have to agree: what is pickled here is unpickled there."""
+    found = {"Python": ".".join(platform.python_version_tuple()[:2])}
+    for name, package in (("folt", "folt"), ("JAX", "jax")):
+        try:
+            found[name] = version(package)
+        except PackageNotFoundError:
+            found[name] = "none"
+    return found
+
+
+def difference(expected: Mapping[str, str], got: Mapping[str, str]) -> str:
+    """What differs between two lists of versions, in words; empty where nothing does."""
+    return ", ".join(
+        f"{name} {got.get(name, 'none')} where the client has {here}"
+        for name, here in expected.items()
+        if got.get(name) != here
+    )
+
+
+def said(error: BaseException) -> str:
+    """What went wrong, in one line."""
+    words = " ".join(str(error).split())
+    name = type(error).__name__
+    plainly = isinstance(error, TimedOutError) or (isinstance(error, ValueError) and words)
+    return (words if plainly else f"{name}: {words}" if words else name)[:500]
