@@ -18,7 +18,17 @@ from typing import Annotated, Any
 
 import typer
 
-from folt.cli import certify, demo, mixture, modal, relabel, report, reproduce, sample
+from folt.cli import (
+    certify,
+    demo,
+    fleet,
+    mixture,
+    modal,
+    relabel,
+    report,
+    reproduce,
+    sample,
+)
 from folt.cli.help import Command, Group
 from folt.cli.interruption import (
     INTERRUPTED,
@@ -114,6 +124,7 @@ for function, module, panel, line in (
     (mixture.mixture, mixture, FIT, "A mixture for a table of data; how many components."),
     (modal.modal, modal, FIT, "Frequencies and damping of a structure; how many modes."),
     (sample.sample, sample, FIT, "A model of your own: a folt.Problem in a Python file."),
+    (fleet.fleet, fleet, FIT, "Many fits on all cores or a cluster; goes on where it stopped."),
     (report.report, report, RESULTS, "The page of a saved fit, to open or to send."),
     (certify.certify, certify, RESULTS, "A certificate and the evidence for draws you have."),
     (relabel.relabel, relabel, RESULTS, "Consistent labels for draws of PyMC, NumPyro or Stan."),

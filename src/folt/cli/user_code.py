@@ -23,9 +23,7 @@ def problem_at(place: str) -> Problem:
 
     from folt.problem import Problem
 
-    source, separator, name = place.rpartition(":")
-    if not (separator and source and name):
-        raise ValueError(f"expected FILE.py:NAME or MODULE:NAME, got {place!r}")
+    source, name = _parts(place)
     # Arrays that a model makes while it is imported must not be rounded to single precision.
     with jax.enable_x64(True):
         module = _imported(source)
@@ -42,6 +40,43 @@ def problem_at(place: str) -> Problem:
             f"one, got {type(found).__name__}"
         )
     return found
+
+
+def things_at(place: str, what: str) -> Any:
+    """Whatever a place such as `jobs.py:jobs` names, called if it is a plain function.
+
+    A file is sent to workers with what it defines, because they need not see it.
+
+    Raises:
+        ValueError: nothing there.
+    """
+    import inspect
+
+    source, name = _parts(place)
+    module = _imported(source)
+    if not hasattr(module, name):
+        raise ValueError(f"{source} has no {name!r}: expected {what} of that name")
+    if source.endswith(".py"):
+        _send_by_value(module)
+    found = getattr(module, name)
+    if inspect.isfunction(found):
+        return _in_user_code(f"{name}() in {source}", source, found)
+    return found
+
+
+def _send_by_value(module: Any) -> None:
+    try:
+        import cloudpickle
+    except ImportError:  # then nothing is sent either
+        return
+    cloudpickle.register_pickle_by_value(module)
+
+
+def _parts(place: str) -> tuple[str, str]:
+    source, separator, name = place.rpartition(":")
+    if not (separator and source and name):
+        raise ValueError(f"expected FILE.py:NAME or MODULE:NAME, got {place!r}")
+    return source, name
 
 
 def _imported(source: str) -> Any:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import importlib.util
 import uuid
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
@@ -10,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from folt.fleet.folder import opened, requests_of
 from folt.fleet.job import Job, require_jobs
-from folt.fleet.rows import Row
+from folt.fleet.rows import Row, columns, estimates_in
 from folt.fleet.runners import Runner
 from folt.fleet.schedule import Schedule
 from folt.fleet.table import INDEX, Table, frame
@@ -92,12 +93,21 @@ def runner_for(client: Any, workers: int | None, runner: Runner | None) -> Runne
         return runner
     if workers is not None and (not isinstance(workers, int) or workers < 1):
         raise ValueError(f"expected workers to be at least 1, got {workers!r}")
-    try:
-        from folt.fleet.on_dask import OnDask
-        from folt.fleet.processes import Processes
-    except ImportError as error:
-        raise ValueError("a fleet of processes needs Dask: pip install 'folt[fleet]'") from error
+    require_dask()
+    from folt.fleet.on_dask import OnDask
+    from folt.fleet.processes import Processes
+
     return Processes(workers) if client is None else OnDask(client)
+
+
+def require_dask() -> None:
+    """Refuse to go on without Dask.
+
+    Raises:
+        ValueError: saying how to install it.
+    """
+    if any(importlib.util.find_spec(name) is None for name in ("cloudpickle", "distributed")):
+        raise ValueError("other processes need Dask: pip install 'folt[fleet]'")
 
 
 def run_jobs(
@@ -152,7 +162,7 @@ def run_jobs(
                         _course(schedule, runner, place, ledger, said)
         finally:
             table.write()
-            _write_page(store, table, len(jobs))
+            _write_page(store, table, jobs)
     return table.rows()
 
 
@@ -231,7 +241,12 @@ def _require_numbers(retries: Any, timeout: Any, runner: Runner) -> None:
         raise ValueError("a timeout needs workers: this process cannot end a job of its own")
 
 
-def _write_page(store: Store, table: Table, total: int) -> None:
+def _write_page(store: Store, table: Table, jobs: Sequence[Job]) -> None:
+    """The page of the fleet; what is read of it is the table alone."""
     from folt.report.fleet_page import fleet_page
 
-    store.write(INDEX, fleet_page(table.rows(), total).encode())
+    rows = table.rows()
+    names = columns(rows)
+    pages = all(job.report for job in jobs)
+    page = fleet_page(rows, names, estimates_in(names), len(jobs), pages)
+    store.write(INDEX, page.encode())

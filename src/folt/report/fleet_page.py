@@ -1,10 +1,163 @@
-"""A fleet as one page."""
+"""A fleet as one page: how it went, small pictures of the estimates, a table to filter and sort.
+
+The page holds the rows themselves and nothing of the fits, which it links to. It reads as it is
+without scripts; with them the table can be searched.
+"""
 
 from __future__ import annotations
 
+import json
+import math
+from collections import Counter
+from collections.abc import Sequence
 from typing import Any
 
+Row = dict[str, Any]
 
-def fleet_page(rows: list[dict[str, Any]], total: int) -> str:
-    """The page of a fleet."""
-    return f"{len(rows)} of {total}"
+TEMPLATE = "fleet.html.j2"
+
+PICTURES = 12
+"""Columns that are drawn."""
+
+POINTS = 400
+"""Jobs in a picture; of more, evenly spaced ones are drawn."""
+
+STILL_ROWS = 200
+"""Rows that stand in the page for readers without scripts."""
+
+HIDDEN = ("started_from",)
+FAILED = "failed"
+
+
+def fleet_page(
+    rows: list[Row], columns: Sequence[str], estimates: Sequence[str], total: int, pages: bool
+) -> str:
+    """The page as HTML.
+
+    Args:
+        rows: one per job that has ended, in the order of the jobs.
+        columns: of the table.
+        estimates: those columns that come with the ends of an interval, `NAME low`, `NAME high`.
+        total: how many jobs there are.
+        pages: whether every fit has a report of its own to link to.
+    """
+    from jinja2 import Environment, PackageLoader, StrictUndefined
+
+    environment = Environment(
+        loader=PackageLoader("folt", "report/template"),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    environment.filters["shown"] = shown
+    return environment.get_template(TEMPLATE).render(
+        _content(rows, columns, estimates, total, pages)
+    )
+
+
+def _content(
+    rows: list[Row], columns: Sequence[str], estimates: Sequence[str], total: int, pages: bool
+) -> dict[str, Any]:
+    from markupsafe import Markup
+
+    failed = sum(row["error"] is not None for row in rows)
+    listed = [name for name in columns if name not in HIDDEN and not _is_nested(rows, name)]
+    listed = [name for name in listed if any(row.get(name) is not None for row in rows)] or ["job"]
+    fits = any(row.get("verdict") is not None for row in rows)
+    data = {
+        "columns": listed,
+        "rows": [[row.get(name) for name in listed] for row in rows],
+        "link": ("report.html" if pages else "fit.nc") if fits else "row.json",
+    }
+    return {
+        "total": total,
+        "ended": len(rows),
+        "failed": failed,
+        "warm": sum(row.get("started_from") is not None for row in rows),
+        "seconds": math.fsum(row.get("seconds") or 0.0 for row in rows),
+        "verdicts": _verdicts(rows, failed),
+        "pictures": [
+            (name, Markup(_picture(rows, name, name in estimates)))
+            for name in (list(estimates) or _numbers(rows, listed))[:PICTURES]
+        ],
+        "more_pictures": max(0, len(estimates) - PICTURES),
+        "columns": listed,
+        "still": rows[:STILL_ROWS],
+        "link": data["link"],
+        "data": Markup(json.dumps(data, ensure_ascii=False).replace("<", "\\u003c")),
+    }
+
+
+def _verdicts(rows: list[Row], failed: int) -> list[tuple[str, str, int]]:
+    """Every verdict with its tone and how often it was given, the gravest last."""
+    counts = Counter(row["verdict"] for row in rows if row.get("verdict") is not None)
+    found = []
+    if counts:
+        from folt.certificate.face import TONES
+        from folt.certificate.outcomes import Outcome
+
+        order = {outcome: k for k, outcome in enumerate(Outcome)}
+        for outcome in sorted((Outcome.named(name) for name in counts), key=lambda one: order[one]):
+            name = outcome.label
+            found.append((name, TONES[outcome.use], counts[name]))
+    return [*found, *([(FAILED, "bad", failed)] if failed else [])]
+
+
+def shown(value: Any) -> str:
+    """A cell as it is read: four digits are enough to compare."""
+    if value is None:
+        return ""
+    if isinstance(value, bool) or not isinstance(value, float):
+        return str(value)
+    return f"{value:.4g}" if abs(value) < 1e4 else f"{value:.6g}"
+
+
+def _is_nested(rows: list[Row], name: str) -> bool:
+    return any(isinstance(row.get(name), list | dict) for row in rows)
+
+
+def _numbers(rows: list[Row], names: Sequence[str]) -> list[str]:
+    """Columns of numbers, where there are no estimates to draw."""
+    there = [[row.get(name) for row in rows] for name in names]
+    return [
+        name
+        for name, values in zip(names, there, strict=True)
+        if any(_is_number(value) for value in values)
+        and all(value is None or _is_number(value) for value in values)
+    ]
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool)
+
+
+def _picture(rows: list[Row], name: str, interval: bool) -> str:
+    """A value over the jobs, in their order, with its interval as a line."""
+    every = -(-len(rows) // POINTS)
+    chosen = [(k, row) for k, row in enumerate(rows) if k % every == 0]
+    ends = (f"{name} low", name, f"{name} high") if interval else (name, name, name)
+    marks: list[tuple[float, ...]] = [
+        (k, *(row[end] for end in ends))
+        for k, row in chosen
+        if all(_is_number(row.get(end)) for end in ends)
+    ]
+    if not marks:
+        return ""
+    low, high = min(mark[1] for mark in marks), max(mark[3] for mark in marks)
+    spread = (high - low) or abs(high) or 1.0
+    width, height = 300.0, 90.0
+
+    def x(k: float) -> str:
+        return f"{6 + (width - 12) * k / max(len(rows) - 1, 1):.1f}"
+
+    def y(value: float) -> str:
+        return f"{height - 6 - (height - 12) * (value - low) / spread:.1f}"
+
+    bars = "".join(f"M{x(k)} {y(a)}V{y(b)}" for k, a, _, b in marks) if interval else ""
+    dots = "".join(f"M{x(k)} {y(middle)}h0" for k, _, middle, _ in marks)
+    return (
+        f'<svg viewBox="0 0 {width:g} {height:g}" role="img">'
+        f'<path class="bars" d="{bars}"/><path class="dots" d="{dots}"/></svg>'
+        f'<span class="range">{shown(float(low))} to {shown(float(high))}</span>'
+    )
