@@ -14,6 +14,7 @@ import numpy as np
 import pytest
 
 import folt
+from fleet_jobs import MADE, deadly, doubled, make, marked, pair, shaky, slow, square, stop, total
 from folt.fleet import Here, Job, fit_many
 from folt.fleet.identity import identity
 from folt.fleet.on_dask import AtAddress, OnDask
@@ -23,7 +24,6 @@ from folt.fleet.schedule import Schedule
 from folt.fleet.table import frame
 from folt.fleet.work import Ended, Fault, versions
 from folt.flows import Gaussian
-from folt.models import label_switching
 from folt.reference import Exact
 from folt.store import Entry
 
@@ -36,43 +36,6 @@ def runner():
         yield running
 
 
-def square(x):
-    return {"square": x * x, "process": os.getpid()}
-
-
-def marked(path):
-    """A row, and a trace of every time it was made."""
-    with open(path, "a") as file:
-        file.write("x")
-    return {"made": 1}
-
-
-def shaky(path):
-    """Fails the first time."""
-    if not Path(path).exists():
-        Path(path).touch()
-        raise RuntimeError("not yet\nand in two lines")
-    return {"made": 2}
-
-
-def deadly(path):
-    """Ends its process as often as the file says, then returns a row."""
-    left = int(Path(path).read_text())
-    if left:
-        Path(path).write_text(str(left - 1))
-        os._exit(3)
-    return {"made": 3}
-
-
-def slow(seconds):
-    time.sleep(seconds)
-    return {"slept": seconds}
-
-
-def total(values):
-    return {"total": float(np.sum(values))}
-
-
 def fit_options():
     return {
         "chains": 2,
@@ -80,10 +43,6 @@ def fit_options():
         "reference": Exact(2_000, 20),
         "flow": Gaussian(np.array([2.0, 0.5, 5.0, 0.8]), np.eye(4)),
     }
-
-
-def pair():
-    return label_switching(2, 2)
 
 
 def read_row(path):
@@ -230,16 +189,12 @@ def here():
     return Here()
 
 
-def doubled(x):
-    return {"double": 2 * x}
-
-
 def any_row():
     return ROW
 
 
 JOB = Job("a", run=doubled, data=1)
-ROW, MADE = {}, []
+ROW = {}
 
 REFUSED = {
     "zero jobs": ([], "at least one job, got none"),
@@ -384,15 +339,6 @@ def test_tables_have_every_column_and_no_missing_number_as_text(tmp_path, here):
     assert frame([]).empty
 
 
-def stop():
-    raise KeyboardInterrupt
-
-
-def make(name):
-    MADE.append(name)
-    return {"name": name}
-
-
 def test_interruption_keeps_what_is_finished(tmp_path, here):
     MADE.clear()
     jobs = [Job(name, run=make, data=name) for name in "ab"]
@@ -432,8 +378,8 @@ def test_a_file_is_recognised_by_what_is_in_it(tmp_path):
 
 def test_another_process_finds_the_same_fingerprint():
     script = (
-        "import json, test_fleet as t; from folt.fleet.identity import identity;"
-        "print(json.dumps(identity([t.square, t.fit_options(), t.pair])))"
+        "import json, fleet_jobs as t; from folt.fleet.identity import identity;"
+        "print(json.dumps(identity([t.square, t.pair, t.MADE, [1.5, range(3)]])))"
     )
     done = subprocess.run(
         [sys.executable, "-c", script],
@@ -442,9 +388,8 @@ def test_another_process_finds_the_same_fingerprint():
         check=True,
         env={**os.environ, "PYTHONPATH": f"{ROOT / 'src'}:{Path(__file__).parent}"},
     )
-    assert json.loads(done.stdout) == json.loads(
-        json.dumps(identity([square, fit_options(), pair]))
-    )
+    ours = identity([square, pair, [], [1.5, range(3)]])
+    assert json.loads(done.stdout) == json.loads(json.dumps(ours))
 
 
 # The order of jobs.

@@ -1,0 +1,65 @@
+"""Jobs of the tests of fleets: a module that workers import, and nothing heavy with it."""
+
+import os
+import time
+from pathlib import Path
+
+import numpy as np
+
+MADE = []
+
+
+def square(x):
+    return {"square": x * x, "process": os.getpid()}
+
+
+def marked(path):
+    """A row, and a trace of every time it was made."""
+    with open(path, "a") as file:
+        file.write("x")
+    return {"made": 1}
+
+
+def shaky(path):
+    """Fails the first time."""
+    if not Path(path).exists():
+        Path(path).touch()
+        raise RuntimeError("not yet\nand in two lines")
+    return {"made": 2}
+
+
+def deadly(path):
+    """Ends its process as often as the file says, then returns a row."""
+    left = int(Path(path).read_text())
+    if left:
+        Path(path).write_text(str(left - 1))
+        os._exit(3)
+    return {"made": 3}
+
+
+def slow(seconds):
+    time.sleep(seconds)
+    return {"slept": seconds}
+
+
+def total(values):
+    return {"total": float(np.sum(values))}
+
+
+def doubled(x):
+    return {"double": 2 * x}
+
+
+def stop():
+    raise KeyboardInterrupt
+
+
+def make(name):
+    MADE.append(name)
+    return {"name": name}
+
+
+def pair():
+    from folt.models import label_switching
+
+    return label_switching(2, 2)
