@@ -12,7 +12,7 @@ from folt.fleet.rows import Row
 from folt.fleet.schedule import finished_row
 from folt.fleet.work import ROW
 from folt.store import Entry, Store, fingerprint
-from folt.strict_json import plain
+from folt.store.strict_json import plain
 
 
 def requests_of(jobs: Sequence[Job]) -> dict[str, dict[str, Any]]:

@@ -11,12 +11,12 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from folt.fleet.folder import opened, requests_of
 from folt.fleet.job import Job, require_jobs
+from folt.fleet.progress import Bar
 from folt.fleet.rows import Row, columns, estimates_in
 from folt.fleet.runners import Runner
 from folt.fleet.schedule import Schedule
 from folt.fleet.table import INDEX, Table, frame
 from folt.fleet.work import ROW, TOKEN, Ended, Place, Ticket, versions
-from folt.progress import Stages, Tell
 from folt.store import Entry, Store
 from folt.store.files import make_folder, remove
 
@@ -150,16 +150,16 @@ def run_jobs(
         schedule = Schedule(jobs, requests, done, store.folder.absolute(), retries)
         try:
             if not schedule.is_over:
-                with _token(store) as token, runner, Stages(progress and runner.aside) as stages:
+                aside = runner.aside
+                with _token(store) as token, runner, Bar(progress and aside, len(jobs)) as bar:
                     place = Place(
                         out=str(store.folder.absolute()),
                         token=token,
                         versions=versions(),
                         timeout=timeout,
-                        progress=progress and not runner.aside,
+                        progress=progress and not aside,
                     )
-                    with stages.stage("fleet") as said:
-                        _course(schedule, runner, place, ledger, said)
+                    _course(schedule, runner, place, ledger, bar)
         finally:
             table.write()
             _write_page(store, table, jobs)
@@ -201,9 +201,8 @@ class _Ledger:
         return f"{self.ended} of {len(self._requests)} jobs{failed}"
 
 
-def _course(schedule: Schedule, runner: Runner, place: Place, ledger: _Ledger, said: Tell) -> None:
+def _course(schedule: Schedule, runner: Runner, place: Place, ledger: _Ledger, bar: Bar) -> None:
     """Hand out jobs while there is room, take in what has ended, until nothing is left."""
-    total = len(ledger.table)
     while not schedule.is_over:
         slots = runner.slots
         while schedule.under_way < slots:
@@ -215,7 +214,7 @@ def _course(schedule: Schedule, runner: Runner, place: Place, ledger: _Ledger, s
             for one in schedule.ended(number, result):
                 ledger.end(one)
         ledger.table.write_now_and_then()
-        said(ledger.ended / total, ledger.words)
+        bar.tell(ledger.ended, ledger.words)
 
 
 @contextlib.contextmanager

@@ -6,7 +6,7 @@ import json
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from folt.strict_json import plain
+from folt.store.strict_json import plain
 
 if TYPE_CHECKING:
     from folt.fit import Fit
@@ -25,7 +25,7 @@ LOW, HIGH = " low", " high"
 
 def fit_row(fit: Fit) -> Row:
     """Verdict, evidence, quality, and every estimate with the ends of its 95 % interval."""
-    from folt.report.text import estimate_rows
+    from folt.fit.text import estimate_rows
 
     estimates = estimate_rows(fit)
     evidence = fit.log_evidence

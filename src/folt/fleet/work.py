@@ -122,8 +122,8 @@ def _computed(ticket: Ticket, progress: bool) -> tuple[dict[str, bytes], Row]:
 
 
 def _problem(job: Job) -> Problem:
-    from folt._types import in_float64
     from folt.problem import Problem
+    from folt.types import in_float64
 
     if isinstance(job.build, Problem):
         return job.build
@@ -138,7 +138,7 @@ def _start(ticket: Ticket, problem: Problem) -> Fit | None:
     """The fit to start from, if it is there and can be used."""
     if ticket.start is None:
         return None
-    from folt.report.store import load
+    from folt.fit.file import load
 
     try:
         start = load(ticket.start)
@@ -167,7 +167,7 @@ def _fitted(job: Job, problem: Problem, start: Fit | None, progress: bool) -> Fi
 
 
 def _files(job: Job, fit: Fit) -> dict[str, bytes]:
-    from folt.report.store import to_bytes
+    from folt.fit.file import to_bytes
 
     files = {FIT: to_bytes(fit)}
     if job.report:

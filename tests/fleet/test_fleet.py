@@ -27,7 +27,7 @@ from folt.flows import Gaussian
 from folt.reference import Exact
 from folt.store import Entry
 
-ROOT = Path(__file__).parents[1]
+ROOT = Path(__file__).parents[2]
 
 
 @pytest.fixture(scope="module")
@@ -386,7 +386,7 @@ def test_another_process_finds_the_same_fingerprint():
         capture_output=True,
         text=True,
         check=True,
-        env={**os.environ, "PYTHONPATH": f"{ROOT / 'src'}:{Path(__file__).parent}"},
+        env={**os.environ, "PYTHONPATH": f"{ROOT / 'src'}:{Path(__file__).parents[1]}"},
     )
     ours = identity([square, pair, [], [1.5, range(3)]])
     assert json.loads(done.stdout) == json.loads(json.dumps(ours))
