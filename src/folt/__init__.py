@@ -8,6 +8,7 @@ if TYPE_CHECKING:
     from folt import coordinates, fleet, flows, groups, models, reference, training, types
     from folt.fit import Fit
     from folt.fit.file import load
+    from folt.fleet.calibration import calibrate
     from folt.interop.callable import from_callable
     from folt.interop.numpyro import from_numpyro
     from folt.interop.pymc import from_pymc
@@ -28,6 +29,7 @@ _NAMES = {
     "Problem": "folt.problem",
     "RotationError": "folt.problem.symmetry",
     "SymmetryError": "folt.problem.symmetry",
+    "calibrate": "folt.fleet.calibration",
     "certify": "folt.sampling.certification",
     "check": "folt.sampling.checks",
     "detect": "folt.problem.detection",
@@ -46,6 +48,7 @@ __all__ = [
     "Problem",
     "RotationError",
     "SymmetryError",
+    "calibrate",
     "certify",
     "check",
     "coordinates",

@@ -19,6 +19,7 @@ from typing import Annotated, Any
 import typer
 
 from folt.cli import (
+    calibrate,
     certify,
     demo,
     fleet,
@@ -125,6 +126,7 @@ for function, module, panel, line in (
     (modal.modal, modal, FIT, "Frequencies and damping of a structure; how many modes."),
     (sample.sample, sample, FIT, "A model of your own: a folt.Problem in a Python file."),
     (fleet.fleet, fleet, FIT, "Many fits on all cores or a cluster; goes on where it stopped."),
+    (calibrate.calibrate, calibrate, FIT, "Is a model with its sampler calibrated? By simulation."),
     (report.report, report, RESULTS, "The page of a saved fit, to open or to send."),
     (certify.certify, certify, RESULTS, "A certificate and the evidence for draws you have."),
     (relabel.relabel, relabel, RESULTS, "Consistent labels for draws of PyMC, NumPyro or Stan."),
