@@ -14,10 +14,11 @@ from folt.fleet.runners import Here, Runner
 if TYPE_CHECKING:
     from folt.fleet.calibration import Calibration, Study
     from folt.fleet.processes import Processes
-    from folt.fleet.simulation import Simulated
+    from folt.fleet.simulation import FromPrior, Simulated
 
 _LATER = {
     "Calibration": "folt.fleet.calibration",
+    "FromPrior": "folt.fleet.simulation",
     "Processes": "folt.fleet.processes",
     "Simulated": "folt.fleet.simulation",
     "Study": "folt.fleet.calibration",
@@ -25,6 +26,7 @@ _LATER = {
 
 __all__ = [
     "Calibration",
+    "FromPrior",
     "Here",
     "Job",
     "Processes",

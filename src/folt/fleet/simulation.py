@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import dataclasses
+import functools
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -33,6 +35,49 @@ class Simulated(NamedTuple):
     problem: Problem
     truth: np.ndarray
     rival: Problem | None = None
+
+
+@dataclasses.dataclass(frozen=True)
+class FromPrior:
+    """Simulates by what a problem says of itself: a truth from its prior, data by its `predictive`.
+
+    Priors must not depend on the data, which here are only what they might be: give the model's
+    prior options as numbers.
+
+    Attributes:
+        build: makes the problem, with data of the right shape that are replaced.
+        rival: makes the problem of another model for data of this shape, where evidence is
+            calibrated.
+        data: `data(key, problem, truth)` simulates the problem's data, where `predictive` does not.
+    """
+
+    build: Callable[[], Problem]
+    rival: Callable[[], Problem] | None = None
+    data: Callable[[Any, Problem, np.ndarray], Any] | None = None
+
+    def __call__(self, generator: np.random.Generator) -> Simulated:
+        """A truth, and the problems for data at it."""
+        import jax
+
+        problem = _built(self.build)
+        if problem.prior is None or (self.data is None and problem.predictive is None):
+            raise ValueError("expected a problem with prior= and predictive=, got one without")
+        key = jax.random.key(int(generator.integers(2**63)))
+        drawn, seen = jax.random.split(key)
+        point = problem.prior.sample(drawn)
+        truth = np.asarray(point)
+        if self.data is not None:
+            data = self.data(seen, problem, truth)
+        else:
+            (data,) = map(np.asarray, problem.replicates(seen, point).values())
+        rival = None if self.rival is None else _built(self.rival).with_data(data)
+        return Simulated(problem.with_data(data), truth, rival)
+
+
+@functools.lru_cache(maxsize=16)
+def _built(build: Callable[[], Problem]) -> Problem:
+    """The problem, built once: new data of equal shape do not compile again."""
+    return build()
 
 
 Simulate = Callable[[np.random.Generator], Simulated]
