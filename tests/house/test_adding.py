@@ -173,6 +173,44 @@ def test_a_quantity_and_a_section_reach_the_page(fit, tmp_path):
     assert "section-0" in page
 
 
+class Noting:
+    """A runner: jobs run here, and it is noted how many came at once."""
+
+    aside = False
+    slots = 1
+
+    def __init__(self):
+        self.sent, self._inner = [], folt.fleet.Here()
+
+    def require(self, tickets):
+        self._inner.require(tickets)
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *error):
+        self._inner.__exit__(*error)
+
+    def submit(self, number, tickets, place):
+        self.sent.append(len(tickets))
+        self._inner.submit(number, tickets, place)
+
+    def wait(self, seconds):
+        return self._inner.wait(seconds)
+
+
+def square(number):
+    return {"square": number**2}
+
+
+def test_a_runner_runs_a_fleet(tmp_path):
+    runner = Noting()
+    jobs = [folt.fleet.Job(f"job {k}", run=square, data=k) for k in range(3)]
+    table = folt.fleet.fit_many(jobs, tmp_path / "out", runner=runner, progress=False)
+    assert sorted(table["square"]) == [0, 1, 4]
+    assert sum(runner.sent) == 3
+
+
 COMMAND = """
 import sys
 from folt.cli import app, main
@@ -208,6 +246,7 @@ KINDS = {
     "a certificate quantity": farthest,
     "a report section": Plan,
     "a command": COMMAND,
+    "a runner": Noting,
 }
 
 
