@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import math
-from typing import Any
+from typing import TypeVar
 
 from folt.certificate.face import certificate_face
 from folt.certificate.facts import ChainFacts, ReferenceFacts, SafetyFacts, SymmetryFacts
@@ -24,7 +24,7 @@ from folt.diagnostics import (
 from folt.problem.boundary import BoundaryMass
 from folt.problem.faces import Face, Shown
 from folt.reference import Caution
-from folt.store.strict_json import plain
+from folt.store.strict_json import Document, plain
 
 ASSUMPTION = (
     "The certificate assumes that the held-out draws are from the folded target. Modes that the "
@@ -93,7 +93,7 @@ class Certificate(Shown):
         """The bridge estimate of log Z, from fresh proposals and the chains."""
         return self.evidences.bridge
 
-    def tree(self) -> dict[str, Any]:
+    def tree(self) -> Document:
         """Plain numbers, strings and dictionaries, infinities and NaN as they are.
 
         The verdict stands in it for readers, with the number of the rules that gave it.
@@ -113,12 +113,12 @@ class Certificate(Shown):
         tree["mixing"]["steps"] = {str(key): n for key, n in self.mixing.steps.items()}
         return tree
 
-    def to_dict(self) -> dict[str, Any]:
+    def to_dict(self) -> Document:
         """The tree ready for JSON: null for what is not finite."""
         return plain(self.tree())
 
     @classmethod
-    def from_dict(cls, tree: dict[str, Any]) -> Certificate:
+    def from_dict(cls, tree: Document) -> Certificate:
         """The inverse of `tree`, and of `to_dict` but for null, which comes back as NaN."""
         fields = {key: value for key, value in tree.items() if key not in ("status", "evidence")}
         fields["qc"] = {
@@ -126,12 +126,10 @@ class Certificate(Shown):
             for protocol, cores in tree["qc"].items()
         }
         fields["mixing"] = Mixing.from_dict(tree["mixing"])
-        fields["evidences"] = Evidences(
-            **{
-                name: _built(Difference if name == "difference" else Evidence, part)
-                for name, part in tree["evidences"].items()
-            }
-        )
+        parts = tree["evidences"]
+        estimates = {name: _built(Evidence, parts[name]) for name in parts if name != "difference"}
+        difference = _built(Difference, parts["difference"])
+        fields["evidences"] = Evidences(**estimates, difference=difference)
         fields["symmetry"] = {**tree["symmetry"]}
         fields["symmetry"]["boundary"] = BoundaryMass(**tree["symmetry"]["boundary"])
         seen = tree["symmetry"].get("switching")
@@ -144,7 +142,9 @@ class Certificate(Shown):
         return _built(cls, fields)
 
 
-_PARTS: dict[str, Any] = {
+Built = TypeVar("Built")
+
+_PARTS: dict[str, type] = {
     "coverage": Coverage,
     "agreement": Agreement,
     "chains": ChainFacts,
@@ -155,14 +155,14 @@ _PARTS: dict[str, Any] = {
 }
 
 
-def _core(tree: dict[str, Any]) -> Core:
+def _core(tree: Document) -> Core:
     """A core from its tree, without what follows from the rest."""
     return Core(**{key: value for key, value in tree.items() if key != "predicted_ess"})
 
 
-def _built(kind: Any, fields: dict[str, Any]) -> Any:
+def _built(kind: type[Built], fields: Document) -> Built:
     """An object from its tree: None back to NaN where a number is expected, lists to tuples."""
-    expected = {field.name: field.type for field in dataclasses.fields(kind)}
+    expected = {field.name: field.type for field in dataclasses.fields(kind)}  # type: ignore[arg-type]
     return kind(
         **{
             key: math.nan

@@ -145,7 +145,7 @@ def _warnings_in_one_line() -> Iterator[None]:
     """What folt warns of, without the line of code that says so."""
     shown = warnings.showwarning
 
-    def tell(message: Any, category: type[Warning], *rest: Any) -> None:
+    def tell(message: Warning | str, category: type[Warning], *rest: Any) -> None:
         if issubclass(category, UserWarning):
             print("folt: warning: " + " ".join(str(message).split()), file=sys.stderr)
         else:

@@ -17,19 +17,20 @@ docstring of each.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 if TYPE_CHECKING:
     from folt.fit import Fit
+    from folt.store.strict_json import Document
 
 Json = Annotated[bool, typer.Option("--json", help="Print one JSON document instead of tables.")]
 
 
-def print_json(command: str, files: Iterable[Path], fields: Mapping[str, Any]) -> None:
+def print_json(command: str, files: Iterable[Path], fields: Document) -> None:
     """Print the document of a command."""
     from importlib.metadata import version
 
@@ -39,7 +40,7 @@ def print_json(command: str, files: Iterable[Path], fields: Mapping[str, Any]) -
     typer.echo(strict_json({**tree, **fields}))
 
 
-def fit_fields(fit: Fit) -> dict[str, Any]:
+def fit_fields(fit: Fit) -> Document:
     """What a fit found, as plain values."""
     from folt.fit.text import cautions, estimate_rows
 

@@ -6,7 +6,7 @@ import dataclasses
 import functools
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
+from typing import TYPE_CHECKING, Annotated, NamedTuple
 
 import typer
 
@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from folt.fit import Fit
     from folt.problem import Problem
     from folt.store import Store
+    from folt.store.strict_json import Document
     from folt.store.tables import Columns
 
 
@@ -218,7 +219,7 @@ def _fitted(
     problem: Problem,
     store: Store,
     components: int,
-    settings: dict[str, Any],
+    settings: Document,
     table: Observations,
     progress: bool,
     before: Callable[[], None] = lambda: None,
@@ -269,7 +270,7 @@ def _fit_files(fit: Fit, table: Observations) -> dict[str, bytes]:
 def _compared(
     problems: dict[int, Problem],
     store: Store,
-    settings: dict[str, Any],
+    settings: Document,
     table: Observations,
     talk: bool,
     progress: bool,
@@ -311,7 +312,7 @@ def _ranking(fits: dict[int, Fit]) -> tuple[Candidate, ...]:
     return compare({str(m): fit.log_evidence for m, fit in fits.items()})
 
 
-def _candidates(fits: dict[int, Fit]) -> list[dict[str, Any]]:
+def _candidates(fits: dict[int, Fit]) -> list[Document]:
     """The numbers of components with their evidence and probability, as plain values."""
     return [
         {

@@ -6,7 +6,7 @@ import functools
 import re
 from enum import StrEnum
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from folt.modal import Identification, Measured, Record, Settings
     from folt.modal.identification import Model
     from folt.store import Store
+    from folt.store.strict_json import Document
 
 EXAMPLES = """\
 folt modal tower.csv --rate 32 --band 0.7 1.1 --modes 1:4 --out tower
@@ -190,7 +191,7 @@ def _identified(
     numbers: range,
     settings: Settings,
     store: Store,
-    request: dict[str, Any],
+    request: Document,
     as_json: bool,
     quiet: bool,
 ) -> Identification:
@@ -232,7 +233,7 @@ def _one_fit(measured: Measured, modes: int, settings: Settings, progress: bool)
 
 def _windows(
     record: Record,
-    cut: tuple[Any, ...],
+    cut: tuple[float, float, tuple[float, float], float | None, float],
     modes: int,
     settings: Settings,
     out: Path,
@@ -243,9 +244,9 @@ def _windows(
     from folt.modal.tracking import Windows, track
 
     screen = console()
-    found: list[dict[str, Any]] = []
+    found: list[Document] = []
 
-    def tell(number: int, count: int, done: dict[str, Any]) -> None:
+    def tell(number: int, count: int, done: Document) -> None:
         found.append(done)
         if not (quiet or as_json):
             screen.print(_line(number, count, done), soft_wrap=True)
@@ -257,7 +258,7 @@ def _windows(
         wrote(screen, files)
 
 
-def _line(number: int, count: int, done: dict[str, Any]) -> str:
+def _line(number: int, count: int, done: Document) -> str:
     values = "   ".join(
         f"{row['frequency_hz']:.4f} Hz {row['damping_percent']:.2f} %" for row in done["modes"]
     )

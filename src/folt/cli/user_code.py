@@ -7,7 +7,7 @@ import sys
 import traceback
 from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 if TYPE_CHECKING:
     from folt.problem import Problem
@@ -102,7 +102,10 @@ def _imported(source: str) -> Any:
     return module
 
 
-def _in_user_code(what: str, source: str, call: Callable[[], Any]) -> Any:
+Made = TypeVar("Made")
+
+
+def _in_user_code(what: str, source: str, call: Callable[[], Made]) -> Made:
     """Call, and turn what goes wrong in the user's code into one line that says where."""
     try:
         return call()

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import jax
 import jax.numpy as jnp
 from jax.scipy.special import gammainc, gammaincc, gammaln
+from jaxtyping import Array
 
 from folt.coordinates.leaves import Leaf, Values, parameter, require_positive
 from folt.coordinates.location_scale import Prior
@@ -65,7 +64,7 @@ def _log_quantile(shape: Values, x: Values) -> Values:
     lower = x < 0
     wanted = jnp.where(lower, log_cdf, log_survival)
 
-    def step(_: Any, log_value: Values) -> Values:
+    def step(_: Array, log_value: Values) -> Values:
         tails = _log_gamma_tails(shape, log_value)
         log_tail = jnp.where(lower, *tails)
         slope = jnp.exp(log_prob_of_log(shape, log_value) - log_tail)

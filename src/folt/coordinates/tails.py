@@ -8,11 +8,11 @@ here always hold the smaller of the two, as a logarithm.
 from __future__ import annotations
 
 import math
-from typing import Any
 
 import jax
 import jax.numpy as jnp
 from jax.scipy.special import log_ndtr, ndtr
+from jaxtyping import Array
 
 from folt.coordinates.leaves import Values
 
@@ -75,7 +75,7 @@ def quantile_of_log(log_tail: Values) -> Values:
     Φ(-t) ≤ exp(-t²/2): every step stays below and none can overshoot.
     """
 
-    def step(_: Any, x: Values) -> Values:
+    def step(_: Array, x: Values) -> Values:
         log_value = log_smaller_tail(x)
         return x - (log_value - log_tail) * jnp.exp(log_value - normal_log_density(x))
 

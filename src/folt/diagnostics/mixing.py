@@ -20,6 +20,7 @@ from __future__ import annotations
 
 import dataclasses
 import math
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -132,7 +133,7 @@ class Mixing:
         )
 
     @classmethod
-    def from_dict(cls, tree: dict[str, Any]) -> Mixing:
+    def from_dict(cls, tree: Mapping[str, Any]) -> Mixing:
         """Rebuild from `dataclasses.asdict`, also after a trip through JSON."""
         fields = {**tree}
         fields["steps"] = {float(epsilon): n for epsilon, n in tree["steps"].items()}

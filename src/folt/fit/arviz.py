@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import json
 import warnings
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable
+from typing import TYPE_CHECKING
 
 import jax
 import numpy as np
+from jaxtyping import Array
 
 from folt.problem import Problem
 from folt.problem.batching import map_points
-from folt.types import in_float64
+from folt.store.strict_json import Document
+from folt.types import Key, Point, in_float64
 
 if TYPE_CHECKING:
     import arviz
@@ -41,7 +44,7 @@ def to_inference_data(
         warnings.simplefilter("ignore", FutureWarning)
         import arviz
 
-    groups: dict[str, Any] = {
+    groups: Document = {
         "posterior": {name: np.asarray(value) for name, value in fit.posterior.items()},
         "sample_stats": {
             "log_ratio": fit.log_ratio,
@@ -72,7 +75,9 @@ def log_likelihoods(fit: Fit) -> dict[str, np.ndarray] | None:
 
 
 @in_float64
-def _for_every_draw(fit: Fit, function: Any, seed: int = 0) -> dict[str, np.ndarray]:
+def _for_every_draw(
+    fit: Fit, function: Callable[[Problem, tuple[Key, Point]], dict[str, Array]], seed: int = 0
+) -> dict[str, np.ndarray]:
     """`{name: (chain, draw, ...)}` of a function of key and point."""
     if fit.problem is None:
         raise ValueError("a loaded fit needs its problem for this: folt.load(path, problem=...)")
@@ -85,15 +90,15 @@ def _for_every_draw(fit: Fit, function: Any, seed: int = 0) -> dict[str, np.ndar
     }
 
 
-def _log_likelihoods(problem: Problem, drawn: tuple[Any, Any]) -> Any:
+def _log_likelihoods(problem: Problem, drawn: tuple[Key, Point]) -> dict[str, Array]:
     return problem.log_likelihoods(drawn[1])
 
 
-def _replicates(problem: Problem, drawn: tuple[Any, Any]) -> Any:
+def _replicates(problem: Problem, drawn: tuple[Key, Point]) -> dict[str, Array]:
     return problem.replicates(*drawn)
 
 
-def attributes(fit: Fit) -> dict[str, Any]:
+def attributes(fit: Fit) -> Document:
     """What netCDF can hold of the verdict."""
     evidence = fit.log_evidence
     return {

@@ -12,7 +12,6 @@ import dataclasses
 import json
 import warnings
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import xarray
@@ -27,6 +26,7 @@ from folt.fit.section import Section, require_harmless
 from folt.fit.serial import NotStorableError, pack, unpack
 from folt.problem import Problem
 from folt.store import write_whole
+from folt.store.strict_json import Document
 from folt.types import in_float64
 
 FORMAT = 2
@@ -91,7 +91,7 @@ def load(path: str | Path, problem: Problem | None = None) -> Fit:
     return dataclasses.replace(fit, problem=problem)
 
 
-def _require_verdict(fit: Fit, said_then: dict[str, Any]) -> None:
+def _require_verdict(fit: Fit, said_then: Document) -> None:
     """Refuse a verdict that its own numbers do not give under the rules that it names.
 
     Raises:
@@ -104,7 +104,7 @@ def _require_verdict(fit: Fit, said_then: dict[str, Any]) -> None:
         )
 
 
-def _read(data: bytes) -> tuple[Fit, dict[str, Any]]:
+def _read(data: bytes) -> tuple[Fit, Document]:
     """The fit in a file, and the verdict that the file states."""
     own, posterior, stats = (read_group(data, g) for g in ("folt", "posterior", "sample_stats"))
     meta = json.loads(_text(own["meta"]))
@@ -182,7 +182,7 @@ def _own(fit: Fit) -> xarray.Dataset:
     except NotStorableError:
         proposal, arrays = None, []
     group = pack(fit.group, arrays)
-    variables: dict[str, Any] = {"draws": (["chain", "draw", "coordinate"], fit.draws)}
+    variables: Document = {"draws": (["chain", "draw", "coordinate"], fit.draws)}
     for i, array in enumerate(arrays):
         variables[f"array_{i}"] = ([f"axis_{i}_{j}" for j in range(array.ndim)], array)
     if fit.reference.raw is not None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import jax
 import numpy as np
@@ -15,13 +15,14 @@ from folt.chains import Chains, continue_chains
 from folt.chains.threads import one_blas_thread
 from folt.diagnostics import ChainSummary, Evidence, summarise_chains
 from folt.flows import Safety
-from folt.groups import Group
+from folt.groups import Element, Group
 from folt.problem import Problem
 from folt.problem.batching import map_keys, map_points
 from folt.problem.faces import Face, Shown
 from folt.problem.fold import Folded
 from folt.problem.ratio import IDENTITY_ONLY, LogRatio, Target
-from folt.types import Distribution, in_float64
+from folt.store.strict_json import Document
+from folt.types import Distribution, Key, Point, Scalars, in_float64
 
 if TYPE_CHECKING:
     import arviz
@@ -89,7 +90,7 @@ class Fit(Shown):
     evaluations: dict[str, int]
     labels: str
     whole_orbit: bool
-    provenance: dict[str, Any]
+    provenance: Document
     dims: dict[str, tuple[str, ...]] = dataclasses.field(default_factory=dict)
     sections: tuple[Section, ...] = ()
     log_likelihood: dict[str, np.ndarray] | None = None
@@ -107,7 +108,7 @@ class Fit(Shown):
         evaluations: dict[str, int],
         labels: str,
         whole_orbit: bool,
-        provenance: dict[str, Any],
+        provenance: Document,
     ) -> Fit:
         """A fit from its parts: label the draws and express them in the user's parameters."""
         draws = labelled(chains.draws, proposal, problem.group, labels)
@@ -290,7 +291,7 @@ def labelled(draws: np.ndarray, proposal: Distribution, group: Group, labels: st
     return np.asarray(ordered).reshape(draws.shape)
 
 
-def _ordering(proposal: Distribution, group: Group) -> Any:
+def _ordering(proposal: Distribution, group: Group) -> Element:
     """The one element that sorts the proposal's own labels by its median.
 
     Any relabelling of all draws alike is as good; this one numbers components as a reader expects.
@@ -300,15 +301,15 @@ def _ordering(proposal: Distribution, group: Group) -> Any:
     return jax.tree.map(lambda leaf: leaf[0], map_points(_folding, group, middle))
 
 
-def _drawn(proposal: Distribution, key: Any) -> Any:
+def _drawn(proposal: Distribution, key: Key) -> Point:
     return proposal.sample(key)
 
 
-def _folding(group: Group, point: Any) -> Any:
+def _folding(group: Group, point: Point) -> Element:
     return group.folding_element(point)
 
 
-def _moved(context: tuple[Group, Any], point: Any) -> Any:
+def _moved(context: tuple[Group, Element], point: Point) -> Point:
     group, element = context
     return group.act(element, point)
 
@@ -335,10 +336,10 @@ def in_user_parameters(problem: Problem, draws: np.ndarray) -> dict[str, np.ndar
     return problem.parameters(draws)
 
 
-def _random_image(group: Group, pair: tuple[Any, Any]) -> Any:
+def _random_image(group: Group, pair: tuple[Key, Point]) -> Point:
     return group.random_image(*pair)
 
 
-def _likely_image(group: Group, drawn: tuple[Any, Any, Any]) -> Any:
+def _likely_image(group: Group, drawn: tuple[Key, Point, Scalars]) -> Point:
     key, point, log_terms = drawn
     return group.act(group.element(jax.random.categorical(key, log_terms)), point)

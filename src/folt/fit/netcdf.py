@@ -10,13 +10,14 @@ import io
 import re
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, Literal
+from typing import Literal
 
 import h5netcdf
 import xarray
 from xarray.backends import H5NetCDFStore
 
 from folt.store import digest
+from folt.store.strict_json import Document
 
 ENGINE: Literal["h5netcdf"] = "h5netcdf"
 
@@ -34,7 +35,7 @@ def netcdf_bytes(groups: Mapping[str, xarray.Dataset]) -> bytes:
     return stream.getvalue()
 
 
-def _checksums(dataset: xarray.Dataset) -> dict[str, dict[str, Any]]:
+def _checksums(dataset: xarray.Dataset) -> dict[str, Document]:
     """HDF5 computes them by chunk; an array without entries has none."""
     return {
         str(name): {"fletcher32": True, "chunksizes": values.shape}

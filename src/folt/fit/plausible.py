@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, TypeGuard
 
 import numpy as np
 
@@ -77,12 +77,12 @@ def require_plausible(fit: Fit) -> None:
         _require(_is_possible(path[-1], value), f"{'.'.join(path)} of the certificate is", value)
 
 
-def _require(holds: bool, what: str, value: Any) -> None:
+def _require(holds: bool, what: str, value: object) -> None:
     if not holds:
         raise ValueError(f"{what} {value}, which no fit has")
 
 
-def _is_possible(name: str, value: Any) -> bool:
+def _is_possible(name: str, value: object) -> bool:
     if not _number(value) or math.isnan(value):
         return True
     if name in SHARES:
@@ -90,11 +90,11 @@ def _is_possible(name: str, value: Any) -> bool:
     return name not in NEVER_NEGATIVE or value >= 0
 
 
-def _number(value: Any) -> bool:
+def _number(value: object) -> TypeGuard[float]:
     return isinstance(value, int | float) and not isinstance(value, bool)
 
 
-def _leaves(tree: Any, path: tuple[str, ...] = ()) -> Iterator[tuple[tuple[str, ...], Any]]:
+def _leaves(tree: object, path: tuple[str, ...] = ()) -> Iterator[tuple[tuple[str, ...], object]]:
     if isinstance(tree, Mapping):
         for key, value in tree.items():
             yield from _leaves(value, (*path, str(key)))

@@ -4,23 +4,24 @@ from __future__ import annotations
 
 import dataclasses
 import math
-from typing import Any
 
 import equinox as eqx
 import jax.numpy as jnp
 import numpy as np
+from jaxtyping import PyTree
 
 import folt.flows
 import folt.groups
+from folt.store.strict_json import Document
 
 ROOMS = (folt.groups.__name__, folt.flows.__name__)
 """Only classes defined in these rooms are stored and built."""
 
 
-def _known() -> dict[str, type[Any]]:
+def _known() -> dict[str, type[object]]:
     """Folt's own groups, their parts, and flows by name."""
-    found: dict[str, type[Any]] = {}
-    queue: list[type[Any]] = [eqx.Module, folt.groups.Part]
+    found: dict[str, type[object]] = {}
+    queue: list[type[object]] = [eqx.Module, folt.groups.Part]
     while queue:
         for kind in queue.pop().__subclasses__():
             queue.append(kind)
@@ -33,7 +34,7 @@ class NotStorableError(TypeError):
     """An object that is not one of folt's own groups or flows."""
 
 
-def pack(module: Any, arrays: list[np.ndarray]) -> Any:
+def pack(module: PyTree, arrays: list[np.ndarray]) -> PyTree:
     """A JSON tree; arrays are appended to `arrays` and named by position.
 
     Numbers that are not finite keep their value, although JSON has no word for them.
@@ -64,7 +65,7 @@ def pack(module: Any, arrays: list[np.ndarray]) -> Any:
     raise NotStorableError(f"cannot store a {type(module).__name__}")
 
 
-def unpack(tree: Any, arrays: list[np.ndarray]) -> Any:
+def unpack(tree: PyTree, arrays: list[np.ndarray]) -> PyTree:
     """The inverse of `pack`; sequences come back as tuples."""
     if isinstance(tree, list):
         return tuple(unpack(item, arrays) for item in tree)
@@ -72,8 +73,6 @@ def unpack(tree: Any, arrays: list[np.ndarray]) -> Any:
         return tree
     if "kind" not in tree:
         return _plain(tree, arrays)
-    if tree["kind"] not in _known():
-        pass  # a class that is defined on first use
     kind = _known()[tree["kind"]]
     # Fields are set directly: some classes are built from other arguments than they hold.
     module = object.__new__(kind)
@@ -83,7 +82,7 @@ def unpack(tree: Any, arrays: list[np.ndarray]) -> Any:
     return module
 
 
-def _plain(tree: dict[str, Any], arrays: list[np.ndarray]) -> Any:
+def _plain(tree: Document, arrays: list[np.ndarray]) -> PyTree:
     """An array, a number that is not finite, or a dictionary."""
     if "array" in tree:
         return jnp.asarray(arrays[tree["array"]])

@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from folt.store.strict_json import Document
+
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
@@ -22,7 +24,7 @@ Their pale yellow is left out; violet stands for black, which a dark page would 
 INK, QUIET, LINE = "#1b1f24", "#57606a", "#d0d7de"
 """Text and axes, secondary text, hairlines: the page gives these its own colours in the dark."""
 
-STYLE: dict[str, Any] = {
+STYLE: dict[str, object] = {
     "font.family": "sans-serif",
     "font.sans-serif": ["DejaVu Sans"],
     "font.size": 9.0,
@@ -56,7 +58,7 @@ STYLE: dict[str, Any] = {
     "figure.dpi": 100,
 }
 
-TRUE_VALUE: dict[str, Any] = {
+TRUE_VALUE: Document = {
     "markerfacecolor": "none",
     "markeredgecolor": INK,
     "markeredgewidth": 1.2,
@@ -72,7 +74,7 @@ def blank(width: float, height: float) -> Figure:
 
 
 @contextmanager
-def styled(more: Mapping[str, Any] | None = None) -> Iterator[None]:
+def styled(more: Mapping[str, object] | None = None) -> Iterator[None]:
     """Folt's look while the block runs."""
     import matplotlib
 

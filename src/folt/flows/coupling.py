@@ -9,7 +9,8 @@ slowly moving weights; `certified` then replaces the estimate by exact singular 
 from __future__ import annotations
 
 import math
-from typing import Any, NamedTuple
+from collections.abc import Callable
+from typing import NamedTuple, TypeVar
 
 import equinox as eqx
 import jax
@@ -19,6 +20,8 @@ from jaxtyping import Array, Float
 
 from folt.flows.elliptical import log_radial
 from folt.types import Distribution, Key, Point, Scalar, host_generator
+
+Flow = TypeVar("Flow", bound=Distribution)
 
 
 class Conditioners(eqx.Module):
@@ -35,6 +38,10 @@ class Conditioners(eqx.Module):
         for weight, bias in zip(self.weights[:-1], self.biases[:-1], strict=True):
             x = jnp.tanh(weight @ x + bias)
         return self.weights[-1] @ x + self.biases[-1]
+
+
+Layer = Callable[[Conditioners, Point, float, Point], tuple[Point, Scalar]]
+"""One coupling layer: its network, mask and clip, and the point it moves."""
 
 
 class LipschitzBounds(NamedTuple):
@@ -181,8 +188,10 @@ class SpectralCoupling(Distribution):
         pull = _block_norm(slope * math.hypot(stretch, radius), stretch)
         return LipschitzBounds(*(jnp.full(self.layers, value) for value in (slope, push, pull)))
 
-    def _scan(self, layer: Any, point: Point, reverse: bool) -> tuple[Point, Scalar]:
-        def step(carry: tuple[Point, Scalar], parts: Any) -> tuple[tuple[Point, Scalar], None]:
+    def _scan(self, layer: Layer, point: Point, reverse: bool) -> tuple[Point, Scalar]:
+        def step(
+            carry: tuple[Point, Scalar], parts: tuple[Conditioners, Point]
+        ) -> tuple[tuple[Point, Scalar], None]:
             conditioner, mask = parts
             moved, log_det = layer(conditioner, mask, self.clip, carry[0])
             return (moved, carry[1] + log_det), None
@@ -211,12 +220,12 @@ def _initial(
     return Conditioners(parts[0], parts[1]), parts[2]
 
 
-def refreshed(flow: Any) -> Any:
+def refreshed(flow: Flow) -> Flow:
     """Any flow with every spectral coupling inside it refreshed."""
     return _map_couplings(SpectralCoupling.refreshed, flow)
 
 
-def certified(flow: Any) -> Any:
+def certified(flow: Flow) -> Flow:
     """Any flow with every spectral coupling inside it certified."""
     return _map_couplings(SpectralCoupling.certified, flow)
 
@@ -295,8 +304,8 @@ def _block_norm(below: float, corner: float) -> float:
     return math.sqrt(0.5 * (trace + math.sqrt(max(trace**2 - 4 * corner**2, 0.0))))
 
 
-def _map_couplings(change: Any, flow: Any) -> Any:
-    def is_coupling(node: Any) -> bool:
+def _map_couplings(change: Callable[[SpectralCoupling], SpectralCoupling], flow: Flow) -> Flow:
+    def is_coupling(node: object) -> bool:
         return isinstance(node, SpectralCoupling)
 
     return jax.tree.map(

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import operator
-from typing import Any
+from typing import SupportsIndex
 
 
-def whole(name: str, value: Any) -> int:
+def whole(name: str, value: SupportsIndex) -> int:
     """The value as an int, or a ValueError that names the argument."""
     try:
         return operator.index(value)
@@ -16,13 +16,13 @@ def whole(name: str, value: Any) -> int:
         ) from None
 
 
-def require_positive(name: str, value: Any) -> None:
+def require_positive(name: str, value: SupportsIndex) -> None:
     """Raise unless the value is a whole number of at least one."""
     if whole(name, value) < 1:
         raise ValueError(f"{name} must be at least 1, got {value}")
 
 
-def require_position(name: str, value: Any, length: int) -> None:
+def require_position(name: str, value: SupportsIndex, length: int) -> None:
     """Raise unless the value counts a place, from zero, in something of the given length."""
     if not 0 <= whole(name, value) < length:
         raise ValueError(f"{name} must be one of 0 to {length - 1}, got {value}")

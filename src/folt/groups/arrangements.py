@@ -8,12 +8,12 @@ from __future__ import annotations
 
 import functools
 import itertools
-from typing import Any
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Int
+from numpy.typing import ArrayLike
 
 from folt.types import Key
 
@@ -73,7 +73,7 @@ def random_arrangement(key: Key, m: int) -> Arrangement:
     return jax.random.permutation(key, m).astype(jnp.int32)
 
 
-def arrangement_in_words(arrangement: Any, noun: str) -> str:
+def arrangement_in_words(arrangement: ArrayLike, noun: str) -> str:
     """An arrangement in words, counting from one.
 
     "identity", "swap components 1 and 2" or "component order 2 3 1": the last names, place by
@@ -94,7 +94,7 @@ def _exchanged(m: int, first: int, second: int) -> Int[np.ndarray, " m"]:
     return places
 
 
-def _frozen(rows: Any, m: int) -> Stack:
+def _frozen(rows: ArrayLike, m: int) -> Stack:
     stack = np.asarray(rows, dtype=np.int32).reshape(-1, m)
     stack.setflags(write=False)
     return stack

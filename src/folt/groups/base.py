@@ -13,7 +13,7 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Bool, Float
+from jaxtyping import Array, ArrayLike, Bool, Float, PyTree
 
 from folt.groups.block_form import BlockForm
 from folt.types import Key, Point, Scalar
@@ -126,7 +126,7 @@ class Group(eqx.Module):
         """Whether the elements may be listed one by one."""
         return self.order <= LARGEST_ENUMERATED
 
-    def element(self, index: Any) -> Element:
+    def element(self, index: ArrayLike) -> Element:
         """The element at a position of `elements`."""
         return jax.tree.map(lambda leaf: jnp.asarray(leaf)[index], self.elements)
 
@@ -205,7 +205,7 @@ class Group(eqx.Module):
         self.check_point(vector)
         return self._averaged(self.act, vector)
 
-    def check_point(self, x: Any) -> None:
+    def check_point(self, x: ArrayLike) -> None:
         """Raise unless x is a single point of R^dim; costs nothing in compiled code."""
         if jnp.shape(x) != (self.dim,):
             raise ValueError(
@@ -225,7 +225,7 @@ class Group(eqx.Module):
         weights = np.repeat(1.0 / np.array(lengths), lengths).astype(value.dtype)
         ends = np.isin(np.arange(1, sum(lengths) + 1), np.cumsum(lengths))
 
-        def add(carry: tuple[Array, Array], step: Any) -> tuple[tuple[Array, Array], None]:
+        def add(carry: tuple[Array, Array], step: PyTree) -> tuple[tuple[Array, Array], None]:
             value, total = carry
             element, weight, last = step
             total = total + weight * image(element, value)

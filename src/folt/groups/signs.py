@@ -5,12 +5,12 @@ from __future__ import annotations
 import functools
 import itertools
 from collections.abc import Sequence
-from typing import Any
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Int
+from numpy.typing import ArrayLike
 
 from folt.types import Key
 
@@ -52,7 +52,7 @@ def random_signs(key: Key, k: int) -> Signs:
     return jax.random.rademacher(key, (k,), dtype=jnp.int32)
 
 
-def signs_in_words(signs: Any, noun: str, numbers: Sequence[int]) -> str:
+def signs_in_words(signs: ArrayLike, noun: str, numbers: Sequence[int]) -> str:
     """A pattern in words: "identity", "flip the sign of column 2"."""
     pairs = zip(numbers, np.asarray(signs), strict=True)
     flipped = [str(number) for number, sign in pairs if sign < 0]
@@ -63,7 +63,7 @@ def signs_in_words(signs: Any, noun: str, numbers: Sequence[int]) -> str:
     return f"flip the signs of {noun}s {', '.join(flipped[:-1])} and {flipped[-1]}"
 
 
-def _frozen(rows: Any, k: int) -> Stack:
+def _frozen(rows: ArrayLike, k: int) -> Stack:
     stack = np.asarray(rows, dtype=np.int32).reshape(-1, k) if k else np.ones((1, 0), np.int32)
     stack.setflags(write=False)
     return stack

@@ -10,6 +10,7 @@ from typing import Any, Literal
 
 import jax
 import numpy as np
+from jaxtyping import PyTree
 
 from folt.groups import Group
 from folt.groups.base import LARGEST_ENUMERATED
@@ -53,7 +54,7 @@ def arrange(
     sites: Sequence[Site],
     exchangeable: Exchangeable,
     terms_of: TermsOf,
-    data: Any = None,
+    data: PyTree = None,
     *,
     allow_rotation: bool = False,
     front_end: str = "",
@@ -198,7 +199,7 @@ def _places(sites: Sequence[Site]) -> list[Place]:
     return places
 
 
-def _probe(sites: Sequence[Site], terms_of: TermsOf, data: Any, uneven: bool) -> Probe:
+def _probe(sites: Sequence[Site], terms_of: TermsOf, data: PyTree, uneven: bool) -> Probe:
     """The terms of the density in plain coordinates, compiled once for blocks of points."""
     terms = terms_of(laid_out(sites, plain=True))
     compiled = jax.jit(jax.vmap(lambda x, data: terms(x, data, uneven), in_axes=(0, None)))
@@ -206,7 +207,7 @@ def _probe(sites: Sequence[Site], terms_of: TermsOf, data: Any, uneven: bool) ->
     def evaluate(points: Points) -> Terms:
         return np.asarray(compiled(points, data), np.float64)
 
-    alike: dict[Any, list[Site]] = {}
+    alike: dict[tuple[object, tuple[int, ...]], list[Site]] = {}
     for site in sites:
         alike.setdefault((site.key, site.shape), []).append(site)
     centre, spread = [], []

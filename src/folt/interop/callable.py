@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Callable, Sequence
-from typing import Any
 
 import numpy as np
+from jaxtyping import Array, ArrayLike
 
 from folt.groups import Group
 from folt.problem import Problem
@@ -15,7 +15,7 @@ from folt.types import Distribution
 
 
 def from_callable(
-    function: Callable[[np.ndarray], Any],
+    function: Callable[[np.ndarray], ArrayLike],
     dim: int,
     symmetry: Group,
     *,
@@ -24,8 +24,8 @@ def from_callable(
     invariant: bool = True,
     prior: Distribution | None = None,
     names: Sequence[str] | None = None,
-    constrain: Callable[[Any], dict[str, Any]] | None = None,
-    unconstrain: Callable[..., Any] | None = None,
+    constrain: Callable[[Array], dict[str, Array]] | None = None,
+    unconstrain: Callable[..., Array] | None = None,
 ) -> Problem:
     """A problem whose log density is evaluated on the host, in batches, without gradients.
 

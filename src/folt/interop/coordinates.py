@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import equinox as eqx
 import jax
 import jax.numpy as jnp
@@ -50,7 +48,7 @@ class SimplexRows(eqx.Module):
     """
 
     length: int = eqx.field(static=True)
-    concentration: Any
+    concentration: Leaf | None
     flat: bool = eqx.field(static=True)
 
     def __init__(self, length: int, concentration: np.ndarray | None = None):
@@ -109,7 +107,7 @@ class ZeroSumRows(eqx.Module):
         return jnp.zeros(x.shape[:-1], x.dtype)
 
 
-def plain_coordinate(shape: tuple[int, ...], low: Any, high: Any) -> Coordinate:
+def plain_coordinate(shape: tuple[int, ...], low: Leaf | None, high: Leaf | None) -> Coordinate:
     """The coordinate of real values between two bounds, either of which may be absent."""
     if low is not None and high is not None:
         return Logit(np.broadcast_to(low, shape), np.broadcast_to(high, shape))

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
 
 import jax
 import numpy as np
+from jaxtyping import PyTree
 
 from folt.interop.arrange import Exchangeable, arrange
 from folt.interop.numpyro_model import (
@@ -24,11 +24,11 @@ from folt.types import in_float64
 
 @in_float64
 def from_numpyro(
-    model: Callable[..., Any],
-    *args: Any,
+    model: Callable[..., object],
+    *args: PyTree,
     exchangeable: Exchangeable = "auto",
     allow_rotation: bool = False,
-    **kwargs: Any,
+    **kwargs: PyTree,
 ) -> Problem:
     """A NumPyro model as a problem, with the symmetry it has.
 
@@ -88,7 +88,7 @@ def from_numpyro(
     )
 
 
-def _on_host(leaf: Any) -> Any:
+def _on_host(leaf: object) -> object:
     """Arrays as NumPy arrays of folt's own, so that precision does not depend on where they were.
 
     JAX remembers by identity the buffer of an array that compiled code closed over; a sampler that

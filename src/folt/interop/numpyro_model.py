@@ -10,7 +10,7 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Float
+from jaxtyping import Array, Float, PyTree
 
 from folt.interop.sites import Sites, uneven_sum
 from folt.types import Distribution, Key, Point, Scalar
@@ -22,7 +22,10 @@ try:
 except ImportError as error:  # pragma: no cover
     raise ImportError("from_numpyro needs NumPyro: pip install 'folt[numpyro]'") from error
 
-Trace = dict[str, dict[str, Any]]
+Message = dict[str, Any]
+"""What NumPyro records of one statement of a model."""
+
+Trace = dict[str, Message]
 
 ONE_RUN_AT_A_TIME = threading.RLock()
 """NumPyro's handlers share one stack among all threads, and folt compiles in several."""
@@ -31,16 +34,16 @@ ONE_RUN_AT_A_TIME = threading.RLock()
 class Call(eqx.Module):
     """A model with its arguments, the arrays among them left out if they are the data."""
 
-    model: Callable[..., Any] = eqx.field(static=True)
-    arguments: Any
+    model: Callable[..., object] = eqx.field(static=True)
+    arguments: PyTree
 
-    def filled(self, data: Any) -> tuple[tuple[Any, ...], dict[str, Any]]:
+    def filled(self, data: PyTree) -> tuple[tuple[PyTree, ...], dict[str, PyTree]]:
         """Positional and keyword arguments, with the arrays put back."""
         if isinstance(self.arguments, Constants):
             return self.arguments.values
         return self.arguments if data is None else eqx.combine(data, self.arguments)
 
-    def run(self, data: Any, key: Key, values: dict[str, Array] | None = None) -> Trace:
+    def run(self, data: PyTree, key: Key, values: dict[str, Array] | None = None) -> Trace:
         """The model run forwards from a key, with some sites given."""
         args, kwargs = self.filled(data)
         model = handlers.substitute(handlers.seed(self.model, key), data=values or {})
@@ -51,7 +54,7 @@ class Call(eqx.Module):
 class Constants:
     """Arguments that compiled code takes as they are; not a pytree."""
 
-    def __init__(self, values: tuple[tuple[Any, ...], dict[str, Any]]) -> None:
+    def __init__(self, values: tuple[tuple[PyTree, ...], dict[str, PyTree]]) -> None:
         self.values = values
 
 
@@ -64,7 +67,7 @@ CONCRETE = (
 """What JAX raises when a model asks for numbers while it is traced."""
 
 
-def split_call(model: Callable[..., Any], arguments: Any) -> tuple[Any, Call]:
+def split_call(model: Callable[..., object], arguments: PyTree) -> tuple[PyTree, Call]:
     """The arrays among the arguments as data, and the call without them.
 
     A model that needs the numbers themselves while it is traced, such as the largest group index
@@ -75,7 +78,7 @@ def split_call(model: Callable[..., Any], arguments: Any) -> tuple[Any, Call]:
         return None, Call(model, Constants(arguments))
     call = Call(model, rest)
 
-    def values(data: Any) -> list[Any]:
+    def values(data: PyTree) -> list[PyTree]:
         trace = call.run(data, jax.random.key(0))
         return [site["value"] for site in trace.values() if site["type"] == "sample"]
 
@@ -86,7 +89,7 @@ def split_call(model: Callable[..., Any], arguments: Any) -> tuple[Any, Call]:
     return arrays, call
 
 
-def _is_array(leaf: Any) -> bool:
+def _is_array(leaf: object) -> bool:
     return isinstance(leaf, (np.ndarray, jax.Array)) and leaf.dtype != object
 
 
@@ -96,12 +99,12 @@ class ModelDensity(eqx.Module):
     call: Call
     sites: Sites
 
-    def __call__(self, x: Point, data: Any = None) -> Scalar:
+    def __call__(self, x: Point, data: PyTree = None) -> Scalar:
         """Log density at one point."""
         logs, _ = self.traced(x, data)
         return jnp.sum(jnp.stack(list(logs.values()))) + self.sites.log_slope(x)
 
-    def terms(self, x: Point, data: Any = None, uneven: bool = False) -> Float[Array, " terms"]:
+    def terms(self, x: Point, data: PyTree = None, uneven: bool = False) -> Float[Array, " terms"]:
         """Log density of every latent site in its coordinates, then that of all the rest.
 
         With `uneven` the terms of an observed site are summed with unequal weights.
@@ -115,7 +118,7 @@ class ModelDensity(eqx.Module):
         ]
         return jnp.stack([*priors, sum(rest, jnp.zeros(()))])
 
-    def traced(self, x: Point, data: Any, summed: bool = True) -> tuple[dict[str, Array], Trace]:
+    def traced(self, x: Point, data: PyTree, summed: bool = True) -> tuple[dict[str, Array], Trace]:
         """Log densities by site, and the trace, at the values of x."""
         args, kwargs = self.call.filled(data)
         model = handlers.seed(self.call.model, 0)
@@ -130,7 +133,7 @@ class ModelPrior(Distribution):
 
     density: ModelDensity
     latent: tuple[str, ...] = eqx.field(static=True)
-    data: Any
+    data: PyTree
 
     @property
     def dim(self) -> int:
@@ -167,7 +170,7 @@ class Constrained(eqx.Module):
 
     density: ModelDensity
 
-    def __call__(self, x: Point, data: Any = None) -> dict[str, Array]:
+    def __call__(self, x: Point, data: PyTree = None) -> dict[str, Array]:
         """Values by name, in the order of the model."""
         _, trace = self.density.traced(x, data)
         return {
@@ -183,7 +186,7 @@ class Pointwise(eqx.Module):
     density: ModelDensity
     observed: tuple[str, ...] = eqx.field(static=True)
 
-    def __call__(self, x: Point, data: Any = None) -> dict[str, Array]:
+    def __call__(self, x: Point, data: PyTree = None) -> dict[str, Array]:
         """One array of terms per observed site."""
         logs, _ = self.density.traced(x, data, summed=False)
         return {name: logs[name] for name in self.observed}
@@ -195,7 +198,7 @@ class Predictive(eqx.Module):
     density: ModelDensity
     observed: tuple[str, ...] = eqx.field(static=True)
 
-    def __call__(self, key: Key, x: Point, data: Any = None) -> dict[str, Array]:
+    def __call__(self, key: Key, x: Point, data: PyTree = None) -> dict[str, Array]:
         """One replicate of every observed site."""
         _, trace = self.density.traced(x, data)
         keys = jax.random.split(key, len(self.observed))
@@ -205,6 +208,6 @@ class Predictive(eqx.Module):
         }
 
 
-def is_latent(site: dict[str, Any]) -> bool:
+def is_latent(site: Message) -> bool:
     """Whether a site of a trace is a parameter."""
     return site["type"] == "sample" and not site["is_observed"]

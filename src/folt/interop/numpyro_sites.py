@@ -10,7 +10,7 @@ from typing import Any
 import equinox as eqx
 import jax
 import numpy as np
-from jaxtyping import Array
+from jaxtyping import Array, ArrayLike, PyTree
 
 from folt.coordinates import (
     Cauchy,
@@ -26,7 +26,7 @@ from folt.coordinates import (
     Uniform,
 )
 from folt.interop.coordinates import Bounds
-from folt.interop.numpyro_model import CONCRETE, ONE_RUN_AT_A_TIME, is_latent
+from folt.interop.numpyro_model import CONCRETE, ONE_RUN_AT_A_TIME, Message, Trace, is_latent
 from folt.interop.numpyro_validation import require_valid
 from folt.interop.sites import Site, bounded_site, opaque_site, simplex_site, zero_sum_site
 
@@ -54,7 +54,7 @@ class Seen:
     scaled: frozenset[str]
     observed: tuple[str, ...]
     replicated: tuple[str, ...]
-    values: dict[str, Any]
+    values: dict[str, PyTree]
 
     def sites(self) -> list[Site]:
         """The latent sites as folt sees them."""
@@ -79,13 +79,13 @@ class Seen:
                 )
 
 
-def seen(model: Callable[..., Any], args: Any, kwargs: Any) -> Seen:
+def seen(model: Callable[..., object], args: tuple[PyTree, ...], kwargs: dict[str, PyTree]) -> Seen:
     """Two runs of the model, compiled as one program where that is possible.
 
     Raises:
         ValueError: a discrete latent site.
     """
-    traces: list[dict[str, dict[str, Any]]] = []
+    traces: list[Trace] = []
 
     def both(wanted: Callable[[dict[str, Any]], bool]) -> Any:
         traces.clear()
@@ -121,15 +121,17 @@ def seen(model: Callable[..., Any], args: Any, kwargs: Any) -> Seen:
     )
 
 
-def _is_sampled(site: dict[str, Any]) -> bool:
+def _is_sampled(site: Message) -> bool:
     return bool(site["type"] == "sample")
 
 
-def _traced(model: Callable[..., Any], args: Any, kwargs: Any, seed: int) -> Any:
+def _traced(
+    model: Callable[..., object], args: tuple[PyTree, ...], kwargs: dict[str, PyTree], seed: int
+) -> Trace:
     """One run of the model at arbitrary values of the latent sites."""
     generator = np.random.default_rng(seed)
 
-    def arbitrary(site: dict[str, Any]) -> Any:
+    def arbitrary(site: Message) -> ArrayLike | None:
         if not is_latent(site):
             return None
         if site["fn"].is_discrete:
@@ -171,11 +173,11 @@ def _plain_support(function: Any) -> Any:
     return support
 
 
-def _is_observation(site: dict[str, Any]) -> bool:
+def _is_observation(site: Message) -> bool:
     return site["type"] == "sample" and site["is_observed"]
 
 
-def _has_terms(site: dict[str, Any]) -> bool:
+def _has_terms(site: Message) -> bool:
     """Observed, with terms of its own: a lone `numpyro.factor` cannot be taken apart."""
     if not _is_observation(site):
         return False
@@ -284,11 +286,11 @@ def _base(function: Any) -> Any:
     return function
 
 
-def _np(value: Any) -> np.ndarray:
+def _np(value: ArrayLike) -> np.ndarray:
     return np.asarray(value, float)
 
 
-def _same(one: Any, other: Any) -> bool:
+def _same(one: PyTree, other: PyTree) -> bool:
     """Whether two pytrees hold equal numbers: a prior that no other site has moved."""
     first, second = jax.tree.leaves(one), jax.tree.leaves(other)
     return len(first) == len(second) and all(

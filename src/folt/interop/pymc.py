@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any
-
 import jax
 
 from folt.coordinates import PriorNormal
@@ -16,6 +13,7 @@ from folt.interop.pymc_graph import (
     GraphPrior,
     GraphTerms,
     GraphValues,
+    Jaxify,
 )
 from folt.interop.pymc_sites import require_model, transformed_site, variable_site
 from folt.problem import Problem, WithData
@@ -24,6 +22,7 @@ from folt.types import in_float64
 try:
     import pymc
     from pymc.model.transform.conditioning import remove_value_transforms
+    from pytensor.graph.basic import Variable
 except ImportError as error:  # pragma: no cover
     raise ImportError("from_pymc needs PyMC: pip install 'folt[pymc]'") from error
 
@@ -71,7 +70,7 @@ def from_pymc(
     return _from_pymc(model, exchangeable, allow_rotation, keep_order, _jaxify())
 
 
-def _jaxify() -> Callable[..., Any]:
+def _jaxify() -> Jaxify:
     """PyMC's compiler to JAX; importing it must not change JAX's precision for everyone."""
     before = jax.config.values["jax_enable_x64"]
     from pymc.sampling.jax import get_jaxified_graph
@@ -86,7 +85,7 @@ def _from_pymc(
     exchangeable: Exchangeable,
     allow_rotation: bool,
     keep_order: bool,
-    jaxify: Callable[..., Any],
+    jaxify: Jaxify,
 ) -> Problem:
     require_model(model)
     free = {variable.name for variable in model.free_RVs}
@@ -127,7 +126,7 @@ def _from_pymc(
     )
 
 
-def _without_transforms(model: pymc.Model, variables: list[Any]) -> pymc.Model:
+def _without_transforms(model: pymc.Model, variables: list[Variable]) -> pymc.Model:
     """A copy of the model without some transforms; PyMC copies none that has starting values."""
     starts = dict(model.rvs_to_initial_values)
     try:
@@ -137,7 +136,7 @@ def _without_transforms(model: pymc.Model, variables: list[Any]) -> pymc.Model:
         model.rvs_to_initial_values.update(starts)
 
 
-def _is_known(coordinate: Any) -> bool:
+def _is_known(coordinate: object) -> bool:
     return isinstance(coordinate, PriorNormal) or (
         getattr(coordinate, "concentration", None) is not None
     )

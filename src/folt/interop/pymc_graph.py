@@ -5,19 +5,19 @@ from __future__ import annotations
 import functools
 import threading
 from collections.abc import Callable
-from typing import Any
 
 import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Float
+from jaxtyping import Array, Float, PyTree
 
 from folt.interop.sites import Sites, uneven_sum
 from folt.types import Distribution, Key, Point, Scalar
 
 try:
     import pymc
+    from pytensor.graph.basic import Variable
     from pytensor.graph.replace import clone_replace
 except ImportError as error:  # pragma: no cover
     raise ImportError("from_pymc needs PyMC: pip install 'folt[pymc]'") from error
@@ -25,6 +25,13 @@ except ImportError as error:  # pragma: no cover
 
 ONE_AT_A_TIME = threading.RLock()
 """PyTensor rewrites graphs with global state, and folt compiles in several threads."""
+
+
+Compiled = Callable[..., list[Array]]
+"""Variables of the model by position, in; arrays, out."""
+
+Jaxify = Callable[[list[Variable], list[Variable]], Compiled]
+"""PyMC's translation of a graph, from inputs to outputs, into JAX."""
 
 
 class Graph:
@@ -39,7 +46,7 @@ class Graph:
         shown: names of the free and deterministic variables.
     """
 
-    def __init__(self, model: pymc.Model, jaxify: Callable[..., Any]) -> None:
+    def __init__(self, model: pymc.Model, jaxify: Jaxify) -> None:
         values = {variable.name: model.rvs_to_values[variable] for variable in model.free_RVs}
         self.inputs = tuple(values)
         self.observed = tuple(variable.name for variable in model.observed_RVs)
@@ -52,17 +59,17 @@ class Graph:
 
     def _compiled(
         self,
-        outputs: list[Any],
-        arguments: list[Any] | None = None,
-        replaced: dict[Any, Any] | None = None,
-    ) -> Callable[..., Any]:
+        outputs: list[Variable],
+        arguments: list[Variable] | None = None,
+        replaced: dict[Variable, Variable] | None = None,
+    ) -> Compiled:
         # Constants must not belong to whatever is being traced when a function is first needed.
         with ONE_AT_A_TIME, jax.ensure_compile_time_eval():
             graph = clone_replace(outputs, replaced or self._stand_ins)
             return self._jaxify(arguments or self._arguments, graph)
 
     @functools.cached_property
-    def log_terms(self) -> Callable[..., Any]:
+    def log_terms(self) -> Compiled:
         """Log density of every free variable, of everything, and the log-likelihood terms."""
         priors = self._model.logp(vars=self._model.free_RVs, sum=False)
         observed = self._model.observed_RVs
@@ -70,28 +77,28 @@ class Graph:
         return self._compiled([*(each.sum() for each in priors), self._model.logp(), *terms])
 
     @functools.cached_property
-    def log_joint(self) -> Callable[..., Any]:
+    def log_joint(self) -> Compiled:
         """Log joint density."""
         return self._compiled([self._model.logp()])
 
     @functools.cached_property
-    def log_prior(self) -> Callable[..., Any]:
+    def log_prior(self) -> Compiled:
         """Log density of all free variables."""
         return self._compiled([self._model.logp(vars=self._model.free_RVs)])
 
     @functools.cached_property
-    def terms(self) -> Callable[..., Any]:
+    def terms(self) -> Compiled:
         """Log-likelihood terms of the observed variables."""
         return self._compiled(self._model.logp(vars=self._model.observed_RVs, sum=False))
 
     @functools.cached_property
-    def values(self) -> Callable[..., Any]:
+    def values(self) -> Compiled:
         """Free and deterministic variables."""
         shown = [*self._model.free_RVs, *self._model.deterministics]
         return self._compiled(self._model.replace_rvs_by_values(shown))
 
     @functools.cached_property
-    def _forward(self) -> Callable[..., Any]:
+    def _forward(self) -> Compiled:
         """PyMC's transforms of the variables that keep them, as functions of all variables."""
         model = self._model
         given = {variable: variable.type() for variable in model.free_RVs}
@@ -103,7 +110,9 @@ class Graph:
         arguments = [*given.values(), *self._stand_ins.values()]
         return self._compiled(outputs, arguments, {**given, **self._stand_ins})
 
-    def transformed(self, values: dict[str, Array], data: dict[str, Array] | None) -> Any:
+    def transformed(
+        self, values: dict[str, Array], data: dict[str, Array] | None
+    ) -> dict[str, Array]:
         """Values by name, those that keep PyMC's transform in its coordinates."""
         if not self._kept:
             return values
@@ -127,11 +136,11 @@ class GraphDensity(eqx.Module):
     graph: Graph = eqx.field(static=True)
     sites: Sites
 
-    def __call__(self, x: Point, data: Any = None) -> Scalar:
+    def __call__(self, x: Point, data: PyTree = None) -> Scalar:
         """Log density at one point."""
         return self.graph.log_joint(*self.arguments(x, data))[0] + self.sites.log_slope(x)
 
-    def terms(self, x: Point, data: Any = None, uneven: bool = False) -> Float[Array, " terms"]:
+    def terms(self, x: Point, data: PyTree = None, uneven: bool = False) -> Float[Array, " terms"]:
         """Log density of every free variable in its coordinates, then that of all the rest.
 
         With `uneven` the terms of an observed variable are summed with unequal weights.
@@ -146,7 +155,7 @@ class GraphDensity(eqx.Module):
             rest += sum((uneven_sum(each) - jnp.sum(each) for each in terms), jnp.zeros(()))
         return jnp.stack([*(own[name] + slope for name, slope in slopes.items()), rest])
 
-    def arguments(self, x: Point, data: Any) -> list[Array]:
+    def arguments(self, x: Point, data: PyTree) -> list[Array]:
         """What the compiled functions of the graph are called with."""
         return self.graph.arguments(self.sites.push(x), data)
 
@@ -155,7 +164,7 @@ class GraphPrior(Distribution):
     """The prior of a model all of whose priors are known and independent."""
 
     density: GraphDensity
-    data: Any
+    data: PyTree
 
     @property
     def dim(self) -> int:
@@ -178,7 +187,7 @@ class GraphValues(eqx.Module):
 
     density: GraphDensity
 
-    def __call__(self, x: Point, data: Any = None) -> dict[str, Array]:
+    def __call__(self, x: Point, data: PyTree = None) -> dict[str, Array]:
         """Values by name."""
         graph = self.density.graph
         values = graph.values(*self.density.arguments(x, data))
@@ -190,7 +199,7 @@ class GraphPoint(eqx.Module):
 
     density: GraphDensity
 
-    def __call__(self, values: dict[str, Array], data: Any = None) -> Point:
+    def __call__(self, values: dict[str, Array], data: PyTree = None) -> Point:
         """Values in PyMC's own transform where folt has no coordinate for them."""
         graph = self.density.graph
         return self.density.sites.pull(graph.transformed(values, data))
@@ -201,7 +210,7 @@ class GraphTerms(eqx.Module):
 
     density: GraphDensity
 
-    def __call__(self, x: Point, data: Any = None) -> dict[str, Array]:
+    def __call__(self, x: Point, data: PyTree = None) -> dict[str, Array]:
         """One array of terms per observed variable."""
         graph = self.density.graph
         return dict(zip(graph.observed, graph.terms(*self.density.arguments(x, data)), strict=True))

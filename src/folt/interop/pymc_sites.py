@@ -27,7 +27,7 @@ from folt.interop.sites import Site, bounded_site, opaque_site, simplex_site, ze
 try:
     import pymc
     from pytensor.compile.mode import Mode
-    from pytensor.graph.basic import Constant
+    from pytensor.graph.basic import Constant, Variable
     from pytensor.graph.traversal import ancestors
 except ImportError as error:  # pragma: no cover
     raise ImportError("from_pymc needs PyMC: pip install 'folt[pymc]'") from error
@@ -37,13 +37,13 @@ PYTHON = Mode(linker="py", optimizer="fast_compile")
 """A few numbers are worth no compiler."""
 
 
-def number(expression: Any) -> np.ndarray:
+def number(expression: Variable) -> np.ndarray:
     """The value of an expression without free variables."""
     known = expression.data if isinstance(expression, Constant) else expression.eval(mode=PYTHON)
     return np.asarray(known, float)
 
 
-def _shape(variable: Any) -> Any:
+def _shape(variable: Any) -> np.ndarray | tuple[int, ...]:
     known = variable.type.shape
     return number(variable.shape) if None in known else known
 
@@ -96,7 +96,7 @@ def transformed_site(model: pymc.Model, variable: Any) -> Site:
     return opaque_site(variable.name, shape, Identity(), ordered="Ordered" in kind)
 
 
-def _bounds(kind: str, transform: Any, variable: Any, free: set[str]) -> Bounds | None:
+def _bounds(kind: str, transform: Any, variable: Variable, free: set[str]) -> Bounds | None:
     """Lower and upper bound of real values, as PyMC's transform knows them."""
     if transform is None:
         return None, None
@@ -112,7 +112,7 @@ def _bounds(kind: str, transform: Any, variable: Any, free: set[str]) -> Bounds 
     return low, high
 
 
-def _constant(bound: Any, variable: Any, free: set[str]) -> np.ndarray | None:
+def _constant(bound: Variable | None, variable: Variable, free: set[str]) -> np.ndarray | None:
     if bound is None:
         return None
     if not hasattr(bound, "eval"):
@@ -125,7 +125,7 @@ def _constant(bound: Any, variable: Any, free: set[str]) -> np.ndarray | None:
     return number(bound)
 
 
-def _depends(expression: Any, free: set[str]) -> bool:
+def _depends(expression: Variable, free: set[str]) -> bool:
     return any(each.name in free for each in ancestors([expression]))
 
 
@@ -144,7 +144,7 @@ KNOWN: dict[str, Callable[..., Prior]] = {
 """Priors whose quantiles folt knows exactly, with their parameters as PyTensor orders them."""
 
 
-def known_prior(variable: Any, shape: tuple[int, ...], free: set[str]) -> Prior | None:
+def known_prior(variable: Variable, shape: tuple[int, ...], free: set[str]) -> Prior | None:
     """The prior of a variable for prior-normal coordinates; None if it is not known."""
     make = KNOWN.get(type(variable.owner.op).__name__)
     parameters = _parameters(variable, free)
@@ -153,7 +153,7 @@ def known_prior(variable: Any, shape: tuple[int, ...], free: set[str]) -> Prior 
     return make(*(np.broadcast_to(value, shape) for value in parameters))
 
 
-def _parameters(variable: Any, free: set[str]) -> list[np.ndarray] | None:
+def _parameters(variable: Variable, free: set[str]) -> list[np.ndarray] | None:
     """Parameters of a distribution as numbers; None if they depend on other variables."""
     operation = variable.owner.op
     if not hasattr(operation, "dist_params"):

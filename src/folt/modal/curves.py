@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Float
+from jaxtyping import Array, Float, PyTree
 
 from folt.fit import Fit
 from folt.models.modal import ModalPosterior, Spectrum, response
@@ -48,7 +48,7 @@ def curves(fit: Fit, unit: float, points: int = 401) -> Curves:
 
 
 def _of_powers(
-    context: tuple[ModalPowersPosterior, AveragedSpectrum, Any], x: Point
+    context: tuple[ModalPowersPosterior, AveragedSpectrum, np.ndarray], x: Point
 ) -> tuple[Float[Array, "m n"], Array]:
     posterior, spectrum, grid = context
     found = posterior.parts(x)
@@ -59,14 +59,14 @@ def _of_powers(
     return jnp.stack(parts), found.floor
 
 
-def _only(found: Any, j: int) -> Any:
+def _only(found: PyTree, j: int) -> PyTree:
     """One mode of several, without the floor."""
     one = (value[j : j + 1] for value in found[:3])
     return type(found)(*one, jnp.zeros(()))
 
 
 def _of_shape(
-    context: tuple[ModalPosterior, Spectrum, Any], x: Point
+    context: tuple[ModalPosterior, Spectrum, np.ndarray], x: Point
 ) -> tuple[Float[Array, "m n"], Array]:
     posterior, spectrum, grid = context
     frequency, damping = posterior.modes(x)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 
@@ -16,6 +16,7 @@ from folt.modal.table import PERCENT, flat
 from folt.report import figures
 from folt.report.captions import Labelling, left_remark, right_remark
 from folt.report.figures import INK, LINE, PALETTE, QUIET, blank, styled
+from folt.store.strict_json import Document
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -175,7 +176,11 @@ def _edges(values: np.ndarray) -> np.ndarray:
 
 
 def _histogram(
-    panel: Axes, values: np.ndarray, edges: np.ndarray, orientation: Any, colour: str
+    panel: Axes,
+    values: np.ndarray,
+    edges: np.ndarray,
+    orientation: Literal["vertical", "horizontal"],
+    colour: str,
 ) -> None:
     heights, _ = np.histogram(values, edges)
     panel.stairs(heights, edges, orientation=orientation, color=colour, alpha=0.28, fill=True)
@@ -202,7 +207,7 @@ def chains_figure(fit: Fit) -> Figure:
     )
 
 
-def track_figure(rows: Sequence[dict[str, Any]]) -> Figure:
+def track_figure(rows: Sequence[Document]) -> Figure:
     """Frequency and damping of every mode over time, with 95 % intervals.
 
     Args:

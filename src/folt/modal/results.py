@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -15,6 +15,7 @@ from folt.modal.spectrum import Measured
 from folt.modal.table import as_csv, evidence_rows, mode_rows
 from folt.report import figures
 from folt.report.kept import files_of
+from folt.store.strict_json import Document
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -69,7 +70,7 @@ def spectrum_csv(measured: Measured) -> str:
     return as_csv(dict(zip(columns, row, strict=True)) for row in rows)
 
 
-def as_tree(found: Identification) -> dict[str, Any]:
+def as_tree(found: Identification) -> Document:
     """What was identified, as plain values for machines; the fit gives an account of its own."""
     rows = mode_rows(found.fit, found.measured.resolution)
     return {

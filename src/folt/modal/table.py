@@ -5,14 +5,14 @@ from __future__ import annotations
 import csv
 import dataclasses
 import io
-from collections.abc import Iterable, Mapping
-from typing import Any
+from collections.abc import Iterable
 
 import numpy as np
 from rich.table import Table
 
 from folt.fit import Fit
 from folt.modal.identification import Identification
+from folt.store.strict_json import Document
 
 PERCENT = 100.0
 LEVELS = (0.5, 0.025, 0.975)
@@ -97,7 +97,7 @@ def _summary(values: np.ndarray) -> tuple[float, float, float]:
     return float(median), float(low), float(high)
 
 
-def as_csv(rows: Iterable[Mapping[str, Any]]) -> str:
+def as_csv(rows: Iterable[Document]) -> str:
     """Rows as CSV, all digits, missing values empty."""
     rows = list(rows)
     stream = io.StringIO()
@@ -130,7 +130,7 @@ def modes_table(rows: Iterable[ModeRow]) -> Table:
     return table
 
 
-def evidence_rows(found: Identification) -> list[dict[str, Any]]:
+def evidence_rows(found: Identification) -> list[Document]:
     """One row per number of modes: evidence, probability, verdict."""
     return [
         {

@@ -23,9 +23,9 @@ from folt.modal.table import as_csv, mode_rows
 from folt.report import figures
 from folt.report.kept import claim, keep, request_for
 from folt.store import Entry, Store, array_digest
-from folt.store.strict_json import plain
+from folt.store.strict_json import Document, plain
 
-Told = Callable[[int, int, dict[str, Any]], None]
+Told = Callable[[int, int, Document], None]
 """Called with the number of a window, the number of windows, and what was found in it."""
 
 
@@ -105,7 +105,7 @@ def track(
         claim(store.entry(), asked)
         jobs = [_job(store, number, record.part(*at), asked) for number, at in enumerate(places, 1)]
         previous: Fit | None = None
-        found: list[dict[str, Any]] = []
+        found: list[Document] = []
         for number, job in enumerate(jobs, 1):
             first = places[number - 1][0]
             done = job.found()
@@ -130,16 +130,16 @@ class Job(NamedTuple):
     """A window: its samples, and where what is found in it stands."""
 
     entry: Entry
-    request: dict[str, Any]
+    request: Document
     part: Record
     file: str
 
-    def found(self) -> dict[str, Any] | None:
+    def found(self) -> Document | None:
         """What was found in the window, or None if that is still to do."""
         return self.entry.result() if self.file in self.entry.intact(self.request) else None
 
 
-def _job(store: Store, number: int, part: Record, asked: dict[str, Any]) -> Job:
+def _job(store: Store, number: int, part: Record, asked: Document) -> Job:
     """A window that is to be done or was done in just this way.
 
     Raises:
@@ -170,7 +170,7 @@ def _one(
     settings: Settings,
     previous: Fit | None,
     progress: bool,
-) -> tuple[Fit, dict[str, Any]]:
+) -> tuple[Fit, Document]:
     """The fit of one window and its account."""
     measured = windows.spectrum(part)
     problem = problem_for(measured, modes, settings)
@@ -197,7 +197,7 @@ def _newest(jobs: list[Job], number: int) -> Fit | None:
     return load(jobs[number - 1].entry.place / jobs[number - 1].file)
 
 
-def tidy(found: list[dict[str, Any]]) -> list[dict[str, Any]]:
+def tidy(found: list[Document]) -> list[Document]:
     """One row per window and mode."""
     return [
         {
@@ -212,5 +212,5 @@ def tidy(found: list[dict[str, Any]]) -> list[dict[str, Any]]:
     ]
 
 
-def _plain(value: Any) -> dict[str, Any]:
+def _plain(value: Any) -> Document:
     return plain(dataclasses.asdict(value))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from typing import Any, Protocol, runtime_checkable
+from typing import Protocol, runtime_checkable
 
 import equinox as eqx
 import jax
@@ -25,7 +25,7 @@ class Piece(Protocol):
     def length(self) -> int:
         """Number of coordinates."""
 
-    def log_prior(self, x: Any) -> Scalar:
+    def log_prior(self, x: Point) -> Scalar:
         """Log density of the coordinates under the prior."""
 
     def sample_prior(self, key: Key) -> Float[Array, " length"]:
@@ -82,7 +82,7 @@ class LogGammas(eqx.Module):
 class Independent(Distribution):
     """The product of the priors of consecutive pieces."""
 
-    parts: tuple[Any, ...]
+    parts: tuple[Piece, ...]
 
     @property
     def dim(self) -> int:

@@ -9,14 +9,13 @@ from __future__ import annotations
 import functools
 import math
 from collections.abc import Sequence
-from typing import Any
 
 import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
 from jax.custom_derivatives import SymbolicZero
-from jaxtyping import Array, ArrayLike, Float
+from jaxtyping import Array, ArrayLike, Float, PyTree
 
 from folt.coordinates import Normal
 from folt.coordinates.tails import LOG_ROOT_TWO_PI, normal_log_density
@@ -55,7 +54,7 @@ def _terms(
 
 
 @functools.partial(mixture_log_likelihood.defjvp, symbolic_zeros=True)
-def _score(primals: tuple[Array, ...], tangents: tuple[Any, ...]) -> tuple[Scalar, Scalar]:
+def _score(primals: tuple[Array, ...], tangents: tuple[PyTree, ...]) -> tuple[Scalar, Scalar]:
     """The score in responsibilities r: Σ_n r·z/σ for μ and Σ_n r·(z² - 1) for log σ.
 
     Differentiating the formula gives the same numbers, slower: its passes over the (component,
@@ -71,7 +70,7 @@ def _score(primals: tuple[Array, ...], tangents: tuple[Any, ...]) -> tuple[Scala
     return value, tangent
 
 
-def _directional(gradient: Float[Array, " k"], tangent: Any) -> Scalar:
+def _directional(gradient: Float[Array, " k"], tangent: PyTree) -> Scalar:
     """The derivative along a tangent; one that is known to vanish costs nothing."""
     if isinstance(tangent, SymbolicZero):
         return jnp.zeros((), gradient.dtype)

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import math
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
-from jaxtyping import ArrayLike, Float
+from jaxtyping import Float
+from numpy.typing import ArrayLike
 
 
 class Spread(NamedTuple):
@@ -16,7 +17,7 @@ class Spread(NamedTuple):
     width: Float[np.ndarray, "*variables"]
 
 
-def series(data: Any, groups: int, word: str = "components") -> Float[np.ndarray, " n"]:
+def series(data: ArrayLike, groups: int, word: str = "components") -> Float[np.ndarray, " n"]:
     """One-dimensional observations, at least as many as components.
 
     Raises:
@@ -30,7 +31,7 @@ def series(data: Any, groups: int, word: str = "components") -> Float[np.ndarray
     return _checked(values, groups, word)
 
 
-def table(data: Any, groups: int, word: str = "components") -> Float[np.ndarray, "n p"]:
+def table(data: ArrayLike, groups: int, word: str = "components") -> Float[np.ndarray, "n p"]:
     """Observations in rows, variables in columns, at least as many rows as components.
 
     Raises:
@@ -45,7 +46,7 @@ def table(data: Any, groups: int, word: str = "components") -> Float[np.ndarray,
     return _checked(values, groups, word)
 
 
-def counts(data: Any, groups: int, word: str = "components") -> Float[np.ndarray, " n"]:
+def counts(data: ArrayLike, groups: int, word: str = "components") -> Float[np.ndarray, " n"]:
     """Non-negative whole numbers.
 
     Raises:
@@ -79,7 +80,7 @@ def spread(values: Float[np.ndarray, " n *variables"]) -> Spread:
     return Spread((low + high) / 2, high - low)
 
 
-def number_of(word: str, value: Any) -> int:
+def number_of(word: str, value: object) -> int:
     """A positive whole number of components, states or factors.
 
     Raises:
@@ -99,7 +100,7 @@ def positive(**values: ArrayLike) -> None:
     for name, value in values.items():
         array = np.asarray(value, float)
         if not (np.all(np.isfinite(array)) and np.all(array > 0)):
-            raise ValueError(f"{name} must be positive and finite, got {value}")
+            raise ValueError(f"{name} must be positive and finite, got {array}")
 
 
 def finite(**values: ArrayLike) -> None:
@@ -109,11 +110,12 @@ def finite(**values: ArrayLike) -> None:
         ValueError: naming the option.
     """
     for name, value in values.items():
-        if not np.all(np.isfinite(np.asarray(value, float))):
-            raise ValueError(f"{name} must be finite, got {value}")
+        array = np.asarray(value, float)
+        if not np.all(np.isfinite(array)):
+            raise ValueError(f"{name} must be finite, got {array}")
 
 
-def _numbers(data: Any) -> np.ndarray:
+def _numbers(data: ArrayLike) -> np.ndarray:
     if np.ma.isMaskedArray(data) and np.ma.getmaskarray(data).any():
         raise ValueError("observations are missing: drop masked values, folt does not impute them")
     try:
@@ -127,7 +129,7 @@ def _numbers(data: Any) -> np.ndarray:
         ) from error
 
 
-def _kind_of(data: Any) -> str:
+def _kind_of(data: ArrayLike) -> str:
     dtype = getattr(data, "dtype", None)
     return f"{type(data).__name__}" + (f" of {dtype}" if dtype is not None else "")
 

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
 
 import equinox as eqx
-from jaxtyping import Array
+from jaxtyping import Array, PyTree
 
 from folt.types import Key, Point
 
@@ -20,9 +19,9 @@ class Pointwise(eqx.Module):
     """`{"y": log likelihood of every observation}`, as `arviz.loo` needs it."""
 
     constrain: Constrain
-    terms: Callable[[dict[str, Array], Any], Array] = eqx.field(static=True)
+    terms: Callable[[dict[str, Array], PyTree], Array] = eqx.field(static=True)
 
-    def __call__(self, x: Point, data: Any) -> dict[str, Array]:
+    def __call__(self, x: Point, data: PyTree) -> dict[str, Array]:
         """Log p(y_n | x)."""
         return {NAME: self.terms(self.constrain(x), data)}
 
@@ -31,8 +30,8 @@ class Predictive(eqx.Module):
     """`{"y": new observations}`: a posterior predictive draw if the point is a draw."""
 
     constrain: Constrain
-    predict: Callable[[Key, dict[str, Array], Any], Array] = eqx.field(static=True)
+    predict: Callable[[Key, dict[str, Array], PyTree], Array] = eqx.field(static=True)
 
-    def __call__(self, key: Key, x: Point, data: Any) -> dict[str, Array]:
+    def __call__(self, key: Key, x: Point, data: PyTree) -> dict[str, Array]:
         """As many observations as there are data."""
         return {NAME: self.predict(key, self.constrain(x), data)}

@@ -8,7 +8,7 @@ a fit. `folt reproduce NAME` is the way in.
 from __future__ import annotations
 
 import importlib
-from typing import Any
+from types import ModuleType
 
 TABLES = {
     "banana": "banana",
@@ -23,7 +23,7 @@ TABLES = {
 """Modules by the name a user gives; tables that share fits follow each other."""
 
 
-def table_named(name: str) -> Any:
+def table_named(name: str) -> ModuleType:
     """The module of a table.
 
     Raises:
@@ -34,6 +34,6 @@ def table_named(name: str) -> Any:
     return importlib.import_module(f"folt.paper.{TABLES[name]}")
 
 
-def tables_named(name: str) -> list[Any]:
+def tables_named(name: str) -> list[ModuleType]:
     """One table, or all of them."""
     return [table_named(one) for one in (TABLES if name == "all" else (name,))]

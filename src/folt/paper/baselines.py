@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import time
-from typing import Any
 
 import numpy as np
 
@@ -30,6 +29,7 @@ from folt.paper.workshop import (
     folded_draws,
     random_permutation_chains,
 )
+from folt.store.strict_json import Document
 
 NAME = "baselines"
 TITLE = "Baselines (Table 4)"
@@ -70,7 +70,7 @@ def run(workshop: Workshop, job: Job) -> list[Row]:
     return rows
 
 
-def chain_facts(group: Group, draws: np.ndarray, accepted: np.ndarray) -> dict[str, Any]:
+def chain_facts(group: Group, draws: np.ndarray, accepted: np.ndarray) -> Document:
     """Acceptance, and effective draws per draw as they run and after sorting."""
     raw = summarise_chains(draws, accepted)
     ordered = summarise_chains(folded_draws(group, draws), accepted)

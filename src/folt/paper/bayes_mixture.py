@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import time
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -28,6 +28,7 @@ from folt.paper.tables import (
 )
 from folt.paper.workshop import Workshop, folded_draws, random_permutation_chains
 from folt.problem.boundary import label_switch_rate
+from folt.store.strict_json import Document
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -81,7 +82,7 @@ def run(workshop: Workshop, job: Job) -> list[Row]:
     return rows
 
 
-def _described(workshop: Workshop, draws: np.ndarray) -> dict[str, Any]:
+def _described(workshop: Workshop, draws: np.ndarray) -> Document:
     """Estimates of means and standard deviations, and the trace of the means."""
     values = in_user_parameters(workshop.problem(PROBLEM), draws)
     values = {**values, "log_sigma": np.log(values["sigma"])}
@@ -172,7 +173,7 @@ def distance_from_means(row: Row) -> float | None:
     return worst
 
 
-def figure(document: dict[str, Any]) -> Figure:
+def figure(document: Document) -> Figure:
     """Traces of the means by three methods."""
     from folt.paper.pictures import Trace, traces_figure
 

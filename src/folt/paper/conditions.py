@@ -23,6 +23,7 @@ from folt.paper.workshop import Workshop
 from folt.problem import Problem
 from folt.problem.boundary import boundary_mass
 from folt.reference import Exact
+from folt.store.strict_json import Document
 from folt.types import in_float64
 
 NAME = "conditions"
@@ -56,7 +57,7 @@ def run(workshop: Workshop, job: Job) -> list[Row]:
     return [row(NAME, job.case, "folded", job.seed, details=details, **parts)]
 
 
-def _theorem(workshop: Workshop, name: str, seed: int) -> dict[str, Any]:
+def _theorem(workshop: Workshop, name: str, seed: int) -> Document:
     problem = workshop.problem(name)
     folded = workshop.fit(name, seed)
     plain = workshop.fit(name, workshop.settings.seed, folded=False)
@@ -75,7 +76,7 @@ def _theorem(workshop: Workshop, name: str, seed: int) -> dict[str, Any]:
     return tree
 
 
-def _boundary(workshop: Workshop, dim: int, seed: int) -> dict[str, Any]:
+def _boundary(workshop: Workshop, dim: int, seed: int) -> Document:
     problem = workshop.problem(f"pair-{dim}")
     draws = _exact_draws(problem, seed)
     (separation,) = separation_table(SEPARATION, [dim])
@@ -139,13 +140,13 @@ def _condition_table(rows: list[Row]) -> str:
     return markdown(headers, lines) if groups else ""
 
 
-def _words(values: list[Any]) -> str:
+def _words(values: list[float | None]) -> str:
     if any(isinstance(value, bool) for value in values):
         return ", ".join(dict.fromkeys(number(value) for value in values))
     return spread(values, 2)
 
 
-def _at(tree: Any, path: tuple[str, ...]) -> Any:
+def _at(tree: Document, path: tuple[str, ...]) -> Any:
     for key in path:
         tree = tree[key]
     return tree

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from folt.paper.pairs import folded_and_unfolded, run_pair, sections
 from folt.paper.rows import Job, by_method
@@ -17,6 +17,7 @@ from folt.paper.tables import (
     spread,
 )
 from folt.paper.workshop import Workshop
+from folt.store.strict_json import Document
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -67,7 +68,7 @@ def claims(rows: list[Row], preset: str) -> list[Claim]:
     return found + ([floor_claim(rows, 0.99)] if preset == "default" else [])
 
 
-def figure(document: dict[str, Any]) -> Figure:
+def figure(document: Document) -> Figure:
     """γ against d."""
     from folt.paper.pictures import gamma_figure
 

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import Any
+from types import ModuleType
 
 from folt.paper.rows import Job
 from folt.paper.settings import Settings
 from folt.paper.tables import claim_list
-
-Document = dict[str, Any]
+from folt.store.strict_json import Document
 
 
 def open_document(path: Path, name: str, settings: Settings) -> Document:
@@ -65,7 +64,7 @@ def is_done(document: Document, job: Job) -> bool:
     return all((job.case, method, job.seed) in there for method in job.methods)
 
 
-def put(document: Document, rows: list[dict[str, Any]], order: list[Job]) -> None:
+def put(document: Document, rows: list[Document], order: list[Job]) -> None:
     """Add the rows of a job, in the order in which the table lists its jobs."""
     document["rows"] += rows
     places = {
@@ -82,7 +81,7 @@ def finished(document: Document) -> Document:
     return {**document, "rows": [row for row in document["rows"] if not row.get("error")]}
 
 
-def page(table: Any, document: Document) -> str:
+def page(table: ModuleType, document: Document) -> str:
     """The Markdown page of a table, from its document alone."""
     facts = document["provenance"]
     rows = finished(document)["rows"]

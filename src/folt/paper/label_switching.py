@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import re
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from folt.paper.pairs import folded_and_unfolded, run_pair, sections
 from folt.paper.published import figure_of
@@ -23,6 +23,7 @@ from folt.paper.tables import (
     spread,
 )
 from folt.paper.workshop import Workshop
+from folt.store.strict_json import Document
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -111,7 +112,7 @@ def size_of(case: str) -> tuple[int, int]:
     return blocks * size, math.factorial(blocks)
 
 
-def figure(document: dict[str, Any]) -> Figure:
+def figure(document: Document) -> Figure:
     """γ against the configuration, by number of copies and then dimension."""
     from folt.paper.pictures import gamma_figure
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import hashlib
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import jax
 import numpy as np
@@ -30,6 +30,7 @@ from folt.paper.tables import (
 from folt.paper.workshop import Workshop
 from folt.problem import Problem
 from folt.problem.boundary import label_switch_rate
+from folt.store.strict_json import Document
 from folt.store.tables import read_columns
 from folt.types import in_float64
 
@@ -43,7 +44,7 @@ TYPHOON = "f58d3063ea180381"
 """By this the paper's window is known: a hash of its ordinates over their mean, to four digits."""
 
 
-SIMULATED: dict[str, Any] = {
+SIMULATED: Document = {
     "frequency": (0.80, 0.84, 0.88),
     "damping": (0.01, 0.015, 0.02),
     "ordinates": 101,
@@ -159,7 +160,7 @@ def claims(rows: list[Row], preset: str) -> list[Claim]:
     return found + ([floor_claim(rows, 0.75)] if preset == "default" and measured else [])
 
 
-def figure(document: dict[str, Any]) -> Figure:
+def figure(document: Document) -> Figure:
     """Traces of the frequencies, unfolded and folded."""
     from folt.paper.pictures import Trace, traces_figure
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
@@ -11,6 +11,7 @@ from folt.paper.published import figure_of
 from folt.paper.rows import by_method
 from folt.paper.tables import PRIMARY, Row, gammas, like_with_like, median
 from folt.report.figures import INK, LINE, PALETTE, QUIET, blank, styled
+from folt.store.strict_json import Document
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -32,7 +33,7 @@ class Trace(NamedTuple):
     values: np.ndarray
 
 
-def gamma_figure(document: dict[str, Any], labels: Mapping[str, str], xlabel: str) -> Figure:
+def gamma_figure(document: Document, labels: Mapping[str, str], xlabel: str) -> Figure:
     """γ folded and unfolded against the case, with the ratio and the printed figures.
 
     Args:
@@ -73,7 +74,7 @@ def gamma_figure(document: dict[str, Any], labels: Mapping[str, str], xlabel: st
     return figure
 
 
-def _subtitle(document: dict[str, Any]) -> str:
+def _subtitle(document: Document) -> str:
     words = "draws of the proposal, as in the published tables"
     truncated = document["settings"]["identity_orbit"] or any(
         "identity_orbit" in row for row in document["rows"]
@@ -93,7 +94,7 @@ def _series(panel: Axes, shift: float, rows: Sequence[Sequence[Row]], colour: st
         seen = np.maximum(gammas(group, "proposal"), LOWEST)
         jitter = 0.03 * (np.arange(seen.size) - 0.5 * (seen.size - 1))
         places, small = place + shift + jitter, seen <= LOWEST
-        look: dict[str, Any] = {"color": colour, "markersize": 5.5, "zorder": 4, "clip_on": False}
+        look: Document = {"color": colour, "markersize": 5.5, "zorder": 4, "clip_on": False}
         look |= {"markeredgecolor": "white", "markeredgewidth": 0.6}
         for chosen, marker in ((~small, "o"), (small, "v")):
             if chosen.any():  # the layout would make room for an empty line at the origin
@@ -147,7 +148,7 @@ def _printed(rows: list[Row] | None) -> float | None:
 def _gamma_key(figure: Figure) -> None:
     from matplotlib.lines import Line2D
 
-    def dot(colour: str, label: str) -> Any:
+    def dot(colour: str, label: str) -> Line2D:
         return Line2D([], [], color=colour, marker="o", markersize=5.5, label=label)
 
     hollow = Line2D(
@@ -266,7 +267,7 @@ def _mirror(panel: Axes, axis: Sequence[float]) -> None:
                linestyle=(0, (4, 2)))  # fmt: skip
 
 
-def _target_panel(panel: Axes, seen: Mapping[str, Any]) -> None:
+def _target_panel(panel: Axes, seen: Document) -> None:
     axis, density, raw = seen["axis"], np.array(seen["target"]), np.array(seen["raw"])
     panel.contour(axis, axis, density, levels=_levels(density), colors=QUIET, linewidths=0.6)
     above = raw[:, 0] <= raw[:, 1]
@@ -276,7 +277,7 @@ def _target_panel(panel: Axes, seen: Mapping[str, Any]) -> None:
     _remark(panel, "1  Target π", "two labellings, one answer")
 
 
-def _folded_panel(panel: Axes, seen: Mapping[str, Any]) -> None:
+def _folded_panel(panel: Axes, seen: Document) -> None:
     axis, raw = seen["axis"], np.array(seen["raw"])
     below = raw[:, 0] > raw[:, 1]
     _shade(panel, axis)
@@ -300,7 +301,7 @@ def _shade(panel: Axes, axis: Sequence[float]) -> None:
                        color=PALETTE[5], alpha=0.13, linewidth=0)  # fmt: skip
 
 
-def _chain_panel(panel: Axes, seen: Mapping[str, Any], row: Row) -> None:
+def _chain_panel(panel: Axes, seen: Document, row: Row) -> None:
     from matplotlib.patches import Polygon
 
     axis, density, chain = seen["axis"], np.array(seen["proposal"]), np.array(seen["chain"])
@@ -316,7 +317,7 @@ def _chain_panel(panel: Axes, seen: Mapping[str, Any], row: Row) -> None:
     _remark(panel, "3  Propose and accept", f"from q_F (green); accepts {row['accept']:.1%}")
 
 
-def _ratio_panel(panel: Axes, seen: Mapping[str, Any], row: Row) -> None:
+def _ratio_panel(panel: Axes, seen: Document, row: Row) -> None:
     low, high = seen["core"]
     values = np.array(seen["log_ratio"])
     level = (row["log_evidence"] or {}).get("value") or 0.0

@@ -8,12 +8,13 @@ import subprocess
 from datetime import UTC, datetime
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
-from typing import Any
+
+from folt.store.strict_json import Document
 
 PACKAGES = ("folt", "jax", "jaxlib", "equinox", "blackjax", "numpy", "scipy")
 
 
-def provenance(command: str, wall_s: float) -> dict[str, Any]:
+def provenance(command: str, wall_s: float) -> Document:
     """The provenance of a run."""
     return {
         "command": command,

@@ -7,9 +7,11 @@ import json
 from importlib.resources import files
 from typing import Any
 
+from folt.store.strict_json import Document
+
 
 @functools.cache
-def published_figures() -> dict[str, Any]:
+def published_figures() -> Document:
     """`{table: {case: {method: {"printed": ..., "saved": ...}}}}`.
 
     `printed` is what the paper prints, `saved` what the output files released with its code hold.
@@ -18,14 +20,14 @@ def published_figures() -> dict[str, Any]:
     return json.loads(text)["tables"]
 
 
-def published(table: str, case: str, method: str) -> dict[str, Any] | None:
+def published(table: str, case: str, method: str) -> Document | None:
     """The figures of one row; None where the paper has none."""
     return published_figures().get(table, {}).get(case, {}).get(method)
 
 
-def figure_of(row: dict[str, Any], source: str, *path: str) -> Any:
+def figure_of(row: Document, source: str, *path: str) -> Any:
     """One published number of a row, such as `figure_of(row, "saved", "gamma", "0.05")`."""
-    found: Any = (row.get("published") or {}).get(source)
+    found = (row.get("published") or {}).get(source)
     for key in path:
         found = found.get(key) if isinstance(found, dict) else None
     return found

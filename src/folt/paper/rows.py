@@ -14,10 +14,10 @@ from folt.fit import Fit
 from folt.paper.published import published
 from folt.problem.ratio import IDENTITY_ONLY, LogRatio, Target
 from folt.reference import Exact
-from folt.store.strict_json import plain
+from folt.store.strict_json import Document, plain
 from folt.types import in_float64
 
-EMPTY: dict[str, Any] = dict.fromkeys(
+EMPTY: Document = dict.fromkeys(
     (
         "case",
         "method",
@@ -65,7 +65,7 @@ class Job:
         return f"{self.case}, {' + '.join(self.methods)}, seed {self.seed}"
 
 
-def row(table: str, case: str, method: str, seed: int, **parts: Any) -> dict[str, Any]:
+def row(table: str, case: str, method: str, seed: int, **parts: object) -> Document:
     """One row of a table, with the paper's figures for it."""
     unknown = set(parts) - set(EMPTY) - {"identity_orbit", "details", "error"}
     assert not unknown, unknown
@@ -73,7 +73,7 @@ def row(table: str, case: str, method: str, seed: int, **parts: Any) -> dict[str
     return plain({**EMPTY, **key, "published": published(table, case, method), **parts})
 
 
-def facts(fit: Fit) -> dict[str, Any]:
+def facts(fit: Fit) -> Document:
     """What a fit's certificate and chains say."""
     tree = fit.certificate.to_dict()
     draws = fit.accepted.size
@@ -116,7 +116,7 @@ def negative_log_likelihood(fit: Fit) -> float:
     return -float(np.mean(ratio.log_proposal(points)))
 
 
-def estimates(values: dict[str, np.ndarray]) -> dict[str, Any]:
+def estimates(values: dict[str, np.ndarray]) -> Document:
     """Mean, median and standard error of every parameter, (chain, draw, component) each."""
     return {name: _estimate(array) for name, array in values.items()}
 
@@ -138,14 +138,14 @@ def thinned_trace(chain: np.ndarray, most: int = 400) -> list[list[float]]:
     return rounded(chain[:most])
 
 
-def rounded(array: np.ndarray, digits: int = 4) -> Any:
+def rounded(array: np.ndarray, digits: int = 4) -> list[Any]:
     """Nested lists with few digits: pictures need no more."""
     return np.round(np.asarray(array, float), digits).tolist()
 
 
-def by_method(rows: Sequence[dict[str, Any]]) -> dict[tuple[str, str], list[dict[str, Any]]]:
+def by_method(rows: Sequence[Document]) -> dict[tuple[str, str], list[Document]]:
     """Rows of one case and method together, seed by seed, in the order they stand."""
-    groups: dict[tuple[str, str], list[dict[str, Any]]] = {}
+    groups: dict[tuple[str, str], list[Document]] = {}
     for one in rows:
         groups.setdefault((one["case"], one["method"]), []).append(one)
     return groups

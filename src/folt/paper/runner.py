@@ -6,7 +6,7 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from types import ModuleType
 
 from folt.paper import document as documents
 from folt.paper.provenance import provenance
@@ -21,7 +21,7 @@ Tell = Callable[[str, int], None]
 
 
 def reproduce(
-    tables: Sequence[Any], settings: Settings, out: Path, *, show: bool = True
+    tables: Sequence[ModuleType], settings: Settings, out: Path, *, show: bool = True
 ) -> list[Path]:
     """Run tables into a folder; what is there already is kept.
 
@@ -67,9 +67,9 @@ def _opened(store: Store, name: str, settings: Settings) -> tuple[Entry, documen
 
 
 def _fill(
-    table: Any,
+    table: ModuleType,
     document: documents.Document,
-    order: list[Any],
+    order: list[Job],
     workshop: Workshop,
     entry: Entry,
     done: int,
@@ -88,7 +88,7 @@ def _fill(
         entry.replace(_request(document), _rows_file(document))
 
 
-def _rows(table: Any, workshop: Workshop, job: Job) -> list[Row]:
+def _rows(table: ModuleType, workshop: Workshop, job: Job) -> list[Row]:
     """The rows of a job; a training that diverges is a result, and must not stop the others."""
     try:
         return table.run(workshop, job)
@@ -100,7 +100,7 @@ def _rows(table: Any, workshop: Workshop, job: Job) -> list[Row]:
         ]
 
 
-def write_table(table: Any, document: documents.Document, entry: Entry) -> list[Path]:
+def write_table(table: ModuleType, document: documents.Document, entry: Entry) -> list[Path]:
     """Rows, page and figure of a table, from its document alone."""
     files = {
         **_rows_file(document),
@@ -118,7 +118,7 @@ def _rows_file(document: documents.Document) -> dict[str, bytes]:
     return {f"{document['name']}.json": documents.document_bytes(document)}
 
 
-def _request(document: documents.Document) -> dict[str, Any]:
+def _request(document: documents.Document) -> documents.Document:
     return {"command": "reproduce", "name": document["name"], **document["settings"]}
 
 

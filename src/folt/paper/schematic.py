@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -15,6 +15,7 @@ from folt.paper.workshop import Workshop
 from folt.problem import Problem
 from folt.problem.batching import map_points
 from folt.problem.fold import Folded
+from folt.store.strict_json import Document
 from folt.types import in_float64
 
 if TYPE_CHECKING:
@@ -42,7 +43,7 @@ def run(workshop: Workshop, job: Job) -> list[Row]:
 
 
 @in_float64
-def _picture(fit: Fit) -> dict[str, Any]:
+def _picture(fit: Fit) -> Document:
     assert fit.problem is not None
     assert fit.proposal is not None
     assert fit.reference.raw is not None
@@ -77,7 +78,7 @@ def claims(rows: list[Row], preset: str) -> list[Claim]:
     return []
 
 
-def figure(document: dict[str, Any]) -> Figure:
+def figure(document: Document) -> Figure:
     """The picture."""
     from folt.paper.pictures import schematic_figure
 

@@ -5,10 +5,12 @@ from __future__ import annotations
 import dataclasses
 import hashlib
 from pathlib import Path
-from typing import Any, Literal
+from typing import Literal
 
 from folt.reference import AdaptiveRandomWalk, Exact, TemperedChains
+from folt.store.strict_json import Document
 from folt.training import OrbitMixture, PaperFlow, Setting
+from folt.types import ReferenceSampler, Trainer
 
 BRIEF = Setting(rounds=4, fresh=1024, linearised=2048)
 
@@ -71,7 +73,7 @@ class Settings:
             return 1_000
         return 4_000 if self.paper else 5_000
 
-    def trainer(self) -> Any:
+    def trainer(self) -> Trainer | None:
         """The trainer, or None for that of the preset."""
         if not self.quick:
             return None
@@ -79,7 +81,7 @@ class Settings:
             return PaperFlow(layers=4, width=32, steps=200)
         return OrbitMixture(size=6, labellings=1, single=BRIEF, full=BRIEF)
 
-    def reference(self, exact: bool) -> Any:
+    def reference(self, exact: bool) -> ReferenceSampler | None:
         """The reference run, or None for folt's choice."""
         if self.quick and not exact:
             return QUICK_WALK if self.paper else QUICK_CHAINS
@@ -87,7 +89,7 @@ class Settings:
             return None
         return PAPER_DRAWS if exact else PAPER_WALK
 
-    def fingerprint(self, name: str) -> dict[str, Any]:
+    def fingerprint(self, name: str) -> Document:
         """What must agree for rows to stand in one file."""
         measured = self.data if name == "modal" else None
         other = {} if self.effort == USUAL_EFFORT else {"effort": self.effort}

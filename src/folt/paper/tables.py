@@ -4,16 +4,17 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Sequence
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from folt.paper.published import figure_of
 from folt.paper.rows import by_method
+from folt.store.strict_json import Document
 
 RHOS = ("0.025", "0.05", "0.1", "0.25")
 PRIMARY = "0.05"
 NOTHING = "–"
 
-Row = dict[str, Any]
+Row = Document
 
 
 class Claim(NamedTuple):
@@ -32,7 +33,7 @@ def markdown(headers: Sequence[str], lines: Iterable[Sequence[str]]) -> str:
     return "\n".join(["| " + " | ".join(headers) + " |", "|---" * len(headers) + "|", *body])
 
 
-def number(value: Any, digits: int = 3) -> str:
+def number(value: float | None, digits: int = 3) -> str:
     """Three digits after the point, powers of ten for what is tiny, a dash for nothing."""
     if value is None:
         return NOTHING
@@ -49,7 +50,7 @@ def number(value: Any, digits: int = 3) -> str:
     return f"{value:.{digits}f}" if abs(value) < 100 else f"{value:.1f}"
 
 
-def spread(values: Iterable[Any], digits: int = 3) -> str:
+def spread(values: Iterable[float | None], digits: int = 3) -> str:
     """One number, or the smallest and the largest over the seeds."""
     known = [value for value in values if value is not None]
     if not known:
@@ -58,7 +59,7 @@ def spread(values: Iterable[Any], digits: int = 3) -> str:
     return low if low == high else f"{low} to {high}"
 
 
-def core(row: Row, protocol: str, what: str = "gamma", rho: str = PRIMARY) -> Any:
+def core(row: Row, protocol: str, what: str = "gamma", rho: str = PRIMARY) -> float | None:
     """One number of a quantile core; None where there is none."""
     return (((row.get("qc") or {}).get(protocol) or {}).get(rho) or {}).get(what)
 

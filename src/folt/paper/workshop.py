@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from typing import Any
 
 import equinox as eqx
 import jax
@@ -20,8 +19,18 @@ from folt.problem import Problem
 from folt.problem.batching import map_points
 from folt.problem.ratio import IDENTITY_ONLY, LogRatio, Target
 from folt.sampling import sample
+from folt.store.strict_json import Document
 from folt.training.effort import EFFORTS
-from folt.types import Density, Key, Point, Scalar, in_float64
+from folt.types import (
+    Density,
+    Distribution,
+    Key,
+    Point,
+    ReferenceSampler,
+    Scalar,
+    Trainer,
+    in_float64,
+)
 
 CHAIN_STREAM = 3_000
 """Number of the random stream of chains that a table runs from a finished proposal."""
@@ -66,7 +75,7 @@ class Workshop:
         self.settings = settings
         self._problems: dict[str, Problem] = {}
         self._fits: dict[tuple[str, bool, int], Fit] = {}
-        self._facts: dict[tuple[str, bool, int], dict[str, Any]] = {}
+        self._facts: dict[tuple[str, bool, int], Document] = {}
 
     def problem(self, name: str) -> Problem:
         """The target of this name."""
@@ -88,7 +97,9 @@ class Workshop:
             self._fits[key] = self._sample(problem, seed, self.settings.trainer(), whole, reference)
         return self._fits[key]
 
-    def _reference(self, name: str, seed: int, folded: bool) -> Any:
+    def _reference(
+        self, name: str, seed: int, folded: bool
+    ) -> ReferenceSampler | np.ndarray | None:
         """The reference run; in a hurry an unfolded posterior borrows the draws of the folded."""
         exact = self.problem(name).sampler is not None
         hurried = self.settings.quick and not self.settings.paper
@@ -96,12 +107,12 @@ class Workshop:
             return self.fit(name, seed).unfolded(seed).reshape(-1, self.problem(name).dim)
         return self.settings.reference(exact)
 
-    def facts(self, name: str, seed: int, *, folded: bool = True) -> dict[str, Any]:
+    def facts(self, name: str, seed: int, *, folded: bool = True) -> Document:
         """The parts of a row, with those of N = {e} from the same flow in the paper's protocol."""
         key = (name, folded, seed)
         if key not in self._facts:
             fit = self.fit(name, seed, folded=folded)
-            parts: dict[str, Any] = {**facts(fit), "quick": self.settings.quick}
+            parts: Document = {**facts(fit), "quick": self.settings.quick}
             if folded and self.settings.paper and not self.settings.identity_orbit:
                 assert fit.problem is not None
                 reference = self._reference(name, seed, folded)
@@ -111,7 +122,12 @@ class Workshop:
         return dict(self._facts[key])
 
     def _sample(
-        self, problem: Problem, seed: int, flow: Any, whole_orbit: bool, reference: Any
+        self,
+        problem: Problem,
+        seed: int,
+        flow: Trainer | Distribution | None,
+        whole_orbit: bool,
+        reference: ReferenceSampler | np.ndarray | None,
     ) -> Fit:
         return sample(
             problem,
@@ -193,7 +209,7 @@ class _PlainRatio(Density):
         return self.target.log_prob(x) - self.proposal.log_prob(x)  # type: ignore[attr-defined]
 
 
-def _propose(proposal: Any, key: Key) -> Point:
+def _propose(proposal: Distribution, key: Key) -> Point:
     return proposal.sample(key)
 
 

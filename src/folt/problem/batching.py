@@ -11,15 +11,16 @@ from __future__ import annotations
 import os
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from typing import Any
 
 import equinox as eqx
 import jax
 import numpy as np
+from jaxtyping import ArrayLike, PyTree
 
 from folt.types import Key
 
-Function = Callable[..., Any]
+Function = Callable[..., PyTree]
+"""From a module and a point, or a module and a key, to arrays."""
 
 LARGE_CHUNK = 1024
 SMALL_CHUNK = 64
@@ -41,8 +42,8 @@ def chunk_length(count: int, terms: int = 1) -> int:
 
 
 def map_points(
-    function: Function, module: Any, points: Any, terms: int = 1, length: int | None = None
-) -> Any:
+    function: Function, module: PyTree, points: PyTree, terms: int = 1, length: int | None = None
+) -> PyTree:
     """`function(module, point)` for every point along the leading axis, chunk by chunk.
 
     Args:
@@ -60,7 +61,7 @@ def map_points(
     count = jax.tree.leaves(points)[0].shape[0]
     length = length or chunk_length(count, terms)
 
-    def chunk(start: int) -> Any:
+    def chunk(start: int) -> PyTree:
         rows = np.minimum(np.arange(start, start + length), count - 1)
         return _mapped(function, module, jax.tree.map(lambda leaf: leaf[rows], points))
 
@@ -69,13 +70,13 @@ def map_points(
 
 def map_keys(
     function: Function,
-    module: Any,
+    module: PyTree,
     key: Key,
     count: int,
     terms: int = 1,
     length: int | None = None,
     once: bool = False,
-) -> Any:
+) -> PyTree:
     """`function(module, key)` for `count` keys split off from one, chunk by chunk.
 
     Args:
@@ -91,29 +92,29 @@ def map_keys(
     length = length or chunk_length(count, terms)
     mapped = _mapped_keys_once if once else _mapped_keys
 
-    def chunk(start: int) -> Any:
+    def chunk(start: int) -> PyTree:
         return mapped(function, module, key, np.arange(start, start + length))
 
     return _joined(chunk, count, length)
 
 
 @eqx.filter_jit
-def _mapped(function: Function, module: Any, points: Any) -> Any:
+def _mapped(function: Function, module: PyTree, points: PyTree) -> PyTree:
     return jax.vmap(lambda point: function(module, point))(points)
 
 
-def _over_keys(function: Function, module: Any, key: Key, indices: Any) -> Any:
+def _over_keys(function: Function, module: PyTree, key: Key, indices: np.ndarray) -> PyTree:
     return jax.vmap(lambda index: function(module, jax.random.fold_in(key, index)))(indices)
 
 
 _mapped_keys = eqx.filter_jit(_over_keys)
-_mapped_keys_once: Any = eqx.filter_jit(
+_mapped_keys_once: Function = eqx.filter_jit(
     _over_keys,
     compiler_options={"xla_backend_optimization_level": 0},  # type: ignore[call-overload]
 )
 
 
-def _joined(chunk: Callable[[int], Any], count: int, length: int) -> Any:
+def _joined(chunk: Callable[[int], PyTree], count: int, length: int) -> PyTree:
     """All chunks, side by side on both cores, in order and on the host."""
     starts = range(0, count, length)
     # The first chunk compiles; run alone, it compiles once.
@@ -121,7 +122,7 @@ def _joined(chunk: Callable[[int], Any], count: int, length: int) -> Any:
     if len(starts) > 1:
         precise = bool(jax.config.read("jax_enable_x64"))
 
-        def in_thread(start: int) -> Any:
+        def in_thread(start: int) -> PyTree:
             with jax.enable_x64(precise):  # the setting is local to a thread
                 return _to_host(chunk(start))
 
@@ -130,11 +131,11 @@ def _joined(chunk: Callable[[int], Any], count: int, length: int) -> Any:
     return jax.tree.map(lambda *parts: np.concatenate(parts)[:count], *pieces)
 
 
-def _to_host(tree: Any) -> Any:
+def _to_host(tree: PyTree) -> PyTree:
     return jax.tree.map(np.asarray, tree)
 
 
-def _on_host(leaf: Any) -> Any:
+def _on_host(leaf: ArrayLike) -> PyTree:
     """NumPy arrays as they are, JAX arrays copied to the host; typed keys stay where they live."""
     if isinstance(leaf, jax.Array) and jax.dtypes.issubdtype(leaf.dtype, jax.dtypes.prng_key):
         return leaf

@@ -8,10 +8,10 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Callable
-from typing import Any, NoReturn
+from typing import NoReturn
 
 import numpy as np
-from jaxtyping import Float
+from jaxtyping import ArrayLike, Float
 
 Points = Float[np.ndarray, "n dim"]
 Values = Float[np.ndarray, " n"]
@@ -27,11 +27,11 @@ class BlackBox:
         batch: most points handed to a vectorized function in one call.
     """
 
-    function: Callable[[np.ndarray], Any]
+    function: Callable[[np.ndarray], ArrayLike]
     vectorized: bool = False
     batch: int = 8192
 
-    def __call__(self, *arguments: Any) -> NoReturn:
+    def __call__(self, *arguments: object) -> NoReturn:
         """Refuse to be traced: a black box has values on the host and nothing else."""
         raise ValueError(
             "this log density is a black box with values only: compiled samplers, gradients and "
@@ -62,7 +62,7 @@ class BlackBox:
         return result.astype(np.float64)
 
 
-def _number(value: Any) -> float:
+def _number(value: ArrayLike) -> float:
     array = np.asarray(value)
     if array.shape != () or not _is_real(array):
         raise ValueError(

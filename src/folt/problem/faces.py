@@ -6,9 +6,11 @@ import dataclasses
 import html
 import textwrap
 from collections.abc import Iterable
-from typing import Any
 
 import numpy as np
+from jaxtyping import ArrayLike
+
+from folt.groups import Group
 
 WIDTH = 96
 MOST_LINES = 12
@@ -77,14 +79,14 @@ def counted(count: int, noun: str) -> str:
     return f"{count:,} {noun}" if count == 1 else f"{count:,} {noun}s"
 
 
-def folding(group: Any) -> str:
+def folding(group: Group) -> str:
     """How many labellings a group folds into one."""
     if group.order == 1:
         return "no relabelling symmetry"
     return f"{counted(group.order, 'labelling')} folded into one"
 
 
-def shapes(arrays: Iterable[tuple[str, Any]]) -> str:
+def shapes(arrays: Iterable[tuple[str, ArrayLike | tuple[int, ...]]]) -> str:
     """Names with their shapes, `mu (3,), sigma (3,), scale`."""
     words = []
     for name, value in arrays:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import inspect
 import re
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING
 
 import equinox as eqx
 import jax
@@ -14,6 +14,9 @@ from jaxtyping import Array, ArrayLike, Float
 
 from folt.problem.batching import map_points
 from folt.types import Key, Point
+
+if TYPE_CHECKING:
+    from folt.problem.problem import Problem
 
 Points = Float[np.ndarray, "n dim"]
 
@@ -71,11 +74,11 @@ def require_inside(points: Points, names: Sequence[str]) -> None:
         )
 
 
-def _parameters_of(problem: Any, x: Point) -> dict[str, Array]:
+def _parameters_of(problem: Problem, x: Point) -> dict[str, Array]:
     return problem._parameters(x)
 
 
-def parameters_at(problem: Any, points: Points) -> dict[str, np.ndarray]:
+def parameters_at(problem: Problem, points: Points) -> dict[str, np.ndarray]:
     """The parameters at many points; beside a black box the function may be plain NumPy."""
     if problem.black_box is None or problem.constrain is None:
         with jax.enable_x64(True):
@@ -84,7 +87,7 @@ def parameters_at(problem: Any, points: Points) -> dict[str, np.ndarray]:
     return {name: np.stack([np.asarray(row[name]) for row in rows]) for name in rows[0]}
 
 
-def points_at(problem: Any, flat: dict[str, np.ndarray], key: Key | None) -> Points:
+def points_at(problem: Problem, flat: dict[str, np.ndarray], key: Key | None) -> Points:
     """The points of many values, compiled or on the host as `parameters_at`."""
     count = next(iter(flat.values())).shape[0] if flat else 0
     keys = jax.random.split(jax.random.key(0) if key is None else key, count)
@@ -97,20 +100,20 @@ def points_at(problem: Any, flat: dict[str, np.ndarray], key: Key | None) -> Poi
     return np.asarray(rows, np.float64).reshape(count, problem.dim)
 
 
-def _point_of(problem: Any, drawn: tuple[Key, dict[str, Array]]) -> Point:
+def _point_of(problem: Problem, drawn: tuple[Key, dict[str, Array]]) -> Point | np.ndarray:
     return problem._point(drawn[1], drawn[0])
 
 
-def takes_key(function: Callable[..., Any]) -> bool:
+def takes_key(function: Callable[..., object]) -> bool:
     """Whether a function asks for a key by name."""
     return "key" in inspect.signature(function).parameters
 
 
-def own_shapes(problem: Any) -> dict[str, tuple[int, ...]]:
+def own_shapes(problem: Problem) -> dict[str, tuple[int, ...]]:
     """The shape of every parameter at one point."""
     origin = np.zeros(problem.dim)
     if problem.black_box is not None:
-        found: Any = problem._parameters(origin)
+        found = problem._parameters(origin)  # may be plain NumPy
     else:
         found = eqx.filter_eval_shape(_parameters_of, problem, origin)
     return {name: tuple(np.shape(value)) for name, value in found.items()}

@@ -6,13 +6,13 @@ Every front-end produces a `Problem`; everything else consumes one.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING
 
 import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, ArrayLike, Float
+from jaxtyping import Array, ArrayLike, Float, PyTree
 from scipy.special import logsumexp
 
 from folt.groups import Group
@@ -31,6 +31,9 @@ from folt.problem.named_values import (
 from folt.problem.orbits import action_of
 from folt.types import Density, Distribution, Key, Point, Scalar, in_float64
 
+if TYPE_CHECKING:
+    from folt.problem.detection.findings import SymmetryFound
+
 Points = Float[np.ndarray, "n dim"]
 Values = Float[np.ndarray, " n"]
 AnyPoint = Float[Array, " dim"] | Float[np.ndarray, " dim"]
@@ -48,7 +51,7 @@ IMAGES_AT_ONCE = 1 << 16
 class WithData(eqx.Module):
     """A function that takes the problem's data as its second argument, where others do not."""
 
-    function: Callable[..., Any]
+    function: Callable[..., PyTree]
 
 
 class Problem(Density):
@@ -82,17 +85,17 @@ class Problem(Density):
 
     log_density: Callable[..., Scalar]
     group: Group
-    data: Any = None
+    data: PyTree = None
     invariant: bool = eqx.field(static=True, default=True)
     prior: Distribution | None = None
     sampler: Callable[[Key], Point] | None = None
     names: tuple[str, ...] = eqx.field(static=True, default=())
-    constrain: Callable[[Any], dict[str, Array]] | WithData | None = None
+    constrain: Callable[..., dict[str, Array]] | WithData | None = None
     inverse: Callable[..., Point] | WithData | None = None
     pointwise: Callable[..., dict[str, Array]] | None = None
     predictive: Callable[..., dict[str, Array]] | None = None
     dims: tuple[tuple[str, tuple[str, ...]], ...] = eqx.field(static=True, default=())
-    symmetry_found: Any = eqx.field(static=True, default=None)
+    symmetry_found: SymmetryFound | None = eqx.field(static=True, default=None)
     allow_rotation: bool = eqx.field(static=True, default=False)
 
     def __init__(
@@ -100,17 +103,17 @@ class Problem(Density):
         log_density: Callable[..., Scalar],
         symmetry: Group,
         *,
-        data: Any = None,
+        data: PyTree = None,
         invariant: bool = True,
         prior: Distribution | None = None,
         sampler: Callable[[Key], Point] | None = None,
         names: Sequence[str] | None = None,
-        constrain: Callable[[Any], dict[str, Array]] | WithData | None = None,
+        constrain: Callable[..., dict[str, Array]] | WithData | None = None,
         unconstrain: Callable[..., Point] | WithData | None = None,
         pointwise: Callable[..., dict[str, Array]] | None = None,
         predictive: Callable[..., dict[str, Array]] | None = None,
         dims: Mapping[str, Sequence[str]] | None = None,
-        symmetry_found: Any = None,
+        symmetry_found: SymmetryFound | None = None,
         allow_rotation: bool = False,
     ):
         if not callable(log_density):
@@ -233,7 +236,7 @@ class Problem(Density):
             raise ValueError("expected a problem with an exact sampler, got one without")
         return map_keys(_exact_draw, self.sampler, key, count, length=LARGE_CHUNK, once=True)
 
-    def parameters(self, points: ArrayLike) -> dict[str, Any]:
+    def parameters(self, points: ArrayLike) -> dict[str, PyTree]:
         """The user's parameters at one point (dim,), or at many (..., dim).
 
         The coordinates by name where nothing else was given. At many points the values are NumPy
@@ -310,7 +313,7 @@ class Problem(Density):
             raise ValueError("this problem does not say how observations are drawn")
         return self.predictive(key, x) if self.data is None else self.predictive(key, x, self.data)
 
-    def with_data(self, data: Any) -> Problem:
+    def with_data(self, data: PyTree) -> Problem:
         """The same problem for another data set; equal shapes do not compile again."""
         old, new = (str(jax.tree.structure(tree)) for tree in (self.data, data))
         if old != new:
@@ -344,7 +347,7 @@ def _require_distinct(names: Sequence[str]) -> None:
             raise ValueError(f"expected a name of its own for every coordinate, got {name!r} twice")
 
 
-def _own(data: Any) -> Any:
+def _own(data: PyTree) -> PyTree:
     """NumPy arrays copied: JAX knows a buffer by the array it came from, whatever its precision."""
     return jax.tree.map(lambda leaf: leaf.copy() if isinstance(leaf, np.ndarray) else leaf, data)
 

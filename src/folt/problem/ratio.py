@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import dataclasses
 import functools
-from typing import Any
 
 import equinox as eqx
 import jax
@@ -17,7 +16,7 @@ import numpy as np
 from jax.scipy.special import logsumexp
 from jaxtyping import Array, Bool, Float
 
-from folt.groups import Group
+from folt.groups import Element, Group
 from folt.problem.batching import map_keys, map_points
 from folt.problem.fold import Folded
 from folt.problem.orbits import OrbitSum, orbit_sum
@@ -122,7 +121,7 @@ class _Truncated(eqx.Module):
     kept: tuple[int, ...] = eqx.field(static=True)
 
     @property
-    def elements(self) -> Any:
+    def elements(self) -> Element:
         """The kept elements, stacked."""
         rows = np.asarray(self.kept)
         return jax.tree.map(lambda leaf: np.asarray(leaf)[rows], self.group.elements)
@@ -143,7 +142,7 @@ class _Truncated(eqx.Module):
         return jnp.any(jnp.all(jnp.stack(jax.tree.leaves(same)), axis=0))
 
 
-def _propose(orbit: _Truncated, key: Any) -> tuple[Array, Bool[Array, ""]]:
+def _propose(orbit: _Truncated, key: Key) -> tuple[Array, Bool[Array, ""]]:
     x = orbit.proposal.sample(key)
     return orbit.group.fold(x), orbit.survives(x)
 

@@ -11,13 +11,12 @@ import contextlib
 import dataclasses
 import time
 from collections.abc import Callable, Iterator
-from typing import Any
 
 import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array
+from jaxtyping import Array, PyTree
 
 from folt.groups import Element, Group, Product, SignedPermutation
 from folt.problem.batching import map_keys, map_points
@@ -247,7 +246,7 @@ def _indices_checked() -> Iterator[None]:
 
 
 @eqx.filter_jit
-def _call(log_density: Callable[..., Scalar], arguments: tuple[Any, ...]) -> Scalar:
+def _call(log_density: Callable[..., Scalar], arguments: tuple[PyTree, ...]) -> Scalar:
     """Compiled code remembers the shapes it has seen: the density is not traced again for them."""
     return log_density(*arguments)
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 import dataclasses
 import enum
 from collections.abc import Mapping
-from typing import Any
+
+from folt.store.strict_json import Document
 
 
 class Concern(enum.StrEnum):
@@ -72,6 +73,6 @@ class Caution:
         return cls(concern, {name: float(value) for name, value in numbers.items()})
 
     @classmethod
-    def from_dict(cls, tree: Mapping[str, Any]) -> Caution:
+    def from_dict(cls, tree: Document) -> Caution:
         """Rebuild from `dataclasses.asdict`."""
         return cls(Concern(tree["concern"]), dict(tree["numbers"]))

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
 
 from folt.problem import Problem
 from folt.reference.host_chains import HostChains
@@ -15,7 +14,7 @@ Sampler = ReferenceSampler
 
 
 def reference_for(
-    problem: Problem, given: Any = None, choose: Callable[[Problem], Sampler] | None = None
+    problem: Problem, given: object = None, choose: Callable[[Problem], Sampler] | None = None
 ) -> Sampler:
     """The reference sampler for a problem.
 

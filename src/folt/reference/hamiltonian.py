@@ -10,14 +10,15 @@ from __future__ import annotations
 
 import math
 from abc import abstractmethod
-from typing import Any, NamedTuple
+from collections.abc import Callable
+from typing import NamedTuple
 
 import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
 from jax.scipy.linalg import solve_triangular
-from jaxtyping import Array, Float, Int
+from jaxtyping import Array, Float, Int, PyTree
 
 from folt.reference.leap import Leap, PathState, choose
 from folt.types import Density, Key, Points, Progress, Scalar, Scalars
@@ -163,7 +164,7 @@ class Chains(NamedTuple):
     """States of all chains, the pooled step-size search, and what has been spent."""
 
     states: PathState
-    search: Any
+    search: PyTree
     gradients: Int[Array, ""]
     leaps: Int[Array, ""]
     tried: Int[Array, ""]
@@ -307,7 +308,7 @@ def _advance(
     return jax.lax.fori_loop(0, length, iteration, (chains, history))
 
 
-def _dual_averaging() -> Any:
+def _dual_averaging() -> tuple[Callable[..., PyTree], Callable[..., PyTree], Callable[..., PyTree]]:
     """BlackJAX's, imported late because the import takes a second."""
     from blackjax.optimizers.dual_averaging import dual_averaging
 

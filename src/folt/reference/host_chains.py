@@ -9,7 +9,7 @@ from __future__ import annotations
 import dataclasses
 import math
 from concurrent.futures import Future, ThreadPoolExecutor
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import jax
 import numpy as np
@@ -17,6 +17,7 @@ from jaxtyping import Float
 
 from folt.problem import GRADIENTS_PER_BLOCK, Points, Problem
 from folt.problem.orbits import Action, action_of
+from folt.reference.cautions import Caution
 from folt.reference.host_moves import LeapKernel, Paths, States, StepSize
 from folt.reference.host_tempering import Walk, random_walk_step, temper
 from folt.reference.landscape import Landscape, Matrix
@@ -126,7 +127,7 @@ class HostChains:
         landscape: Landscape,
         walk: Walk,
         covariance: Matrix,
-        ready: Future[Any] | None,
+        ready: Future[None] | None,
         tell: Progress,
     ) -> _Record:
         """What the chains recorded, run longer where they do not agree yet."""
@@ -188,7 +189,7 @@ class _Record(NamedTuple):
     raw: Raw
     draws: Raw
     values: RawValues
-    health: tuple[float, float, Any]
+    health: tuple[float, float, tuple[Caution, ...]]
 
     @classmethod
     def of(cls, action: Action, raw: Raw, values: RawValues) -> _Record:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-from typing import Any
 
 import jax
 import numpy as np
@@ -83,7 +82,7 @@ class Given:
         chains: how many chains stand one after the other in draws without a chain axis.
     """
 
-    draws: Any
+    draws: object
     chains: int | None = None
 
     def __post_init__(self) -> None:
@@ -152,7 +151,7 @@ class Given:
         return raw
 
 
-def _array(values: Any) -> np.ndarray:
+def _array(values: object) -> np.ndarray:
     try:
         return np.asarray(values)
     except (TypeError, ValueError) as error:

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import dataclasses
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import jax
 import numpy as np
 
 from folt.certificate.outcomes import AMBIGUOUS
+from folt.groups import Element, Group
 from folt.problem.batching import map_points
-from folt.types import in_float64
+from folt.types import Point, in_float64
 
 if TYPE_CHECKING:
     from folt.fit import Fit
@@ -64,7 +65,7 @@ def labelling_numbers(fit: Fit, raw: np.ndarray) -> np.ndarray:
     return np.unique(columns, axis=0, return_inverse=True)[1].reshape(raw.shape[:2])
 
 
-def _folding_element(group: Any, x: Any) -> Any:
+def _folding_element(group: Group, x: Point) -> Element:
     return group.folding_element(x)
 
 

@@ -7,13 +7,13 @@ import tempfile
 import warnings
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Any
 
 from folt.fit import Fit
 from folt.fit.file import FORMAT, load, to_bytes
 from folt.problem import Problem
 from folt.report.page import page
 from folt.store import Entry, Request, WriteError, write_whole
+from folt.store.strict_json import Document
 
 FIT, PAGE = "fit.nc", "report.html"
 
@@ -23,7 +23,7 @@ WRITERS = ("bokeh", "jinja2", "matplotlib")
 Files = dict[str, bytes]
 
 
-def request_for(command: str, **settings: Any) -> dict[str, Any]:
+def request_for(command: str, **settings: object) -> Document:
     """What a command is asked for, as its note will hold it."""
     return {"command": command, "fit_format": FORMAT, **settings}
 
@@ -51,7 +51,9 @@ def files_of(fit: Fit, more: Mapping[str, bytes] | None = None) -> Files:
     return {FIT: to_bytes(fit), PAGE: page(fit).encode(), **(more or {})}
 
 
-def keep(entry: Entry, request: Request, files: Files, result: Any = None) -> list[Path]:
+def keep(
+    entry: Entry, request: Request, files: Files, result: Document | None = None
+) -> list[Path]:
     """Put a finished fit in its place, or where there is room for it.
 
     Raises:

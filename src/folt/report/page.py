@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -36,6 +36,7 @@ from folt.report.facts import (
 from folt.report.figures.certificate import PROTOCOLS
 from folt.report.parameters import EXCHANGED, Family, Parameters
 from folt.store import write_whole
+from folt.store.strict_json import Document
 
 if TYPE_CHECKING:
     from markupsafe import Markup
@@ -79,7 +80,7 @@ def page(fit: Fit, sections: Sequence[Section] = ()) -> str:
     return environment.get_template(TEMPLATE).render(content(fit, sections))
 
 
-def content(fit: Fit, sections: Sequence[Section] = ()) -> dict[str, Any]:
+def content(fit: Fit, sections: Sequence[Section] = ()) -> Document:
     """Everything the template shows, as plain values."""
     from markupsafe import Markup
 

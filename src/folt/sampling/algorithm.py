@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import platform
 from importlib.metadata import version
-from typing import Any, Literal
+from typing import Literal
 
 import equinox as eqx
 import jax
 import numpy as np
+from jaxtyping import PyTree
 
 from folt.certificate.certify import certify, examine
 from folt.certificate.facts import ReferenceFacts, SymmetryFacts
@@ -29,6 +30,7 @@ from folt.sampling.checks import require_options, whole_number
 from folt.sampling.forecast import forecast, reference_work
 from folt.sampling.presets import Preset, preset_named
 from folt.sampling.progress import Stages
+from folt.store.strict_json import Document
 from folt.training import (
     Arena,
     Sample,
@@ -38,7 +40,7 @@ from folt.training import (
     sums_itself,
 )
 from folt.training.effort import Effort, evaluations_of_black_box
-from folt.types import Distribution, Key, OrbitSummed, in_float64, root_key
+from folt.types import Distribution, Key, OrbitSummed, Progress, Trainer, in_float64, root_key
 
 PILOT = 1_000
 """Number of the random stream that tells how many steps a draw is worth."""
@@ -63,8 +65,8 @@ def sample(
     seed: int = 0,
     chains: int = 4,
     draws: int = 5000,
-    reference: Any = None,
-    flow: Any = None,
+    reference: object = None,
+    flow: Trainer | Distribution | None = None,
     effort: Effort | None = None,
     evaluations: int | None = None,
     preset: Literal["default", "paper"] = "default",
@@ -188,10 +190,10 @@ def _proposal(
     problem: Problem,
     target: Target,
     learn: tuple[Sample, Sample, Sample | None],
-    flow: Any,
+    flow: Trainer | Distribution,
     preset: Preset,
     start: Fit | None,
-    tell: Any,
+    tell: Progress,
 ) -> Distribution:
     """Train on what may be learnt from, or take what was given, and add the tail safety."""
     training, selection, visited = learn
@@ -218,7 +220,9 @@ def _proposal(
     return Safety(fitted, guard, preset.safety_weight)
 
 
-def _guard(problem: Problem, training: Sample, flow: Any, weight: float) -> StudentT | None:
+def _guard(
+    problem: Problem, training: Sample, flow: Trainer | Distribution, weight: float
+) -> StudentT | None:
     """The guard of the tail safety, invariant where the proposal sums itself over the orbit."""
     if weight <= 0:
         return None
@@ -233,12 +237,12 @@ def settled(flow: Distribution) -> Distribution:
     Parameters become float64, and mixtures of narrow components give up their fast formula.
     """
 
-    def doubled(leaf: Any) -> Any:
+    def doubled(leaf: PyTree) -> PyTree:
         if not eqx.is_array(leaf) or leaf.dtype not in (np.float16, np.float32):
             return leaf
         return jax.device_put(np.asarray(leaf, np.float64))
 
-    def accurate(part: Any) -> Any:
+    def accurate(part: PyTree) -> PyTree:
         return part.settled() if isinstance(part, Mixture) else part
 
     doubled_flow = jax.tree.map(doubled, flow)
@@ -323,7 +327,7 @@ def _named_keys(seed: int) -> dict[str, Key]:
     return {name: jax.random.fold_in(root, number) for number, name in enumerate(names)}
 
 
-def _provenance(seed: int, preset: str, problem: Problem) -> dict[str, Any]:
+def _provenance(seed: int, preset: str, problem: Problem) -> Document:
     packages = ("folt", "jax", "equinox", "blackjax", "numpy")
     return {
         "seed": seed,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Literal
+from typing import Literal
 
 from folt.fit import Fit
 from folt.problem import Problem
@@ -13,7 +13,7 @@ from folt.training.effort import Effort
 
 def certify(
     problem: Problem,
-    draws: Any,
+    draws: object,
     *,
     seed: int = 0,
     effort: Effort | None = None,

@@ -8,12 +8,13 @@ import math
 import os
 from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
-from typing import Any, Literal
+from typing import Literal
 
 import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jaxtyping import PyTree
 
 from folt.fit import Fit
 from folt.problem import Points, Problem
@@ -23,7 +24,7 @@ from folt.reference import Exact, reference_for
 from folt.sampling.presets import preset_named
 from folt.training import proposal_maker
 from folt.training.effort import Effort
-from folt.types import Distribution, in_float64
+from folt.types import Distribution, Trainer, in_float64
 
 LARGEST_SEED = 2**63 - 1
 
@@ -58,8 +59,8 @@ def check(
     seed: int = 0,
     chains: int = 4,
     draws: int = 5000,
-    reference: Any = None,
-    flow: Any = None,
+    reference: object = None,
+    flow: Trainer | Distribution | None = None,
     effort: Effort | None = None,
     preset: Literal["default", "paper"] = "default",
     labels: Literal["sorted", "proposal"] = "sorted",
@@ -125,17 +126,17 @@ def check(
 
 def require_options(
     problem: Problem,
-    seed: Any,
-    chains: Any,
-    draws: Any,
-    reference: Any,
-    flow: Any,
-    effort: Any,
-    preset: Any,
-    labels: Any,
-    start: Any,
-    whole_orbit: Any,
-    progress: Any,
+    seed: int,
+    chains: int,
+    draws: int,
+    reference: object,
+    flow: Trainer | Distribution | None,
+    effort: Effort | None,
+    preset: str,
+    labels: str,
+    start: Fit | None,
+    whole_orbit: bool,
+    progress: bool,
 ) -> int:
     """Refuse what `folt.sample` cannot use; nothing is evaluated.
 
@@ -167,7 +168,7 @@ def require_options(
     return _require_memory(int(chains), int(draws), problem.dim + width)
 
 
-def whole_number(name: str, value: Any, low: int, high: int | None = None) -> None:
+def whole_number(name: str, value: object, low: int, high: int | None = None) -> None:
     """Refuse what is no whole number within bounds.
 
     Raises:
@@ -180,7 +181,7 @@ def whole_number(name: str, value: Any, low: int, high: int | None = None) -> No
         raise ValueError(f"expected {name} to be {kind}, got {value}")
 
 
-def require_group_size(problem: Problem, flow: Any) -> None:
+def require_group_size(problem: Problem, flow: Trainer | Distribution | None) -> None:
     """Refuse a group with more elements than what proposes can be summed over.
 
     Raises:
@@ -189,7 +190,7 @@ def require_group_size(problem: Problem, flow: Any) -> None:
     proposal_maker(problem, flow, None)
 
 
-def _require_flow(flow: Any, problem: Problem) -> None:
+def _require_flow(flow: object, problem: Problem) -> None:
     if flow is None:
         return
     if isinstance(flow, Distribution):
@@ -204,7 +205,7 @@ def _require_flow(flow: Any, problem: Problem) -> None:
         _require_takes("flow", flow, 4, "(key, arena, start, progress)")
 
 
-def _require_reference(reference: Any, problem: Problem) -> None:
+def _require_reference(reference: object, problem: Problem) -> None:
     if isinstance(reference, type):
         raise ValueError(
             "expected reference draws of shape (draw, dim) or (chain, draw, dim), or a sampler "
@@ -220,7 +221,7 @@ def _require_reference(reference: Any, problem: Problem) -> None:
         _require_takes("reference", sampler, 3, "(key, problem, progress)")
 
 
-def _require_takes(name: str, function: Any, count: int, shape: str) -> None:
+def _require_takes(name: str, function: Callable[..., object], count: int, shape: str) -> None:
     """Refuse a function that cannot be called with that many arguments."""
     try:
         inspect.signature(function).bind(*range(count))
@@ -230,7 +231,7 @@ def _require_takes(name: str, function: Any, count: int, shape: str) -> None:
         return
 
 
-def _require_start(start: Any, problem: Problem) -> None:
+def _require_start(start: object, problem: Problem) -> None:
     if start is None:
         return
     if not isinstance(start, Fit):
@@ -264,18 +265,18 @@ def _require_parts(problem: Problem) -> int:
     return _require_arrays("constrain", _parameters(problem, point))
 
 
-def _parameters(problem: Problem, point: Any) -> Any:
+def _parameters(problem: Problem, point: jax.ShapeDtypeStruct) -> PyTree:
     if problem.black_box is None:
         return _tried("constrain", problem._parameters, point)
-    origin: Any = np.zeros(problem.dim)  # beside a black box, this function may be plain NumPy
-    return _called("constrain", lambda: problem._parameters(origin))
+    # Beside a black box, this function may be plain NumPy.
+    return _called("constrain", lambda: problem.parameters(np.zeros(problem.dim)))
 
 
-def _tried(name: str, function: Callable[..., Any], *arguments: Any) -> Any:
+def _tried(name: str, function: Callable[..., PyTree], *arguments: PyTree) -> PyTree:
     return _called(name, lambda: eqx.filter_eval_shape(function, *arguments))
 
 
-def _called(name: str, call: Callable[[], Any]) -> Any:
+def _called(name: str, call: Callable[[], PyTree]) -> PyTree:
     try:
         return call()
     except Exception as error:
@@ -283,13 +284,13 @@ def _called(name: str, call: Callable[[], Any]) -> Any:
         raise ValueError(f"{name} fails at a point of the problem: {what}") from error
 
 
-def _require_draw(name: str, drawn: Any, dim: int) -> None:
+def _require_draw(name: str, drawn: PyTree, dim: int) -> None:
     if jnp.shape(drawn) != (dim,):
         shape = getattr(drawn, "shape", type(drawn).__name__)
         raise ValueError(f"expected {name} to draw points of shape ({dim},), got {shape}")
 
 
-def _require_arrays(name: str, tree: Any) -> int:
+def _require_arrays(name: str, tree: PyTree) -> int:
     """Refuse what is no dictionary of named arrays; how many numbers they are."""
     if not isinstance(tree, Mapping) or not tree:
         raise ValueError(f"expected {name} to return {{name: value}}, got {_named(tree)}")
@@ -303,7 +304,7 @@ def _require_arrays(name: str, tree: Any) -> int:
     return total
 
 
-def require_names(what: str, names: Iterable[Any]) -> None:
+def require_names(what: str, names: Iterable[object]) -> None:
     """Refuse names under which parameters cannot be kept in a file.
 
     Raises:
@@ -362,7 +363,7 @@ def _bytes(count: float) -> str:
     return f"{count} bytes"
 
 
-def _named(value: Any) -> str:
+def _named(value: object) -> str:
     if isinstance(value, type):
         return f"the class {value.__name__}: give an instance, {value.__name__}(...)"
     return f"{value!r}" if isinstance(value, str | int | float) else type(value).__name__

@@ -58,7 +58,7 @@ def split(values: np.ndarray, chains: int, name: str = "the draws") -> np.ndarra
     return values.reshape(chains, -1, *values.shape[1:])
 
 
-def _is_plain(given: Any) -> bool:
+def _is_plain(given: object) -> bool:
     """Arrays by name; InferenceData, a DataTree and a Dataset are mappings too."""
     other = any(hasattr(given, name) for name in ("data_vars", "children", "groups"))
     return isinstance(given, Mapping) and not other

@@ -13,9 +13,10 @@ import hashlib
 import json
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from folt.store.files import (
     digest,
@@ -27,12 +28,12 @@ from folt.store.files import (
     sync_folder,
     write_whole,
 )
-from folt.store.strict_json import plain, strict_json
+from folt.store.strict_json import Document, plain, strict_json
 
 FORMAT = 1
 """Format of the note. Another one is no note."""
 
-Request = Mapping[str, Any]
+Request = Mapping[str, object]
 """What was asked for, as plain values: command, data by their digest, settings, seed, formats."""
 
 
@@ -46,9 +47,9 @@ class Note(NamedTuple):
         gone: files of the result before that this one has not.
     """
 
-    request: dict[str, Any]
+    request: Document
     files: dict[str, str]
-    result: Any = None
+    result: Document | None = None
     gone: tuple[str, ...] = ()
 
 
@@ -88,12 +89,12 @@ class Entry:
         files = {} if note is None else note.files
         return tuple(name for name in files if _digest_at(self.place / name) != files[name])
 
-    def result(self) -> Any:
+    def result(self) -> Document | None:
         """What the note holds beside its files; None without a note."""
         note = self.read()
         return None if note is None else note.result
 
-    def difference(self, request: Request) -> tuple[str, Any, Any] | None:
+    def difference(self, request: Request) -> tuple[str, object, object] | None:
         """The first part of a request that differs from the finished one: name, then, now."""
         note = self.read()
         if note is None:
@@ -105,7 +106,7 @@ class Entry:
         return None
 
     def replace(
-        self, request: Request, files: Mapping[str, bytes], result: Any = None
+        self, request: Request, files: Mapping[str, bytes], result: Document | None = None
     ) -> list[Path]:
         """Put a complete result in the place of what is there.
 
@@ -187,7 +188,7 @@ class Entry:
             remove_empty([self._staged])
 
 
-def array_digest(*arrays: Any) -> str:
+def array_digest(*arrays: ArrayLike) -> str:
     """What data are recognised by."""
     found = hashlib.sha256()
     for array in arrays:
@@ -229,7 +230,7 @@ def _read(path: Path) -> Note | None:
         return None
 
 
-def _canonical(tree: Any) -> bytes:
+def _canonical(tree: object) -> bytes:
     return json.dumps(tree, sort_keys=True, ensure_ascii=False, allow_nan=False).encode()
 
 

@@ -9,8 +9,11 @@ from typing import Any
 
 import numpy as np
 
+Document = dict[str, Any]
+"""What JSON can hold, by name: plain values, lists and further documents."""
 
-def plain(tree: Any) -> Any:
+
+def plain(tree: object) -> Any:
     """The tree with plain values and string keys, None for what is not finite."""
     if isinstance(tree, Mapping):
         return {str(key): plain(value) for key, value in tree.items()}
@@ -23,6 +26,6 @@ def plain(tree: Any) -> Any:
     return tree.item() if isinstance(tree, np.generic) else tree
 
 
-def strict_json(tree: Any) -> str:
+def strict_json(tree: object) -> str:
     """The document, indented for people."""
     return json.dumps(plain(tree), indent=2, ensure_ascii=False, allow_nan=False)

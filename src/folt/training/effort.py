@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-from typing import Any
 
 from folt.problem.faces import Face, Shown
 
@@ -66,7 +65,7 @@ class Effort(Shown):
 
     def __post_init__(self) -> None:
         for field in dataclasses.fields(self):
-            value: Any = getattr(self, field.name)
+            value = getattr(self, field.name)
             if isinstance(value, int) and value < (0 if field.name == "rounds" else 1):
                 raise ValueError(f"expected a positive {field.name}, got {value}")
 

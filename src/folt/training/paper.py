@@ -14,20 +14,26 @@ from __future__ import annotations
 import functools
 import math
 from collections.abc import Callable
-from typing import Any, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
 import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
 from jax.scipy.special import logsumexp
-from jaxtyping import Array, Float
+from jaxtyping import Array, Float, PyTree
+
+if TYPE_CHECKING:
+    import optax
+    from jax.typing import DTypeLike
 
 from folt.flows import certified, refreshed
 from folt.problem.batching import map_points
 from folt.types import Density, Distribution, Key, Point, Points, Scalar, Scalars, in_float64
 
 Flow = TypeVar("Flow", bound=Distribution)
+Carry = tuple[PyTree, PyTree]
+"""Parameters, and what the optimiser remembers."""
 
 LEARNING_RATE = 1e-3
 CLIP_NORM = 5.0
@@ -143,7 +149,7 @@ def _mean_length(vectors: Points) -> Scalar:
 
 
 @functools.cache
-def _optimiser() -> Any:
+def _optimiser() -> optax.GradientTransformation:
     """Optax's, imported late because the import takes half a second."""
     import optax
 
@@ -152,15 +158,15 @@ def _optimiser() -> Any:
 
 @eqx.filter_jit
 def _block(
-    key: Key, flow: Any, state: Any, teaching: Teaching, schedule: Schedule, start: Array
-) -> tuple[Any, Any, Scalar]:
+    key: Key, flow: Flow, state: PyTree, teaching: Teaching, schedule: Schedule, start: Array
+) -> tuple[Flow, PyTree, Scalar]:
     """Up to `BLOCK` training steps; those beyond the end of training leave all as it is."""
     parameters, rest = eqx.partition(flow, eqx.is_inexact_array)
 
-    def loss(parameters: Any, batch: Teaching, ramp: Scalar) -> Scalar:
+    def loss(parameters: PyTree, batch: Teaching, ramp: Scalar) -> Scalar:
         return objective(eqx.combine(parameters, rest), batch, ramp)
 
-    def train(carry: tuple[Any, Any], step: Array) -> tuple[tuple[Any, Any], Scalar]:
+    def train(carry: Carry, step: Array) -> tuple[Carry, Scalar]:
         parameters, state = carry
         batch = _minibatch(jax.random.fold_in(key, step), teaching)
         value, gradient = jax.value_and_grad(loss)(parameters, batch, schedule.ramp(step))
@@ -170,10 +176,10 @@ def _block(
         moved = refreshed(eqx.combine(parameters, rest))
         return (eqx.filter(moved, eqx.is_inexact_array), state), value
 
-    def skip(carry: tuple[Any, Any], _: Array) -> tuple[tuple[Any, Any], Scalar]:
+    def skip(carry: Carry, _: Array) -> tuple[Carry, Scalar]:
         return carry, jnp.float32(0.0)
 
-    def step(carry: tuple[Any, Any], number: Array) -> tuple[tuple[Any, Any], Scalar]:
+    def step(carry: Carry, number: Array) -> tuple[Carry, Scalar]:
         return jax.lax.cond(number < schedule.steps, train, skip, carry, number)
 
     numbers = start + jnp.arange(BLOCK, dtype=jnp.int32)
@@ -213,7 +219,7 @@ def _value_and_gradient(target: Density, x: Point) -> tuple[Scalar, Float[Array,
     return jax.value_and_grad(target.log_prob)(x)
 
 
-def _cast(tree: Any, dtype: Any) -> Any:
+def _cast(tree: Flow, dtype: DTypeLike) -> Flow:
     return jax.tree.map(
         lambda leaf: leaf.astype(dtype) if eqx.is_inexact_array(leaf) else leaf, tree
     )

@@ -13,6 +13,7 @@ import numpy as np
 
 from folt.interop.relabelling.methods import Relabeller
 from folt.interop.relabelling.relabel import Relabelled, relabel
+from folt.store.strict_json import Document
 
 if TYPE_CHECKING:
     import arviz
@@ -91,7 +92,7 @@ def relabel_posterior(
     return copy, done
 
 
-def account(done: Relabelled) -> dict[str, Any]:
+def account(done: Relabelled) -> Document:
     """What was done, as plain values."""
     return {
         "method": done.method,
@@ -102,7 +103,7 @@ def account(done: Relabelled) -> dict[str, Any]:
     }
 
 
-def _finite(row: dict[str, Any]) -> dict[str, Any]:
+def _finite(row: Document) -> Document:
     return {k: None if isinstance(v, float) and not np.isfinite(v) else v for k, v in row.items()}
 
 

@@ -6,7 +6,6 @@ import dataclasses
 import math
 import warnings
 from collections.abc import Mapping, Sequence
-from typing import Any
 
 import numpy as np
 from jaxtyping import Int
@@ -71,7 +70,7 @@ class Relabelled:
 
 
 def relabel(
-    draws: Any,
+    draws: object,
     variables: Sequence[str] | None = None,
     *,
     chains: int | None = None,

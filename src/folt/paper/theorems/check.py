@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import math
-from typing import Any, Literal
+from typing import Literal
 
 import numpy as np
 
@@ -16,6 +16,7 @@ from folt.problem import Problem
 from folt.problem.batching import map_points
 from folt.problem.fold import Folded
 from folt.problem.ratio import Target
+from folt.store.strict_json import Document
 from folt.types import Distribution, Point, Scalar, in_float64
 
 
@@ -26,7 +27,7 @@ class TheoremCheck:
     conditions: Conditions
     covering: Covering
 
-    def to_dict(self) -> dict[str, Any]:
+    def to_dict(self) -> Document:
         """Plain numbers and strings, ready for JSON."""
         tree = dataclasses.asdict(self)
         gaps = tree["conditions"]["deltas"]

@@ -27,7 +27,7 @@ from folt.diagnostics.covering import (
     overlap_scales,
 )
 from folt.fit import Fit
-from folt.groups import Group, Trivial
+from folt.groups import Element, Group, Trivial
 from folt.paper.theorems.draws import (
     LARGEST_TABLE,
     Draws,
@@ -41,6 +41,7 @@ from folt.problem import Problem
 from folt.problem.batching import map_points
 from folt.problem.fold import Folded
 from folt.problem.ratio import LogRatio, Target
+from folt.store.strict_json import Document
 from folt.types import Distribution, Point, in_float64
 
 ALPHA = 0.05
@@ -98,7 +99,7 @@ class Covering:
     delta: float
     heuristic: str = HEURISTIC
 
-    def to_dict(self) -> dict[str, Any]:
+    def to_dict(self) -> Document:
         """Plain numbers and strings, ready for JSON."""
         return dataclasses.asdict(self)
 
@@ -242,7 +243,7 @@ def _radii(
     effective = effective_draws(core.points.shape[0], alpha, delta)
 
     def both(width: float, order: int, scales: np.ndarray | None) -> Any:
-        common: dict[str, Any] = {
+        common: Document = {
             "diameter": width,
             "dim": group.dim,
             "effective": effective,
@@ -294,5 +295,5 @@ def _random_images(generator: np.random.Generator, group: Group, points: Draws) 
     return map_points(_image, group, (elements, points))
 
 
-def _image(group: Group, pair: tuple[Any, Point]) -> Point:
+def _image(group: Group, pair: tuple[Element, Point]) -> Point:
     return group.act(*pair)

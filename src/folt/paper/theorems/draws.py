@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from typing import Any
 
 import numpy as np
 from jaxtyping import Float
@@ -47,7 +46,7 @@ def thinned(points: Draws, most: int) -> Draws:
     return points[np.linspace(0, points.shape[0] - 1, max(most, 1)).astype(int)]
 
 
-def require_draws(problem: Problem, draws: Any) -> Draws:
+def require_draws(problem: Problem, draws: object) -> Draws:
     """The draws as an array, or a ValueError; the target must be invariant."""
     if not problem.invariant:
         raise ValueError(

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Callable
 
 import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jaxtyping import PyTree
 
 from folt.paper.theorems.draws import Draws, thinned
 from folt.problem.batching import map_points
@@ -75,7 +76,7 @@ def widened_floors(
     return np.where(np.isnan(values), -np.inf, values).min(axis=1)
 
 
-def _untraceable(function: Any, module: Any, dim: int) -> str | None:
+def _untraceable(function: Callable[..., PyTree], module: PyTree, dim: int) -> str | None:
     """Why a gradient cannot be had, found by tracing alone; None if it can."""
     try:
         point = jax.ShapeDtypeStruct((dim,), jnp.float64)
@@ -86,7 +87,7 @@ def _untraceable(function: Any, module: Any, dim: int) -> str | None:
 
 
 @eqx.filter_jit
-def _apply(function: Any, module: Any, z: Point) -> Any:
+def _apply(function: Callable[..., PyTree], module: PyTree, z: Point) -> PyTree:
     """Compiled code remembers what it has traced: asking twice costs nothing."""
     return function(module, z)
 

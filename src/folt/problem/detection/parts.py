@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable, Sequence
-from typing import Any
 
 import numpy as np
+from jaxtyping import PyTree
 
 from folt.groups import (
     Blocks,
@@ -38,17 +38,17 @@ from folt.problem.detection.search import Search
 from folt.problem.detection.signs import lone_signs, rotation, with_signs
 from folt.problem.problem import Problem
 from folt.problem.symmetry import require_scalar
-from folt.types import in_float64
+from folt.types import Scalar, in_float64
 
 
 @in_float64
 def detect(
-    log_density: Callable[..., Any],
+    log_density: Callable[..., Scalar],
     m: int,
     parts: Sequence[Part],
     *,
     names: Sequence[str] | None = None,
-    data: Any = None,
+    data: PyTree = None,
     flips: bool = True,
     points: Points | None = None,
     seed: int = 0,

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import functools
 import math
-from typing import Any
 
 import equinox as eqx
 import jax
 import numpy as np
 from jaxtyping import Array, Bool, Float
 
-from folt.groups import Group
+from folt.groups import Element, Group
 from folt.problem.batching import LARGE_CHUNK, map_points
 from folt.types import in_float64
 
@@ -41,7 +40,7 @@ class Action:
         """The representatives in D."""
         return self._folded(points)[1]
 
-    def folding_elements(self, points: Points) -> Any:
+    def folding_elements(self, points: Points) -> Element:
         """The elements that fold the points, as arrays with the point along the leading axis."""
         return self._folded(points)[0]
 
@@ -66,7 +65,7 @@ class Action:
         columns = self._chunk(np.zeros((1, self.group.dim)))[2]
         return np.ascontiguousarray(np.asarray(columns).transpose(1, 2, 0))
 
-    def places(self, elements: Any) -> np.ndarray:
+    def places(self, elements: Element) -> np.ndarray:
         """Where each of a stack of elements stands in the list."""
         listed = [np.asarray(leaf) for leaf in jax.tree.leaves(self.group.elements)]
         wanted = [np.asarray(leaf) for leaf in jax.tree.leaves(elements)]
@@ -96,7 +95,7 @@ class Action:
     def average(self, matrix: Float[np.ndarray, "dim dim"]) -> Float[np.ndarray, "dim dim"]:
         """Projection (1/s) Σ_g g M gᵀ onto the matrices that commute with the action."""
         if not self.listed:
-            return _averaged(self.group, matrix)
+            return _averaged(self.group, jax.device_put(matrix))
         return np.mean(self.matrices @ matrix @ self.matrices.transpose(0, 2, 1), axis=0)
 
     def covariance(self, points: Points) -> Float[np.ndarray, "dim dim"]:
@@ -111,18 +110,20 @@ class Action:
         ridge = 1e-8 * variances + 1e-14 * variances.max() + np.finfo(float).tiny
         return covariance + np.diag(ridge)
 
-    def _folded(self, points: Points) -> tuple[Any, Points]:
+    def _folded(self, points: Points) -> tuple[Element, Points]:
         """Folding elements and folded points, chunk by chunk."""
         starts = range(0, len(points), LARGE_CHUNK)
         pieces = [self._chunk(points[i : i + LARGE_CHUNK])[:2] for i in starts]
         return jax.tree.map(lambda *parts: np.concatenate(parts), *pieces)
 
     @in_float64
-    def _chunk(self, points: Points) -> tuple[Any, Points, np.ndarray]:
+    def _chunk(self, points: Points) -> tuple[Element, Points, np.ndarray]:
         count = len(points)
         padded = np.asarray(points, np.float64)[np.minimum(np.arange(LARGE_CHUNK), count - 1)]
         basis = np.eye(self.group.dim)[: self.group.dim if self.listed else 0]
-        elements, folded, columns = jax.tree.map(np.asarray, _program(self.group, padded, basis))
+        elements, folded, columns = jax.tree.map(
+            np.asarray, _program(self.group, *map(jax.device_put, (padded, basis)))
+        )
         return jax.tree.map(lambda leaf: leaf[:count], elements), folded[:count], columns
 
 
@@ -132,7 +133,7 @@ def _flat(leaf: np.ndarray, count: int) -> np.ndarray:
 
 
 @eqx.filter_jit
-def _program(group: Group, points: Any, basis: Any) -> tuple[Any, Array, Array]:
+def _program(group: Group, points: Array, basis: Array) -> tuple[Element, Array, Array]:
     """Folding elements, folded points, and the images of a basis (none where it is empty)."""
     elements = jax.vmap(group.folding_element)(points)
     folded = jax.vmap(group.act)(elements, points)
@@ -144,7 +145,7 @@ def _near_images(group: Group, point: Array) -> Array:
 
 
 @in_float64
-def _averaged(group: Group, matrix: Any) -> np.ndarray:
+def _averaged(group: Group, matrix: Array) -> np.ndarray:
     return np.asarray(eqx.filter_jit(Group.average)(group, matrix))
 
 

@@ -8,7 +8,6 @@ import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from typing import Any
 
 import numpy as np
 from jaxtyping import Float
@@ -135,7 +134,7 @@ class CompiledSum(OrbitSum):
         return Folded(self.proposal, self.group)
 
 
-def _draw(folded: Folded, key: Any) -> Point:
+def _draw(folded: Folded, key: Key) -> Point:
     return folded.group.fold(folded.density.sample(key))  # type: ignore[attr-defined]
 
 

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from folt.fit.style import INK, LINE, PALETTE, below, blank, styled
+from folt.store.strict_json import Document
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -110,7 +111,7 @@ def gamma_figure(certificate: Certificate) -> Figure:
         for k, (protocol, cores) in enumerate(certificate.qc.items()):
             rhos = sorted(rho for rho, core in cores.items() if core.gamma is not None)
             gammas = [cores[rho].gamma or 0.0 for rho in rhos]
-            style: dict[str, Any] = {"color": PALETTE[k], "marker": "os"[k % 2], "markersize": 5}
+            style: Document = {"color": PALETTE[k], "marker": "os"[k % 2], "markersize": 5}
             panel.plot(
                 rhos,
                 gammas,

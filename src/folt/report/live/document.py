@@ -6,13 +6,14 @@ import base64
 import dataclasses
 import json
 import re
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from folt.fit.style import PALETTE
 from folt.fit.text import number
 from folt.report.parameters import Parameters, Side
+from folt.store.strict_json import Document
 
 if TYPE_CHECKING:
     from folt.fit import Fit
@@ -75,7 +76,7 @@ def live(fit: Fit, parameters: Parameters, rows: list[Estimate]) -> Live:
     )
 
 
-def _draws(parameters: Parameters, rows: list[Estimate]) -> dict[str, Any]:
+def _draws(parameters: Parameters, rows: list[Estimate]) -> Document:
     """Thinned draws and histograms of every scalar, and its estimate in words."""
     centre = parameters.folded.flat.mean(axis=0)
     centre = np.where(np.isfinite(centre), centre, 0.0)
@@ -94,7 +95,7 @@ def _draws(parameters: Parameters, rows: list[Estimate]) -> dict[str, Any]:
     }
 
 
-def _side(side: Side, centre: np.ndarray) -> dict[str, Any]:
+def _side(side: Side, centre: np.ndarray) -> Document:
     low, high = _ends(side.whole)
     shares = [
         np.histogram(column, bins=BARS, range=(start, end))[0] / max(column.size, 1)
@@ -126,7 +127,7 @@ def _packed(values: np.ndarray) -> str:
     return base64.b64encode(np.ascontiguousarray(values, "<f4").tobytes()).decode()
 
 
-def _as_json(tree: Any) -> str:
+def _as_json(tree: object) -> str:
     return json.dumps(tree, ensure_ascii=False, separators=(",", ":"))
 
 
