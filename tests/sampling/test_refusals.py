@@ -14,7 +14,8 @@ from folt.cli import run
 from folt.flows import Gaussian
 from folt.groups import Permutation, Product, SignedPermutation, Trivial
 from folt.reference import Exact, TemperedChains
-from folt.sampling.checks import check, free_memory
+from folt.sampling.checks import check
+from folt.sampling.memory import free_memory
 from folt.training import OrbitMixture
 
 MODEL = """

@@ -7,7 +7,7 @@ import dataclasses
 from folt.problem import Problem
 from folt.reference import Exact, HostChains, Sampler, TemperedChains
 from folt.training import OrbitMixture, PaperFlow, ThriftyMixture
-from folt.training.effort import Effort
+from folt.training.effort import Effort, evaluations_of_black_box
 from folt.types import Trainer
 
 GUARD_WEIGHT = 0.02
@@ -90,3 +90,15 @@ def preset_named(name: str, effort: Effort | None = None) -> Preset:
     if name != "default":
         raise ValueError(f"expected no effort with preset {name!r}, which has its own")
     return preset_of(effort)
+
+
+def capped(
+    problem: Problem, effort: Effort | None, preset: str, evaluations: int | None
+) -> Effort | None:
+    """The effort within the cap on evaluations that was asked for, or that black boxes have."""
+    usual = effort in (None, Effort.quick(), Effort.default())
+    if evaluations is None and usual and problem.black_box is not None:
+        evaluations = evaluations_of_black_box(problem.dim)
+    if evaluations is None or preset != "default":
+        return effort
+    return (Effort.default() if effort is None else effort).within(evaluations)

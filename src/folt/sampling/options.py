@@ -1,0 +1,138 @@
+"""What a fit was asked for, and what is wrong with it; nothing is evaluated here."""
+
+from __future__ import annotations
+
+import dataclasses
+import inspect
+from collections.abc import Callable
+
+import numpy as np
+
+from folt.fit import Fit
+from folt.problem import Problem
+from folt.reference import Exact, reference_for
+from folt.sampling.presets import preset_named
+from folt.training import proposal_maker
+from folt.training.effort import Effort
+from folt.types import Distribution, Trainer
+
+LARGEST_SEED = 2**63 - 1
+
+
+@dataclasses.dataclass(frozen=True)
+class Options:
+    """The options of `folt.sample`, which says what they mean."""
+
+    seed: int
+    chains: int
+    draws: int
+    reference: object
+    flow: Trainer | Distribution | None
+    effort: Effort | None
+    evaluations: int | None
+    preset: str
+    labels: str
+    start: Fit | None
+    whole_orbit: bool
+    progress: bool
+
+    def require_usable(self, problem: Problem) -> None:
+        """Refuse what `folt.sample` cannot use.
+
+        Raises:
+            ValueError: with what was expected and what came.
+        """
+        if not isinstance(problem, Problem):
+            raise ValueError(f"expected a folt.Problem, got {type(problem).__name__}")
+        if self.evaluations is not None:
+            whole_number("evaluations", self.evaluations, 1)
+        whole_number("seed", self.seed, 0, LARGEST_SEED)
+        whole_number("chains", self.chains, 1)
+        whole_number("draws", self.draws, 1)
+        if self.labels not in ("sorted", "proposal"):
+            raise ValueError(f"expected labels 'sorted' or 'proposal', got {self.labels!r}")
+        if not isinstance(self.preset, str):
+            raise ValueError(f"expected preset as a word, got {type(self.preset).__name__}")
+        preset_named(self.preset, self.effort)
+        for name in ("whole_orbit", "progress"):
+            value = getattr(self, name)
+            if not isinstance(value, bool | np.bool_):
+                raise ValueError(f"expected {name} to be True or False, got {value!r}")
+        _require_flow(self.flow, problem)
+        proposal_maker(problem, self.flow, None)  # refuses a group too large for the flow
+        _require_reference(self.reference, problem)
+        _require_start(self.start, problem)
+
+
+def whole_number(name: str, value: object, low: int, high: int | None = None) -> None:
+    """Refuse what is no whole number within bounds.
+
+    Raises:
+        ValueError: naming the option.
+    """
+    kind = f"a whole number of at least {low}" + ("" if high is None else f" and at most {high}")
+    if isinstance(value, bool | np.bool_) or not isinstance(value, int | np.integer):
+        raise ValueError(f"expected {name} to be {kind}, got {value!r} ({type(value).__name__})")
+    if value < low or (high is not None and value > high):
+        raise ValueError(f"expected {name} to be {kind}, got {value}")
+
+
+def _require_flow(flow: object, problem: Problem) -> None:
+    if flow is None:
+        return
+    if isinstance(flow, Distribution):
+        if flow.dim != problem.dim:
+            raise ValueError(f"expected a flow of dimension {problem.dim}, got {flow.dim}")
+    elif isinstance(flow, type) or not callable(flow):
+        raise ValueError(
+            "expected flow to be a trainer such as folt.training.OrbitMixture() or a "
+            f"Distribution, got {named(flow)}"
+        )
+    else:
+        _require_takes("flow", flow, 4, "(key, arena, start, progress)")
+
+
+def _require_reference(reference: object, problem: Problem) -> None:
+    if isinstance(reference, type):
+        raise ValueError(
+            "expected reference draws of shape (draw, dim) or (chain, draw, dim), or a sampler "
+            f"object such as folt.reference.TemperedChains(), got {named(reference)}"
+        )
+    sampler = reference_for(problem, reference)
+    if isinstance(sampler, Exact) and problem.sampler is None:
+        raise ValueError("expected a problem with an exact sampler, got one without")
+    require = getattr(sampler, "require_usable", None)
+    if require is not None:
+        require(problem)
+    else:
+        _require_takes("reference", sampler, 3, "(key, problem, progress)")
+
+
+def _require_takes(name: str, function: Callable[..., object], count: int, shape: str) -> None:
+    """Refuse a function that cannot be called with that many arguments."""
+    try:
+        inspect.signature(function).bind(*range(count))
+    except TypeError as error:
+        raise ValueError(f"expected {name} to be called as {shape}: {error}") from error
+    except ValueError:  # built in, without a signature
+        return
+
+
+def _require_start(start: object, problem: Problem) -> None:
+    if start is None:
+        return
+    if not isinstance(start, Fit):
+        raise ValueError(f"expected start to be an earlier folt.Fit, got {named(start)}")
+    if start.flow is None:
+        raise ValueError("expected a start with its proposal, got one whose file could not hold it")
+    if start.group.dim != problem.dim:
+        raise ValueError(
+            f"expected a start of dimension {problem.dim}, got one of dimension {start.group.dim}"
+        )
+
+
+def named(value: object) -> str:
+    """What came instead of what was expected, in a few words."""
+    if isinstance(value, type):
+        return f"the class {value.__name__}: give an instance, {value.__name__}(...)"
+    return f"{value!r}" if isinstance(value, str | int | float) else type(value).__name__

@@ -1,0 +1,156 @@
+"""The proposal of a fit: what is learnt from, what is added for the tails, what it is worth."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import equinox as eqx
+import jax
+import numpy as np
+from jaxtyping import PyTree
+
+from folt.chains import chances_to_leave, steps_worth_taking
+from folt.fit import Fit
+from folt.flows import Mixture, OrbitSafety, Safety, StudentT
+from folt.problem import Problem
+from folt.problem.ratio import LogRatio, Target
+from folt.reference import Reference
+from folt.sampling.presets import Preset
+from folt.training import Arena, Sample, guard_of, invariant_guard, sums_itself
+from folt.types import Distribution, Key, OrbitSummed, Progress, Trainer
+
+PILOT = 1_000
+"""Number of the random stream that tells how many steps a draw is worth."""
+
+PILOT_DRAWS = 2_048
+
+WORTHWHILE = 1.2
+"""Autocorrelation time of recorded draws above which more steps lie between them."""
+
+SHARP = 0.0017
+"""Standard error of log Z above which more proposals are drawn."""
+
+
+class TrainingData(NamedTuple):
+    """What a proposal is learnt from, with log π_F at every point.
+
+    Attributes:
+        training: draws to train on.
+        selection: draws to choose among trained proposals by.
+        visited: points that the reference run has valued on its way, where calls are dear.
+    """
+
+    training: Sample
+    selection: Sample
+    visited: Sample | None
+
+    @classmethod
+    def of(
+        cls,
+        run: Reference,
+        train: np.ndarray,
+        select: np.ndarray,
+        target: Target,
+        preset: Preset,
+    ) -> TrainingData:
+        """Draws with the values that the reference run knows already, or with computed ones."""
+        known = run.log_target
+        parts = []
+        for draws, first in ((train, 0), (select, len(train))):
+            points = draws.reshape(-1, draws.shape[-1])
+            values = target(points) if known is None else known[first : first + len(draws)].ravel()
+            parts.append(Sample(points, values))
+        dear = preset.effort.evaluations is not None
+        return cls(parts[0], parts[1], _visited(run, len(parts[0].points)) if dear else None)
+
+
+def _visited(run: Reference, most: int) -> Sample | None:
+    """At most about so many of the points that the run has valued on its way."""
+    if run.visited is None:
+        return None
+    points, values = run.visited
+    every = max(1, len(values) // most)
+    return Sample(points[::every], values[::every])
+
+
+def proposal_from(
+    maker: Trainer | Distribution,
+    key: Key,
+    target: Target,
+    data: TrainingData,
+    preset: Preset,
+    start: Fit | None,
+    tell: Progress,
+) -> Distribution:
+    """Train on what may be learnt from, or take what was given, and add the tail safety."""
+    problem = target.problem
+    guard = _guard(problem, data.training, maker, preset.safety_weight)
+    if isinstance(maker, Distribution):
+        fitted: Distribution = maker
+    else:
+        arena = Arena(
+            group=problem.group,
+            target=problem.folded(),
+            guard=guard,
+            guard_weight=preset.safety_weight,
+            evaluate=target,
+            training=data.training,
+            selection=data.selection,
+            visited=data.visited,
+        )
+        fitted = maker(key, arena, None if start is None else start.flow, tell)
+    fitted = settled(fitted)
+    if guard is None:
+        return fitted
+    if isinstance(fitted, OrbitSummed):
+        return OrbitSafety(fitted, guard, preset.safety_weight)
+    return Safety(fitted, guard, preset.safety_weight)
+
+
+def _guard(
+    problem: Problem, training: Sample, maker: Trainer | Distribution, weight: float
+) -> StudentT | None:
+    """The guard of the tail safety, invariant where the proposal sums itself over the orbit."""
+    if weight <= 0:
+        return None
+    if sums_itself(maker):
+        return invariant_guard(problem.group, training.points)
+    return guard_of(training.points, weight)
+
+
+def settled(flow: Distribution) -> Distribution:
+    """The same flow, made accurate: h is a difference of large numbers.
+
+    Parameters become float64, and mixtures of narrow components give up their fast formula.
+    """
+
+    def doubled(leaf: PyTree) -> PyTree:
+        if not eqx.is_array(leaf) or leaf.dtype not in (np.float16, np.float32):
+            return leaf
+        return jax.device_put(np.asarray(leaf, np.float64))
+
+    def accurate(part: PyTree) -> PyTree:
+        return part.settled() if isinstance(part, Mixture) else part
+
+    doubled_flow = jax.tree.map(doubled, flow)
+    return jax.tree.map(accurate, doubled_flow, is_leaf=lambda part: isinstance(part, Mixture))
+
+
+def worthwhile(key: Key, ratio: LogRatio, selection: Sample, preset: Preset) -> tuple[int, int]:
+    """Steps of the chain per recorded draw, and fresh proposals for the certificate.
+
+    Few steps where draws would not repeat, more where they pay; more proposals where the error of
+    log Z would exceed `SHARP`. A few proposals beforehand tell.
+    """
+    effort, proposals = preset.effort, preset.certification_draws
+    if effort.rounds is None or effort.evaluations is not None:
+        return 1, proposals
+    _, fresh = ratio.draw(jax.random.fold_in(key, PILOT), PILOT_DRAWS)
+    states = selection.log_target - ratio.log_proposal(selection.points)
+    steps = steps_worth_taking(chances_to_leave(fresh, states), WORTHWHILE, effort.steps_per_draw)
+    finite = fresh[np.isfinite(fresh)]
+    if finite.size == 0:
+        return steps, proposals
+    weights = np.exp(finite - finite.max())
+    needed = (fresh.size * np.sum(weights**2) / np.sum(weights) ** 2 - 1.0) / SHARP**2
+    return steps, int(min(max(proposals, needed), 3 * proposals))
