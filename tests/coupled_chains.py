@@ -12,7 +12,7 @@ import numpy as np
 from jaxtyping import Float, Int
 from scipy import stats
 
-from folt.diagnostics.mixing import acceptance
+from folt.diagnostics.coupling_bounds import acceptance
 
 NOT_MET = 0
 """The meeting time of a pair that was still apart when the run ended."""

@@ -16,16 +16,15 @@ from scipy.stats import chi2
 
 import folt
 from folt.diagnostics.covering import (
-    QUERIES,
     CoveringRadius,
     covering_radius,
-    diameter,
     effective_draws,
     hpd_threshold,
     log_ball_volume,
-    oscillation_term,
     overlap_scales,
 )
+from folt.diagnostics.diameter import QUERIES, diameter
+from folt.diagnostics.oscillation import oscillation_term
 from folt.flows import Gaussian
 from folt.groups import Group, Permutation, Reflection
 from folt.models import banana, broken_banana, gaussian_pair, label_switching

@@ -13,22 +13,22 @@ from finite_chains import finite_chains, random_chains
 from folt.diagnostics import (
     Dependence,
     Mixing,
-    mixing,
     mixing_certificate,
     published_gap,
     renewed_size,
+    thresholds,
     valid_gap,
 )
 from folt.diagnostics.confidence import binomial_upper, mean_lower
-from folt.diagnostics.mixing import (
-    EPSILONS,
+from folt.diagnostics.coupling_bounds import (
     acceptance,
     ess_bound,
     meeting_estimate,
-    threshold_ranks,
     total_variation_bound,
     variance_bound,
 )
+from folt.diagnostics.mixing import EPSILONS
+from folt.diagnostics.thresholds import threshold_ranks
 from known_ratios import LAWS, Atoms, Exponentials, distances_hold, holds
 
 ROUNDING = 1e-12
@@ -288,9 +288,9 @@ def test_certificate_covers(name):
 def test_mutant_with_point_estimates_fails(monkeypatch, name, part):
     """Taking shares or means at their word breaks the promise at every law."""
     if part == "binomial_upper":
-        monkeypatch.setattr(mixing, part, lambda k, n, delta: np.asarray(k / n))
+        monkeypatch.setattr(thresholds, part, lambda k, n, delta: np.asarray(k / n))
     else:
-        monkeypatch.setattr(mixing, part, lambda values, delta: values.mean(axis=-1))
+        monkeypatch.setattr(thresholds, part, lambda values, delta: values.mean(axis=-1))
     allowed = stats.binom.isf(1e-4, 60, 0.2)
     assert failures(LAWS[name], np.random.default_rng(9), 60, 0.2) > allowed
 

@@ -6,7 +6,13 @@ from scipy import stats
 from table import write_table
 
 from folt.certificate.refresh import steps_for
-from folt.diagnostics import effective_size, mixing, mixing_certificate, split_rhat
+from folt.diagnostics import (
+    coupling_bounds,
+    effective_size,
+    mixing_certificate,
+    split_rhat,
+    thresholds,
+)
 from known_ratios import LAWS, Atoms, Exponentials, distances_hold, holds
 
 REPEATS, PROPOSALS, TARGETS = 500, 2_000, 1_000
@@ -85,7 +91,7 @@ def test_refreshed_references_keep_the_promise():
         made, mutants, rhats, sizes = [], [], [], []
         for repeat in range(REPEATS):
             fresh, raw = law.draw(generator, 5_000, 250, chains=80, correlation=correlation)
-            steps = steps_for(float(mixing.acceptance(fresh, raw.ravel()).mean()))
+            steps = steps_for(float(coupling_bounds.acceptance(fresh, raw.ravel()).mean()))
             moved, dependence = law.refreshed(generator, raw, steps)
             made.append(mixing_certificate(fresh, moved, dependence=dependence))
             if repeat < REPEATS // 5:
@@ -136,7 +142,7 @@ def test_mutant_with_point_estimates_falls_short(monkeypatch, part):
         "binomial_upper": lambda k, n, delta: np.asarray(k / n),
         "mean_lower": lambda values, delta: values.mean(axis=-1),
     }
-    monkeypatch.setattr(mixing, part, mutants[part])
+    monkeypatch.setattr(thresholds, part, mutants[part])
     generator = np.random.default_rng(42)
     for law in LAWS.values():
         drawn = (law.draw(generator, PROPOSALS, TARGETS) for _ in range(100))

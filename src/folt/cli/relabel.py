@@ -35,15 +35,18 @@ class Method(StrEnum):
     ecr = "ecr"
 
 
+Posterior = Annotated[
+    Path,
+    typer.Argument(
+        metavar="POSTERIOR.nc",
+        help="Draws as ArviZ netCDF, from PyMC, NumPyro, Stan or folt.",
+        show_default=False,
+    ),
+]
+
+
 def relabel(
-    posterior: Annotated[
-        Path,
-        typer.Argument(
-            metavar="POSTERIOR.nc",
-            help="Draws as ArviZ netCDF, from PyMC, NumPyro, Stan or folt.",
-            show_default=False,
-        ),
-    ],
+    posterior: Posterior,
     names: Annotated[
         str,
         typer.Option("--vars", help="Variables permuted together: mu,sigma,w.", show_default=False),

@@ -14,6 +14,7 @@ from folt.diagnostics.chains import (
     summarise_chains,
 )
 from folt.diagnostics.confidence import binomial_upper, mean_lower
+from folt.diagnostics.coupling_bounds import acceptance
 from folt.diagnostics.coverage import Coverage, coverage
 from folt.diagnostics.dependence import Dependence, renewed_size
 from folt.diagnostics.evidence import (
@@ -28,7 +29,7 @@ from folt.diagnostics.evidence import (
 )
 from folt.diagnostics.faults import Faults
 from folt.diagnostics.gap import gap_upper, published_gap, valid_gap
-from folt.diagnostics.mixing import Mixing, acceptance, mixing_certificate
+from folt.diagnostics.mixing import Mixing, mixing_certificate
 from folt.diagnostics.pareto import ParetoTail, pareto_tail
 from folt.diagnostics.quantile_core import RHOS, Core, proposal_core, target_core
 from folt.diagnostics.switching import Switching, switching

@@ -24,8 +24,6 @@ from scipy.special import gammaln
 MASS_CEILING = 1.0 - 1e-12
 """Share of the target that a ball may claim; from here on it counts as one."""
 
-QUERIES = 64
-"""Points from which the search for the diameter starts."""
 
 LARGEST_TABLE = 2_000_000
 """Distances held in memory at once."""
@@ -61,29 +59,6 @@ class CoveringRadius:
     overlap: int | None
     ball_mass: float | None
     vacuous: bool | None
-
-
-@dataclasses.dataclass(frozen=True)
-class OscillationTerm:
-    """Range of h over draws plus what it may change between them; None where infeasible.
-
-    Attributes:
-        published: osc + 2·M·ε*, with ε* from the floor over the core, as the paper has it.
-        corrected: osc + 4·M·ε*, with ε* from the floor over the core widened by ε.
-        osc: range of h over all draws that cover. A draw that covers may lie outside the core.
-        gradient: M, the largest |∇h| among the draws looked at; None without gradients.
-        gradient_draws: how many draws that was.
-        reason: why a number is missing; None if none is.
-        heuristic: what both numbers are.
-    """
-
-    published: float | None
-    corrected: float | None
-    osc: float
-    gradient: float | None
-    gradient_draws: int
-    reason: str | None
-    heuristic: str = HEURISTIC
 
 
 def hpd_threshold(potentials: np.ndarray, alpha: float) -> float:
@@ -176,118 +151,65 @@ def covering_radius(
 
     if effective <= 0.0:
         return refuse("too few draws: none are certain to lie in the core")
-    log_volume, goal = log_ball_volume(dim), math.log(delta / 3.0)
-    log_ceiling = math.log(MASS_CEILING)
+    goal = math.log(delta / 3.0)
     for left, right, overlap, floor in _stretches(log_floor, scales, radii):
         if not math.isfinite(floor):
             return refuse("the density has no positive floor over the core widened this far")
-        log_unit = math.log(order / overlap) + floor + log_volume
-        full = math.exp(min((log_ceiling - log_unit) / dim, 700.0))
-        end = min(right, full)
-
-        def excess(log_radius: float, log_unit: float = log_unit) -> float:
-            mass = min(log_unit + dim * log_radius, log_ceiling)
-            condition = log_covering_condition(
-                math.exp(log_radius), diameter=diameter, log_mass=mass, dim=dim, effective=effective
-            )
-            return condition - goal
-
-        if end > left and excess(math.log(end)) <= 0.0:
-            start = max(math.log(left) if left > 0.0 else -math.inf, math.log(full) - 600.0 / dim)
-            log_radius = _root(excess, start, math.log(end))
-            radius = math.exp(log_radius)
-            mass = math.exp(min(log_unit + dim * log_radius, log_ceiling))
+        balls = _Balls(math.log(order / overlap) + floor, dim, diameter, effective)
+        log_radius = balls.smallest(left, min(right, balls.full), goal)
+        if log_radius is not None:
+            radius, mass = math.exp(log_radius), math.exp(balls.log_mass(log_radius))
             return CoveringRadius(
                 radius, True, None, effective, diameter, floor, overlap, mass, radius >= diameter
             )
-        if full <= right:
+        if balls.full <= right:
             return refuse("a ball would have to hold all of the mass before balls cover the core")
     return refuse("the density falls faster around the core than balls grow")
-
-
-def oscillation_term(
-    log_ratios: np.ndarray,
-    gradient: float | None,
-    gradient_draws: int,
-    published: CoveringRadius,
-    corrected: CoveringRadius,
-    reason: str | None = None,
-) -> OscillationTerm:
-    """Both oscillation terms: osc + 2·M·ε* as published, osc + 4·M·ε* as corrected.
-
-    A point of the core is within ε of a centre, and the centre within ε of a draw, so h at the
-    point differs by at most 2ε·M from h at a draw; this counts at the top and at the bottom.
-
-    Args:
-        log_ratios: h at the draws that cover.
-        gradient: M; None where there is no gradient.
-        gradient_draws: draws at which it was looked at.
-        published: radius from the floor over the core.
-        corrected: radius from the floor over the widened core.
-        reason: why there is no gradient.
-    """
-    values = np.asarray(log_ratios, float)
-    osc = float(np.ptp(values)) if values.size and np.isfinite(values).all() else math.inf
-
-    def term(factor: float, radius: float | None) -> float | None:
-        if radius is None or gradient is None or not math.isfinite(osc):
-            return None
-        return osc + factor * gradient * radius
-
-    if reason is None and not math.isfinite(osc):
-        reason = "h is not finite at some draws"
-    return OscillationTerm(
-        term(2.0, published.radius),
-        term(4.0, corrected.radius),
-        osc,
-        gradient,
-        gradient_draws,
-        reason or published.reason or corrected.reason,
-    )
-
-
-def diameter(points: np.ndarray, orbit: Callable[[np.ndarray], np.ndarray] | None = None) -> float:
-    """Largest distance between two draws, or between images of two draws.
-
-    With `orbit`, max over i, j, g of |z_i - g·z_j|: the diameter of all images, because the action
-    is orthogonal. Looks for the farthest draw from each of the `QUERIES` outermost ones, then from
-    those it found, until it finds no new ones. Exact for up to `QUERIES` draws; never too large.
-
-    Args:
-        points: draws (n, dim).
-        orbit: from points (k, dim) to their images (k, s, dim).
-    """
-    points = np.asarray(points, float)
-    if points.shape[0] == 0:
-        raise ValueError("expected at least one point, got none")
-    squares = np.einsum("ij,ij->i", points, points)
-    queries = np.argsort(np.linalg.norm(points - points.mean(axis=0), axis=1))[-QUERIES:]
-    seen: set[int] = set()
-    largest = 0.0
-    while queries.size:
-        seen.update(queries.tolist())
-        images = points[queries][:, None] if orbit is None else orbit(points[queries])
-        ends = [_farthest(stack, points, squares) for stack in images]
-        largest = max(largest, max(distance for _, distance in ends))
-        queries = np.array(sorted({at for at, _ in ends} - seen), int)
-    return largest
-
-
-def _farthest(images: np.ndarray, points: np.ndarray, squares: np.ndarray) -> tuple[int, float]:
-    """The point farthest from any image of one query, all images having the same norm."""
-    rows = max(LARGEST_TABLE // points.shape[0], 1)
-    best, at = -math.inf, 0
-    for start in range(0, images.shape[0], rows):
-        reach = (squares - 2.0 * (images[start : start + rows] @ points.T)).max(axis=0)
-        if reach.max() > best:
-            best, at = float(reach.max()), int(np.argmax(reach))
-    return at, float(np.linalg.norm(images - points[at], axis=1).max())
 
 
 def require_share(name: str, value: float) -> None:
     """Raise unless a value lies strictly between zero and one."""
     if not 0.0 < value < 1.0:
         raise ValueError(f"expected {name} between 0 and 1, got {value}")
+
+
+class _Balls:
+    """Balls that hold at least a floor of mass per volume, and the condition that they cover.
+
+    Args:
+        log_density: log of that floor, with the order of the group and the overlap in it.
+        dim: d.
+        diameter: D.
+        effective: n_eff.
+    """
+
+    def __init__(self, log_density: float, dim: int, diameter: float, effective: float) -> None:
+        self.log_unit = log_density + log_ball_volume(dim)
+        self.dim, self.diameter, self.effective = dim, diameter, effective
+        self.full = math.exp(min((math.log(MASS_CEILING) - self.log_unit) / dim, 700.0))
+
+    def log_mass(self, log_radius: float) -> float:
+        """Log of the mass that a ball of this radius holds at least."""
+        return min(self.log_unit + self.dim * log_radius, math.log(MASS_CEILING))
+
+    def smallest(self, left: float, right: float, goal: float) -> float | None:
+        """Log of the smallest radius in (left, right] that satisfies the condition, if any does."""
+
+        def excess(log_radius: float) -> float:
+            condition = log_covering_condition(
+                math.exp(log_radius),
+                diameter=self.diameter,
+                log_mass=self.log_mass(log_radius),
+                dim=self.dim,
+                effective=self.effective,
+            )
+            return condition - goal
+
+        if right <= left or excess(math.log(right)) > 0.0:
+            return None
+        lowest = math.log(left) if left > 0.0 else -math.inf
+        start = max(lowest, math.log(self.full) - 600.0 / self.dim)
+        return _root(excess, start, math.log(right))
 
 
 def _stretches(

@@ -24,16 +24,27 @@ from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
-from jaxtyping import Float, Real
+from jaxtyping import Float
 
-from folt.diagnostics.confidence import binomial_upper, mean_lower
+from folt.diagnostics.coupling_bounds import (
+    ess_bound,
+    meeting_estimate,
+    total_variation_bound,
+    variance_bound,
+)
 from folt.diagnostics.dependence import Dependence
+from folt.diagnostics.thresholds import (
+    THRESHOLDS,
+    Thresholds,
+    accept_lower,
+    bounds_at,
+    steps_to,
+    threshold_ranks,
+)
 
 EPSILONS = (0.1, 0.05, 0.01)
 """The distances in total variation for which steps are reported."""
 
-THRESHOLDS = 16
-"""Number of thresholds; their ranks among the held-out draws depend on the count alone."""
 
 CURVE_POINTS = 200
 
@@ -41,27 +52,6 @@ ASSUMPTION = (
     "The held-out draws are from the folded target, the chain starts from the proposal where it "
     "hits the support, and modes that the reference and the proposal both missed stay unseen."
 )
-
-
-@dataclasses.dataclass(frozen=True)
-class Thresholds:
-    """What is known at each threshold t, from the largest downwards.
-
-    Attributes:
-        log_threshold: log t on the scale of h.
-        accept_lower: lower bound on a(t) = E_q[min(1, w/t)].
-        accept_estimate: the mean that the bound is for.
-        exceed_upper: upper bound on β(t) = π(w > t).
-        start_upper: upper bound on μ(w > t), μ the proposal where it hits the support.
-        effective: independent draws that the held-out ones are worth at this threshold.
-    """
-
-    log_threshold: tuple[float, ...] = ()
-    accept_lower: tuple[float, ...] = ()
-    accept_estimate: tuple[float, ...] = ()
-    exceed_upper: tuple[float, ...] = ()
-    start_upper: tuple[float, ...] = ()
-    effective: tuple[float, ...] = ()
 
 
 @dataclasses.dataclass(frozen=True)
@@ -166,7 +156,7 @@ def mixing_certificate(
     Draws of a Markov chain are not independent. Their number is then replaced by an effective size
     at each threshold, which is an approximation, made on the careful side: that of the draws as
     they came (`Dependence.raw_sizes`), raised only for the share that refreshment is sure to have
-    moved. Constant h show no effective size: say it with `effective`.
+    moved. Constant h show none: say it with `effective`.
 
     Args:
         fresh: h at independent draws of the proposal that ran. -inf (outside the support, or dead
@@ -182,173 +172,43 @@ def mixing_certificate(
         The certificate. Faults refuse it: no steps, and the reason.
     """
     fresh, held_out = _checked(fresh, held_out, delta)
-    fault = _fault(fresh, held_out)
-    if fault is not None:
+    if (fault := _fault(fresh, held_out)) is not None:
         return _refused(delta, chain_length, fault)
     ranks = threshold_ranks(held_out.size)
     log_thresholds = np.sort(held_out, axis=None)[::-1][ranks - 1]
-    accepted = _accept_lower(fresh, log_thresholds, delta)
-    if exact or effective is not None:
-        known = held_out.size if effective is None else effective
-        sizes = np.full(ranks.size, float(min(known, held_out.size)))
-    else:
+    accepted = accept_lower(fresh, log_thresholds, delta)
+    known = held_out.size if exact and effective is None else effective
+    if known is None:
         sizes = (dependence or Dependence(held_out)).sizes(log_thresholds, accepted[0])
-    grid = _bounds(fresh, log_thresholds, accepted, (ranks - 1) / held_out.size, sizes, delta)
+    else:
+        sizes = np.full(ranks.size, float(min(known, held_out.size)))
+    grid = bounds_at(fresh, log_thresholds, accepted, (ranks - 1) / held_out.size, sizes, delta)
     steps = {epsilon: steps_to(epsilon, grid) for epsilon in EPSILONS}
-    numbers = _step_numbers(grid)
-    bound = total_variation_bound(numbers, grid.accept_lower, grid.exceed_upper, grid.start_upper)
-    estimate = meeting_estimate(numbers, fresh, held_out)
-    ess = None
-    if chain_length is not None:
-        ess = ess_bound(chain_length, grid.accept_lower, grid.exceed_upper)
     return Mixing(
         steps=steps,
         confidence=1.0 - delta,
         grid=grid,
-        curve=Curve(*(tuple(row.tolist()) for row in (numbers, bound, estimate))),
+        curve=_curve(grid, fresh, held_out),
         log_evidence=float(np.logaddexp.reduce(fresh) - np.log(fresh.size)),
         chain_length=chain_length,
-        ess=ess,
+        ess=_ess(chain_length, grid),
         reason=_reason(steps, grid, int(np.isfinite(fresh).sum()), delta),
     )
 
 
-def total_variation_bound(
-    n: int | np.ndarray,
-    accept: tuple[float, ...] | np.ndarray,
-    exceed: tuple[float, ...] | np.ndarray,
-    start: tuple[float, ...] | np.ndarray,
-) -> np.ndarray:
-    """The least over t of (1 - a(t))ⁿ + π(w > t) + μ(w > t), and at most one.
-
-    Args:
-        n: numbers of steps, any shape.
-        accept: a(t) at each threshold.
-        exceed: π(w > t).
-        start: μ(w > t). Zero will do if μ is the proposal where it hits the support: two chains
-            driven alike keep the order of their w, so the density of μPⁿ against π falls in w,
-            as that of μ does, and where w ≤ t it is at least the chance 1 - (1 - a(t))ⁿ of having
-            left a state of weight t. The certificate keeps the term, because it is the one that
-            notices a reference without the largest w.
-    """
-    n = np.asarray(n, float)[..., None]
-    stay = 1.0 - np.asarray(accept, float)
-    terms = stay**n + np.asarray(exceed, float) + np.asarray(start, float)
-    return np.minimum(np.min(terms, axis=-1, initial=1.0), 1.0)
-
-
-def variance_bound(
-    n: int | np.ndarray,
-    accept: tuple[float, ...] | np.ndarray,
-    exceed: tuple[float, ...] | np.ndarray,
-    oscillation_squared_over_variance: float = 4.0,
-) -> np.ndarray:
-    """The bound on Var_π(Pⁿf)/Var f: least over t of (1-a)²ⁿ + β(1-β/2) osc(f)²/Var f, or one."""
-    n = np.asarray(n, float)[..., None]
-    terms = (1.0 - np.asarray(accept, float)) ** (2.0 * n) + (
-        _remainder(exceed) * oscillation_squared_over_variance
-    )
-    return np.minimum(np.min(terms, axis=-1, initial=1.0), 1.0)
-
-
-def ess_bound(
-    count: int,
-    accept: tuple[float, ...] | np.ndarray,
-    exceed: tuple[float, ...] | np.ndarray,
-    oscillation_squared_over_variance: float = 4.0,
-) -> float:
-    """Largest over t of N / [(2-a)/a + (N-1) β(1-β/2) osc(f)²/Var f], for N stationary steps.
-
-    The autocovariance at lag k is at most (1 - a)ᵏ Var f + β(1 - β/2) osc(f)², at odd lags too,
-    because the spectrum of an independence chain is not negative. Summed over the lags of a mean
-    of N steps this is the denominator; it never falls below one draw's worth.
-    """
-    accept = np.asarray(accept, float)
-    with np.errstate(divide="ignore"):
-        inflation = (2.0 - accept) / accept
-    inflation = inflation + (count - 1) * _remainder(exceed) * oscillation_squared_over_variance
-    return float(np.max(count / inflation, initial=min(1.0, count)))
-
-
-def acceptance(fresh: Float[np.ndarray, " proposals"], log_thresholds: np.ndarray) -> np.ndarray:
-    """a(t) = E_q[min(1, w/t)] under the empirical law of the fresh draws, at many t."""
-    ordered = np.sort(fresh)
-    below = np.logaddexp.accumulate(ordered)
-    rank = np.searchsorted(ordered, log_thresholds, side="right")
-    sums = np.where(rank > 0, np.exp(below[np.maximum(rank, 1) - 1] - log_thresholds), 0.0)
-    return np.asarray((sums + (ordered.size - rank)) / ordered.size)
-
-
-def meeting_estimate(
-    n: Real[np.ndarray, " points"],
-    fresh: Float[np.ndarray, " proposals"],
-    held_out: np.ndarray,
-) -> Float[np.ndarray, " points"]:
-    """E[(1 - a(M))ⁿ], the probability that two chains have not met after n steps, from draws.
-
-    M is the larger of w at a start from the proposal and at an independent draw of the target; its
-    law is taken from the product of the two empirical distributions, without simulation.
-    """
-    starts, targets = np.sort(fresh[np.isfinite(fresh)]), np.sort(held_out, axis=None)
-    values = np.unique(np.concatenate([starts, targets]))
-    mass = np.searchsorted(starts, values, side="right") / starts.size
-    mass *= np.searchsorted(targets, values, side="right") / targets.size
-    weights = np.diff(mass, prepend=0.0)
-    kept = weights > 0
-    weights = weights[kept]
-    with np.errstate(divide="ignore"):  # a = 1: the chains meet at once
-        log_stay = np.log1p(-np.minimum(acceptance(fresh, values[kept]), 1.0))
-    return np.array([weights @ np.exp(k * log_stay) if k > 0 else 1.0 for k in n])
-
-
-def threshold_ranks(count: int) -> np.ndarray:
-    """Ranks from the top, in equal ratios from the largest draw to the upper fifth."""
-    top = max(count // 5, 1)
-    return np.unique(np.round(np.geomspace(1, top, THRESHOLDS)).astype(int))
-
-
-def steps_to(epsilon: float, grid: Thresholds) -> int | None:
-    """The smallest n whose bound on the total variation is ε or less; None if there is none."""
-    accept = np.asarray(grid.accept_lower)
-    spare = epsilon - np.asarray(grid.exceed_upper) - np.asarray(grid.start_upper)
-    usable = (spare > 0) & (accept > 0)
-    if not usable.any():
+def _ess(chain_length: int | None, grid: Thresholds) -> float | None:
+    """The bound on the effective size of so many steps, where a number is given."""
+    if chain_length is None:
         return None
-    guess = np.ceil(np.log(spare[usable]) / np.log1p(-np.minimum(accept[usable], 1 - 1e-16))).min()
-    for n in range(max(int(guess) - 1, 1), int(guess) + 2):  # rounding may be off by one
-        if total_variation_bound(n, accept, grid.exceed_upper, grid.start_upper) <= epsilon:
-            return n
-    return int(guess) + 1
+    return ess_bound(chain_length, grid.accept_lower, grid.exceed_upper)
 
 
-def _accept_lower(
-    fresh: np.ndarray, log_thresholds: np.ndarray, delta: float
-) -> tuple[np.ndarray, np.ndarray]:
-    """Lower bound on a(t) at each threshold with its share of δ, and the mean it is for."""
-    accepted = np.exp(np.minimum(fresh - log_thresholds[:, None], 0.0))
-    return mean_lower(accepted, delta / (3 * log_thresholds.size)), accepted.mean(axis=1)
-
-
-def _bounds(
-    fresh: np.ndarray,
-    log_thresholds: np.ndarray,
-    accepted: tuple[np.ndarray, np.ndarray],
-    beyond: np.ndarray,
-    sizes: np.ndarray,
-    delta: float,
-) -> Thresholds:
-    """The three bounds at each threshold, each with an equal share of δ."""
-    share = delta / (3 * log_thresholds.size)
-    alive = np.isfinite(fresh).sum()
-    above = (fresh > log_thresholds[:, None]).sum(axis=1)
-    rows = (
-        log_thresholds,
-        *accepted,
-        binomial_upper(beyond * sizes, sizes, share),
-        binomial_upper(above, alive, share),
-        sizes,
-    )
-    return Thresholds(*(tuple(row.tolist()) for row in rows))
+def _curve(grid: Thresholds, fresh: np.ndarray, held_out: np.ndarray) -> Curve:
+    """Bound and estimate of the distance at the numbers of steps that show it."""
+    numbers = _step_numbers(grid)
+    bound = total_variation_bound(numbers, grid.accept_lower, grid.exceed_upper, grid.start_upper)
+    estimate = meeting_estimate(numbers, fresh, held_out)
+    return Curve(*(tuple(row.tolist()) for row in (numbers, bound, estimate)))
 
 
 def _step_numbers(grid: Thresholds) -> np.ndarray:
@@ -357,12 +217,6 @@ def _step_numbers(grid: Thresholds) -> np.ndarray:
     last = max(int(np.ceil(np.log(1e-4) / np.log1p(-min(accept, 1 - 1e-16)))), 20)
     spread = np.geomspace(1, last, CURVE_POINTS - 21)
     return np.unique(np.concatenate([np.arange(21), np.round(spread).astype(int)]))
-
-
-def _remainder(exceed: tuple[float, ...] | np.ndarray) -> np.ndarray:
-    """β(1 - β/2): half the mass of pairs of which at least one lies beyond the threshold."""
-    exceed = np.asarray(exceed, float)
-    return np.asarray(exceed * (1.0 - exceed / 2.0))
 
 
 def _reason(

@@ -14,24 +14,21 @@ from folt.certificate.certificate import Certificate
 from folt.chains import Chains, continue_chains
 from folt.chains.threads import one_blas_thread
 from folt.diagnostics import ChainSummary, Evidence, summarise_chains
+from folt.fit.labels import labelled, likely_image, random_image
 from folt.flows import Safety
-from folt.groups import Element, Group
+from folt.groups import Group
 from folt.problem import Problem
-from folt.problem.batching import map_keys, map_points
+from folt.problem.batching import map_points
 from folt.problem.faces import Face, Shown
-from folt.problem.fold import Folded
 from folt.problem.ratio import IDENTITY_ONLY, LogRatio, Target
 from folt.store.strict_json import Document
-from folt.types import Distribution, Key, Point, Scalars, in_float64
+from folt.types import Distribution, in_float64
 
 if TYPE_CHECKING:
     import arviz
 
     from folt.fit.section import Section
 
-
-ORDERING_DRAWS = 512
-"""Draws of the proposal whose median is sorted to number the components."""
 
 EXTENSIONS = 1_000
 """Number of the random stream of extensions, apart from those of the stages of sampling."""
@@ -191,10 +188,10 @@ class Fit(Shown):
         if self.problem is None or self.problem.invariant:
             if self.problem is None and not self.provenance.get("invariant", True):
                 raise ValueError("this target is not invariant: load the fit with its problem")
-            images = map_points(_random_image, self.group, (keys, points))
+            images = map_points(random_image, self.group, (keys, points))
         else:
             log_terms = self.problem.log_orbits(points)
-            images = map_points(_likely_image, self.group, (keys, points, log_terms))
+            images = map_points(likely_image, self.group, (keys, points, log_terms))
         return np.asarray(images).reshape(self.draws.shape)
 
     @in_float64
@@ -279,41 +276,6 @@ class Fit(Shown):
         return save(self, Path(path))
 
 
-@in_float64
-def labelled(draws: np.ndarray, proposal: Distribution, group: Group, labels: str) -> np.ndarray:
-    """Draws under the sorted labels they have, or under those the proposal finds likeliest."""
-    if labels == "sorted":
-        return draws
-    points = draws.reshape(-1, group.dim)
-    folded = Folded(proposal, group)
-    images = map_points(Folded.most_likely_image, folded, points, terms=folded.terms)
-    ordered = map_points(_moved, (group, _ordering(proposal, group)), images)
-    return np.asarray(ordered).reshape(draws.shape)
-
-
-def _ordering(proposal: Distribution, group: Group) -> Element:
-    """The one element that sorts the proposal's own labels by its median.
-
-    Any relabelling of all draws alike is as good; this one numbers components as a reader expects.
-    """
-    drawn = map_keys(_drawn, proposal, jax.random.key(0), ORDERING_DRAWS)
-    middle = np.median(drawn, axis=0)[None]
-    return jax.tree.map(lambda leaf: leaf[0], map_points(_folding, group, middle))
-
-
-def _drawn(proposal: Distribution, key: Key) -> Point:
-    return proposal.sample(key)
-
-
-def _folding(group: Group, point: Point) -> Element:
-    return group.folding_element(point)
-
-
-def _moved(context: tuple[Group, Element], point: Point) -> Point:
-    group, element = context
-    return group.act(element, point)
-
-
 def fitting_dims(problem: Problem, posterior: dict[str, np.ndarray]) -> dict[str, tuple[str, ...]]:
     """Names of axes that fit: one per axis, and every name of one length throughout."""
     lengths: dict[str, int] = {}
@@ -334,12 +296,3 @@ def fitting_dims(problem: Problem, posterior: dict[str, np.ndarray]) -> dict[str
 def in_user_parameters(problem: Problem, draws: np.ndarray) -> dict[str, np.ndarray]:
     """`{name: (chain, draw, ...)}` in the user's parameters."""
     return problem.parameters(draws)
-
-
-def _random_image(group: Group, pair: tuple[Key, Point]) -> Point:
-    return group.random_image(*pair)
-
-
-def _likely_image(group: Group, drawn: tuple[Key, Point, Scalars]) -> Point:
-    key, point, log_terms = drawn
-    return group.act(group.element(jax.random.categorical(key, log_terms)), point)

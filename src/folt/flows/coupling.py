@@ -15,29 +15,18 @@ from typing import NamedTuple, TypeVar
 import equinox as eqx
 import jax
 import jax.numpy as jnp
-import numpy as np
 from jaxtyping import Array, Float
 
+from folt.flows.conditioners import (
+    Conditioners,
+    exactly_normalised,
+    initial_conditioners,
+    power_step,
+)
 from folt.flows.elliptical import log_radial
-from folt.types import Distribution, Key, Point, Scalar, host_generator
+from folt.types import Distribution, Key, Point, Scalar
 
 Flow = TypeVar("Flow", bound=Distribution)
-
-
-class Conditioners(eqx.Module):
-    """The networks raw(x) = W₃ tanh(W₂ tanh(W₁ x + b₁) + b₂) + b₃ of all layers, stacked.
-
-    Each returns a log scale and a shift for every coordinate; masks choose among them.
-    """
-
-    weights: tuple[Float[Array, "layers ..."], ...]
-    biases: tuple[Float[Array, "layers ..."], ...]
-
-    def __call__(self, x: Point) -> Float[Array, " outputs"]:
-        """The raw output of one layer's network (a slice of the stack)."""
-        for weight, bias in zip(self.weights[:-1], self.biases[:-1], strict=True):
-            x = jnp.tanh(weight @ x + bias)
-        return self.weights[-1] @ x + self.biases[-1]
 
 
 Layer = Callable[[Conditioners, Point, float, Point], tuple[Point, Scalar]]
@@ -95,7 +84,7 @@ class SpectralCoupling(Distribution):
         if not (clip > 0 and bound > 0):
             raise ValueError(f"clip and bound must be positive, got {clip} and {bound}")
         self.clip, self.bound = clip, bound
-        self.conditioners, self.directions = _initial(key, layers, dim, width)
+        self.conditioners, self.directions = initial_conditioners(key, layers, dim, width)
 
     @property
     def dim(self) -> int:
@@ -116,7 +105,7 @@ class SpectralCoupling(Distribution):
     def normalised(self) -> Conditioners:
         """The conditioners as they are used, W / max(1, σ̂/bound)."""
         weights = tuple(
-            weight / jnp.maximum(1.0, _power_step(weight, u)[1] / self.bound)[:, None, None]
+            weight / jnp.maximum(1.0, power_step(weight, u)[1] / self.bound)[:, None, None]
             for weight, u in zip(self.conditioners.weights, self.directions, strict=True)
         )
         return Conditioners(weights, self.conditioners.biases)
@@ -151,7 +140,7 @@ class SpectralCoupling(Distribution):
     def refreshed(self) -> SpectralCoupling:
         """The same flow with the carried vectors one power iteration further."""
         directions = tuple(
-            _power_step(weight, u)[0]
+            power_step(weight, u)[0]
             for weight, u in zip(self.conditioners.weights, self.directions, strict=True)
         )
         return eqx.tree_at(lambda flow: flow.directions, self, directions)
@@ -163,7 +152,7 @@ class SpectralCoupling(Distribution):
         can only underestimate), and the carried vectors become the exact leading directions.
         """
         weights, directions = zip(
-            *(_exactly_normalised(w, self.bound) for w in _normalised(self).weights), strict=True
+            *(exactly_normalised(w, self.bound) for w in _normalised(self).weights), strict=True
         )
         return eqx.tree_at(
             lambda flow: (flow.conditioners.weights, flow.directions), self, (weights, directions)
@@ -199,25 +188,6 @@ class SpectralCoupling(Distribution):
         start = (point, jnp.zeros((), point.dtype))
         parts = (self.normalised(), self.masks)
         return jax.lax.scan(step, start, parts, reverse=reverse)[0]
-
-
-def _initial(
-    key: Key, layers: int, dim: int, width: int
-) -> tuple[Conditioners, tuple[Float[Array, "layers ..."], ...]]:
-    """Conditioners of a new flow, and the vectors that estimate their norms.
-
-    Glorot weights, but the last matrix is zero: the flow starts at the identity.
-    """
-    generator = host_generator(key)
-    weights = [
-        generator.standard_normal((layers, width, size)) * math.sqrt(2.0 / (size + width))
-        for size in (dim, width)
-    ]
-    weights.append(np.zeros((layers, 2 * dim, width)))
-    directions = [np.linalg.svd(weight, full_matrices=False)[0][:, :, 0] for weight in weights]
-    biases = [np.zeros(weight.shape[:2]) for weight in weights]
-    parts = [tuple(jnp.asarray(a, float) for a in part) for part in (weights, biases, directions)]
-    return Conditioners(parts[0], parts[1]), parts[2]
 
 
 def refreshed(flow: Flow) -> Flow:
@@ -263,39 +233,9 @@ def _pull_layer(
     return (x - shift) * jnp.exp(-log_scale), -jnp.sum(log_scale)
 
 
-def _power_step(
-    weight: Float[Array, "layers rows columns"], u: Float[Array, "layers rows"]
-) -> tuple[Float[Array, "layers rows"], Float[Array, " layers"]]:
-    """One power iteration in every layer: the new left vector and σ̂ = uᵀWv ≤ σ.
-
-    The vectors are held constant under differentiation, which is exact at convergence.
-    """
-    frozen = jax.lax.stop_gradient(weight)
-    v = _unit(jnp.einsum("lij,li->lj", frozen, jax.lax.stop_gradient(u)))
-    u = _unit(jnp.einsum("lij,lj->li", frozen, v))
-    return u, jnp.einsum("li,lij,lj->l", u, weight, v)
-
-
-def _unit(vectors: Float[Array, "layers n"]) -> Float[Array, "layers n"]:
-    """Unit vectors; a zero vector, met where a weight is zero, becomes the constant one."""
-    vectors = jax.lax.stop_gradient(vectors)
-    norms = jnp.linalg.norm(vectors, axis=-1, keepdims=True)
-    constant = jnp.full_like(vectors, vectors.shape[-1] ** -0.5)
-    return jnp.where(norms > 0, vectors / jnp.where(norms > 0, norms, 1.0), constant)
-
-
 @eqx.filter_jit
 def _normalised(flow: SpectralCoupling) -> Conditioners:
     return flow.normalised()
-
-
-def _exactly_normalised(
-    weight: Float[Array, "layers rows columns"], bound: float
-) -> tuple[Float[Array, "layers rows columns"], Float[Array, "layers rows"]]:
-    """Rescaled weights and their leading left vectors; NumPy, since it happens once."""
-    left, values, _ = np.linalg.svd(np.asarray(weight), full_matrices=False)
-    scale = np.maximum(1.0, values[:, 0] / bound)[:, None, None]
-    return jnp.asarray(np.asarray(weight) / scale), jnp.asarray(left[:, :, 0])
 
 
 def _block_norm(below: float, corner: float) -> float:

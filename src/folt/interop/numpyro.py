@@ -8,7 +8,7 @@ import jax
 import numpy as np
 from jaxtyping import PyTree
 
-from folt.interop.arrange import Exchangeable, arrange
+from folt.interop.arrange import Arrangement, Exchangeable, arrange
 from folt.interop.numpyro_model import (
     Constrained,
     ModelDensity,
@@ -17,7 +17,7 @@ from folt.interop.numpyro_model import (
     Predictive,
     split_call,
 )
-from folt.interop.numpyro_sites import seen
+from folt.interop.numpyro_sites import Seen, seen
 from folt.problem import Problem, WithData
 from folt.types import in_float64
 
@@ -70,7 +70,13 @@ def from_numpyro(
         allow_rotation=allow_rotation,
         front_end="numpyro",
     )
-    density = ModelDensity(call, found.sites)
+    return _problem(ModelDensity(call, found.sites), shown, found, data, allow_rotation)
+
+
+def _problem(
+    density: ModelDensity, shown: Seen, found: Arrangement, data: PyTree, allow_rotation: bool
+) -> Problem:
+    """The problem of a model that has been looked at and arranged."""
     latent = tuple(shown.latent)
     return Problem(
         density,

@@ -9,8 +9,9 @@ import numpy as np
 from jaxtyping import Array, Float, PyTree
 
 from folt.fit import Fit
+from folt.models.averaged import AveragedSpectrum
 from folt.models.modal import ModalPosterior, Spectrum, response
-from folt.models.powers import AveragedSpectrum, ModalPowersPosterior, seen
+from folt.models.powers import ModalPowersPosterior, seen
 from folt.problem.batching import map_points
 from folt.types import Point, in_float64
 

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from folt.models import datasets
+    from folt.models.averaged import AveragedSpectrum, averaged_spectrum
     from folt.models.factors import (
         FactorPosterior,
         factor_analysis,
@@ -45,13 +46,7 @@ if TYPE_CHECKING:
         poisson_mixture,
         simulate_poisson_mixture,
     )
-    from folt.models.powers import (
-        AveragedSpectrum,
-        ModalPowersPosterior,
-        averaged_spectrum,
-        modal_powers,
-        simulate_powers,
-    )
+    from folt.models.powers import ModalPowersPosterior, modal_powers, simulate_powers
     from folt.models.targets import (
         Banana,
         BrokenBanana,
@@ -64,7 +59,7 @@ if TYPE_CHECKING:
     )
 
 _MODULES = {
-    "AveragedSpectrum": "powers",
+    "AveragedSpectrum": "averaged",
     "Banana": "targets",
     "BrokenBanana": "targets",
     "FactorPosterior": "factors",
@@ -78,7 +73,7 @@ _MODULES = {
     "MultivariateMixturePosterior": "multivariate",
     "PoissonMixturePosterior": "poisson",
     "Spectrum": "modal",
-    "averaged_spectrum": "powers",
+    "averaged_spectrum": "averaged",
     "banana": "targets",
     "bayesian_mixture": "mixture",
     "bayesian_mixture_data": "mixture",

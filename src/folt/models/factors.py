@@ -154,11 +154,17 @@ def factor_analysis(
         observations.std(axis=0),
         m,
     )
+    return _problem(posterior, observations - observations.mean(axis=0), m)
+
+
+def _problem(posterior: FactorPosterior, centred: Float[np.ndarray, "n p"], m: int) -> Problem:
+    """The posterior with the signs and permutations of its factors."""
+    p = centred.shape[1]
     group = Product(SignedPermutation(m, p), Trivial(p))
     return Problem(
         posterior,
         group,
-        data=observations - observations.mean(axis=0),
+        data=centred,
         prior=standard_normal(group.dim),
         names=[
             *(f"loading[{k},{j}]" for k in range(m) for j in range(p)),

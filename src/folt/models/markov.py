@@ -13,7 +13,6 @@ One series says next to nothing about a free initial distribution, so there is n
 from __future__ import annotations
 
 import math
-from abc import abstractmethod
 from collections.abc import Sequence
 from typing import Literal
 
@@ -25,6 +24,7 @@ from jaxtyping import Array, ArrayLike, Float
 
 from folt.coordinates import LogRatios, Normal
 from folt.groups import Blocks, Joint, ZeroSumRows
+from folt.models.emissions import Emission, GaussianEmission, PoissonEmission
 from folt.models.gaussian import gaussian_terms, scale_options
 from folt.models.independent import Independent, StandardNormal
 from folt.models.observations import counts, finite, number_of, positive, series
@@ -34,77 +34,6 @@ from folt.problem import Problem
 from folt.types import Key, Point, Scalar, host_generator, in_float64
 
 Initial = Literal["uniform", "stationary"]
-
-
-class Emission(eqx.Module):
-    """How an observation depends on the hidden state."""
-
-    @property
-    @abstractmethod
-    def size(self) -> int:
-        """Coordinates per state."""
-
-    @abstractmethod
-    def constrain(self, rows: Float[Array, "m size"]) -> dict[str, Array]:
-        """The user's parameters of every state."""
-
-    @abstractmethod
-    def unconstrain(self, values: dict[str, Array]) -> Float[Array, "m size"]:
-        """The coordinates of these parameters."""
-
-    @abstractmethod
-    def terms(self, rows: Float[Array, "m size"], data: Float[Array, " t"]) -> Float[Array, "m t"]:
-        """Log density of every observation in every state."""
-
-
-class GaussianEmission(Emission):
-    """N(μ_k, σ_k²) with normal priors of μ_k and log σ_k."""
-
-    mu: Normal
-    log_sigma: Normal
-
-    @property
-    def size(self) -> int:
-        """Two."""
-        return 2
-
-    def constrain(self, rows: Float[Array, "m size"]) -> dict[str, Array]:
-        """Means and standard deviations."""
-        sigma = jnp.exp(self.log_sigma.from_normal(rows[:, 1]))
-        return {"mu": self.mu.from_normal(rows[:, 0]), "sigma": sigma}
-
-    def unconstrain(self, values: dict[str, Array]) -> Float[Array, "m size"]:
-        """Of means and standard deviations."""
-        log_sigma = self.log_sigma.to_normal(jnp.log(values["sigma"]))
-        return jnp.stack([self.mu.to_normal(values["mu"]), log_sigma], axis=1)
-
-    def terms(self, rows: Float[Array, "m size"], data: Float[Array, " t"]) -> Float[Array, "m t"]:
-        """Log N(y_t; μ_k, σ_k²)."""
-        mu, log_sigma = self.mu.from_normal(rows[:, 0]), self.log_sigma.from_normal(rows[:, 1])
-        return gaussian_terms(mu, log_sigma, data)
-
-
-class PoissonEmission(Emission):
-    """Poisson(λ_k) with a normal prior of log λ_k."""
-
-    log_rate: Normal
-
-    @property
-    def size(self) -> int:
-        """One."""
-        return 1
-
-    def constrain(self, rows: Float[Array, "m size"]) -> dict[str, Array]:
-        """Rates."""
-        return {"rate": jnp.exp(self.log_rate.from_normal(rows[:, 0]))}
-
-    def unconstrain(self, values: dict[str, Array]) -> Float[Array, "m size"]:
-        """Of rates."""
-        return self.log_rate.to_normal(jnp.log(values["rate"]))[:, None]
-
-    def terms(self, rows: Float[Array, "m size"], data: Float[Array, " t"]) -> Float[Array, "m t"]:
-        """Log Poisson(y_t; λ_k)."""
-        return poisson_terms(self.log_rate.from_normal(rows[:, 0]), data)
 
 
 class HiddenMarkovPosterior(eqx.Module):
@@ -227,12 +156,22 @@ def hidden_markov(
     prior = Independent((StandardNormal(emitted.size * m), transition))
     posterior = HiddenMarkovPosterior(emitted, transition, prior, initial)
     kinds = ("mu", "log_sigma") if emission == "gaussian" else ("log_rate",)
+    return _problem(posterior, observations, m, kinds)
+
+
+def _problem(
+    posterior: HiddenMarkovPosterior,
+    observations: Float[np.ndarray, " t"],
+    m: int,
+    kinds: tuple[str, ...],
+) -> Problem:
+    """The posterior with the symmetry of its states; `kinds` are the coordinates of one state."""
     by_state = [kind.removeprefix("log_") for kind in kinds]
     return Problem(
         posterior,
-        Joint(m, (Blocks(emitted.size), ZeroSumRows())),
+        Joint(m, (Blocks(len(kinds)), ZeroSumRows())),
         data=observations,
-        prior=prior,
+        prior=posterior.prior,
         names=[
             *(f"{kind}[{k}]" for k in range(m) for kind in kinds),
             *(f"log_ratio[{i},{j}]" for i in range(m) for j in range(m - 1)),

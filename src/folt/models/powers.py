@@ -31,7 +31,8 @@ from folt.coordinates import LogNormal, PriorNormal, Uniform
 from folt.coordinates.tails import normal_log_density
 from folt.flows import standard_normal
 from folt.groups import Blocks, Fixed, Joint
-from folt.models.modal import require_range, scaled_spectrum
+from folt.models.averaged import AveragedSpectrum, averaged_spectrum
+from folt.models.modal import require_range
 from folt.problem import Problem, WithData
 from folt.types import Key, Point, Scalar, host_generator, in_float64
 
@@ -48,26 +49,6 @@ FLOOR_PRIOR = (0.01, 2.3)
 
 AVERAGES_PRIOR = (8.0, 1.2)
 """Median and log deviation of the number of averages, where it is unknown."""
-
-
-class AveragedSpectrum(NamedTuple):
-    """A window of an averaged spectrum, as `Problem.with_data` takes it.
-
-    Attributes:
-        frequency: in Hz.
-        psd: ordinates divided by `scale`.
-        averages: ν of every ordinate; its shape only, where the number is unknown.
-        offsets: δ_i in Hz, where the analyser's window looks.
-        weights: w_i, what it sees there; they add up to one.
-        scale: the unit of `psd`.
-    """
-
-    frequency: Float[Array | np.ndarray, " n"]
-    psd: Float[Array | np.ndarray, " n"]
-    averages: Float[Array | np.ndarray, " n"]
-    offsets: Float[Array | np.ndarray, " k"]
-    weights: Float[Array | np.ndarray, " k"]
-    scale: Float[Array | np.ndarray, ""]
 
 
 class Modes(NamedTuple):
@@ -210,12 +191,6 @@ def modal_powers(
     if motion not in EXPONENTS:
         raise ValueError(f"expected motion {', '.join(EXPONENTS)}, got {motion!r}")
     known = averages is not None
-    group = Joint(modes, (Blocks(3), Fixed(1 if known else 2)))
-    if at.size < group.dim:
-        raise ValueError(
-            f"{modes} modes have {group.dim} parameters with the floor; "
-            f"expected at least as many ordinates, got {at.size}"
-        )
     width = float(at[-1] - at[0])
     posterior = ModalPowersPosterior(
         frequency=PriorNormal(Uniform(*bounds)),
@@ -226,6 +201,18 @@ def modal_powers(
         modes=modes,
         exponent=EXPONENTS[motion],
     )
+    return _problem(posterior, spectrum)
+
+
+def _problem(posterior: ModalPowersPosterior, spectrum: AveragedSpectrum) -> Problem:
+    """The posterior with the symmetry of its modes, where there are ordinates enough for them."""
+    modes, known = posterior.modes, posterior.averages is None
+    group = Joint(modes, (Blocks(3), Fixed(1 if known else 2)))
+    if spectrum.frequency.size < group.dim:
+        raise ValueError(
+            f"{modes} modes have {group.dim} parameters with the floor; "
+            f"expected at least as many ordinates, got {spectrum.frequency.size}"
+        )
     blocks = [f"{n}[{j}]" for j in range(modes) for n in ("frequency", "damping", "power")]
     return Problem(
         posterior,
@@ -238,60 +225,6 @@ def modal_powers(
         pointwise=posterior.pointwise,
         dims=dict.fromkeys(("frequency", "damping", "power"), ("mode",)),
     )
-
-
-def averaged_spectrum(
-    frequency: ArrayLike | Sequence[float],
-    psd: ArrayLike | Sequence[float],
-    *,
-    averages: ArrayLike | None = None,
-    window: tuple[ArrayLike, ArrayLike] | None = None,
-    scale: float | None = None,
-) -> AveragedSpectrum:
-    """A checked window with its ordinates scaled, as `Problem.with_data` takes it."""
-    ordinates = np.asarray(psd, float)
-    checked = scaled_spectrum(frequency, ordinates)
-    if np.any(ordinates <= 0):
-        raise ValueError("an averaged psd must be positive everywhere, got an ordinate of zero")
-    unit = float(ordinates.mean()) if scale is None else scale
-    if not 0 < unit < math.inf:
-        raise ValueError(f"scale must be positive and finite, got {unit}")
-    shape = np.asarray(1.0 if averages is None else averages, float)
-    if shape.shape not in ((), ordinates.shape):
-        raise ValueError(
-            f"expected one number of averages, or one per ordinate ({ordinates.size}), "
-            f"got shape {shape.shape}"
-        )
-    if not np.all((shape > 0) & np.isfinite(shape)):
-        raise ValueError("averages must be positive and finite")
-    offsets, weights = _window(window)
-    if checked.frequency[0] + offsets.min() <= 0:
-        raise ValueError(
-            f"the window looks {-offsets.min():g} Hz below the lowest frequency, "
-            f"{checked.frequency[0]:g} Hz: expected a band further from zero"
-        )
-    return AveragedSpectrum(
-        np.asarray(checked.frequency),
-        ordinates / unit,
-        np.broadcast_to(shape, ordinates.shape).copy(),
-        offsets,
-        weights,
-        np.asarray(unit),
-    )
-
-
-def _window(window: tuple[ArrayLike, ArrayLike] | None) -> tuple[np.ndarray, np.ndarray]:
-    if window is None:
-        return np.zeros(1), np.ones(1)
-    offsets, weights = (np.asarray(values, float) for values in window)
-    if offsets.ndim != 1 or offsets.shape != weights.shape or not offsets.size:
-        raise ValueError(
-            "expected a window of offsets and weights of one common length, "
-            f"got shapes {offsets.shape} and {weights.shape}"
-        )
-    if not (np.all(weights > 0) and math.isclose(float(weights.sum()), 1.0, rel_tol=1e-6)):
-        raise ValueError("the weights of a window must be positive and add up to one")
-    return offsets, weights
 
 
 def _log_normal(name: str, prior: tuple[float, float], unit: float = 1.0) -> PriorNormal:

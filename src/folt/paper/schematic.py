@@ -80,6 +80,6 @@ def claims(rows: list[Row], preset: str) -> list[Claim]:
 
 def figure(document: Document) -> Figure:
     """The picture."""
-    from folt.paper.pictures import schematic_figure
+    from folt.paper.schematic_picture import schematic_figure
 
     return schematic_figure(document["rows"][0])

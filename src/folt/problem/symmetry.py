@@ -7,22 +7,21 @@ tested, and a failure is an error that names the element, the point and the defe
 
 from __future__ import annotations
 
-import contextlib
 import dataclasses
+import functools
 import time
-from collections.abc import Callable, Iterator
 
-import equinox as eqx
 import jax
-import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, PyTree
+from jaxtyping import Array
 
-from folt.groups import Element, Group, Product, SignedPermutation
+from folt.groups import Element, Group
 from folt.problem.batching import map_keys, map_points
 from folt.problem.orbits import HostDistribution, action_of
 from folt.problem.problem import VALUES_PER_BLOCK, Points, Problem
-from folt.types import Key, Scalar, host_generator, in_float64, root_key
+from folt.problem.rotations import ANGLE, ROTATES, rotation_change
+from folt.problem.scalar import require_scalar
+from folt.types import Key, host_generator, in_float64, root_key
 
 TOLERANCE = 1e-7
 """Largest defect of log π, relative to 1 + |log π|, that counts as rounding."""
@@ -132,7 +131,10 @@ def check(
     pace = (time.perf_counter() - begun) / _evaluated(problem, moved.size)
     _require_numbers(moved.reshape(-1), images.reshape(-1, dim))
     account = _account(problem, points, elements, np.asarray(plain), np.asarray(moved))
-    rotation = _rotation(problem, points, np.asarray(plain)) if account.holds else None
+    rotation = None
+    if account.holds:
+        values = functools.partial(_values, problem)
+        rotation = rotation_change(problem.group, points, np.asarray(plain), values, TOLERANCE)
     if rotation is not None and not (allow_rotation or problem.allow_rotation):
         raise RotationError(
             f"{ROTATES[:-1]}: turning columns 1 and 2 into each other by {ANGLE:g} radians changes "
@@ -140,42 +142,6 @@ def check(
             "or pass allow_rotation=True, which folds the signed permutations alone"
         )
     return dataclasses.replace(account, rotation=rotation, pace=pace)
-
-
-ROTATES = (
-    "The log density has a continuous rotation symmetry of its signed columns, which no finite "
-    "group folds away."
-)
-
-ANGLE = 0.6
-"""Radians by which columns are rotated; no multiple of a right angle, which signs would allow."""
-
-
-def _rotation(problem: Problem, points: Points, plain: np.ndarray) -> float | None:
-    """Change under a rotation of the first two signed columns, where that is mere rounding."""
-    for start, group in _signed(problem.group, 0):
-        columns = start + np.arange(group.dim).reshape(group.columns, group.size)
-        turned = points.copy()
-        first, second = points[:, columns[0]], points[:, columns[1]]
-        turned[:, columns[0]] = np.cos(ANGLE) * first - np.sin(ANGLE) * second
-        turned[:, columns[1]] = np.sin(ANGLE) * first + np.cos(ANGLE) * second
-        finite = np.isfinite(plain)
-        change = np.abs(_values(problem, turned) - plain)[finite]
-        if change.size and np.all(change <= TOLERANCE * (1.0 + np.abs(plain[finite]))):
-            return float(change.max())
-    return None
-
-
-def _signed(group: Group, start: int) -> list[tuple[int, SignedPermutation]]:
-    """Signed permutations of several columns of several entries, with their first coordinate."""
-    if isinstance(group, SignedPermutation):
-        several = group.columns > 1 and group.size > 1 and not group.unsigned
-        return [(start, group)] if several else []
-    if not isinstance(group, Product):
-        return []
-    starts = start + np.cumsum([0, *(each.dim for each in group.groups)])
-    pairs = zip(group.groups, starts[:-1].tolist(), strict=True)
-    return [found for each, first in pairs for found in _signed(each, first)]
 
 
 def require_symmetry(problem: Problem, seed: int = 0) -> SymmetryAccount:
@@ -202,53 +168,6 @@ def scattered_points(key: Key, problem: Problem, count: int) -> Points:
     if problem.sampler is not None:
         return problem.exact_draws(key, count)
     return host_generator(key).standard_normal((count, problem.dim))
-
-
-def require_scalar(problem: Problem) -> None:
-    """Raise unless the log density takes a point of R^dim and returns one real number.
-
-    Raises:
-        ValueError: with the expected and the received shape or type.
-    """
-    if problem.black_box is not None:
-        problem.black_box.values(np.zeros((1, problem.dim)))
-        return
-    point = jax.ShapeDtypeStruct((problem.dim,), jnp.float64)
-    arguments = (point,) if problem.data is None else (point, problem.data)
-    try:
-        with _indices_checked():
-            result = eqx.filter_eval_shape(_call, problem.log_density, arguments)
-    except (TypeError, ValueError, IndexError) as error:
-        raise ValueError(
-            f"the log density cannot be evaluated at a point of shape ({problem.dim},), the "
-            f"dimension of the group: {error}"
-        ) from error
-    shape, dtype = getattr(result, "shape", None), getattr(result, "dtype", type(result).__name__)
-    if shape != () or not jnp.issubdtype(result.dtype, jnp.floating):
-        raise ValueError(
-            f"the log density must return one real number of shape (), "
-            f"got shape {shape} and type {dtype}"
-        )
-
-
-@contextlib.contextmanager
-def _indices_checked() -> Iterator[None]:
-    """JAX reads x[5] of two coordinates as x[1] unless it is told to check.
-
-    The switch is global: what another thread traces meanwhile is checked too, and nothing else.
-    """
-    before = jax.config.values["jax_check_static_indices"]
-    jax.config.update("jax_check_static_indices", True)
-    try:
-        yield
-    finally:
-        jax.config.update("jax_check_static_indices", before)
-
-
-@eqx.filter_jit
-def _call(log_density: Callable[..., Scalar], arguments: tuple[PyTree, ...]) -> Scalar:
-    """Compiled code remembers the shapes it has seen: the density is not traced again for them."""
-    return log_density(*arguments)
 
 
 def _values(problem: Problem, points: Points) -> np.ndarray:

@@ -6,12 +6,12 @@ draws by chain, with their health and their cost. Nobody supplies starting point
 
 from folt.reference.cautions import Caution, Concern
 from folt.reference.choose import Sampler, reference_for
-from folt.reference.hamiltonian import JitteredHmc, Nuts, Trajectory
 from folt.reference.host_chains import HostChains
 from folt.reference.random_walk import AdaptiveRandomWalk
 from folt.reference.result import Reference, health
 from folt.reference.supplied import Exact, Given
 from folt.reference.tempered_chains import TemperedChains
+from folt.reference.trajectories import JitteredHmc, Nuts, Trajectory
 from folt.types import Progress
 
 __all__ = [

@@ -13,13 +13,14 @@ from jaxtyping import Array, Float
 from folt.problem import Problem
 from folt.problem.fold import Folded
 from folt.problem.orbits import action_of
-from folt.reference.hamiltonian import JitteredHmc, Trajectory, compile_ahead, run_chains
+from folt.reference.hamiltonian import compile_ahead, run_chains
 from folt.reference.host_tempering import temper
 from folt.reference.landscape import Landscape
 from folt.reference.leap import Leap
 from folt.reference.result import Reference, folded, health
 from folt.reference.start import fault_cautions, starting_distribution
 from folt.reference.supplied import for_picture, part_of
+from folt.reference.trajectories import JitteredHmc, Trajectory
 from folt.types import Key, Points, Progress, host_generator, in_float64
 
 TEMPERING_SHARE = 0.4

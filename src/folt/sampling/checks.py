@@ -15,7 +15,8 @@ from jaxtyping import PyTree
 
 from folt.fit import Fit
 from folt.problem import Points, Problem
-from folt.problem.symmetry import SymmetryAccount, require_scalar
+from folt.problem.scalar import require_scalar
+from folt.problem.symmetry import SymmetryAccount
 from folt.problem.symmetry import check as check_symmetry
 from folt.sampling.memory import in_bytes, require_memory
 from folt.sampling.options import Options, named

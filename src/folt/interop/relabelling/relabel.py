@@ -8,7 +8,7 @@ import warnings
 from collections.abc import Mapping, Sequence
 
 import numpy as np
-from jaxtyping import Int
+from jaxtyping import Float, Int
 
 from folt.diagnostics import effective_size, split_rhat
 from folt.interop.relabelling.assignment import permuted, permuted_square
@@ -103,15 +103,10 @@ def relabel(
     lead, m = _common_shape(chosen)
     count = math.prod(lead)
     flat = {name: values.reshape(count, *values.shape[2:]) for name, values in chosen.items()}
-    names = [name for name in chosen if name not in square]
-    key = names[0] if sort_by is None else sort_by
-    if key not in names:
-        raise ValueError(f"expected sort_by to be one of {', '.join(names)}, got {key!r}")
+    features, keys = _features({n: flat[n] for n in chosen if n not in square}, m, sort_by)
     material = Material(
-        features=np.concatenate(
-            [flat[name].reshape(count, m, -1) for name in names], axis=2
-        ).astype(float),
-        keys=flat[key].reshape(count, m, -1)[:, :, 0].astype(float),
+        features=features,
+        keys=keys,
         probabilities=_proportions(_by_draw(probabilities, lead, m, "probabilities")),
         allocations=_labels(_by_draw(allocations, lead, None, "allocations"), m),
     )
@@ -139,6 +134,19 @@ def _in_order(permutations: np.ndarray, keys: np.ndarray) -> np.ndarray:
     """The same labels, numbered by the mean of the sort key: one renumbering for all draws."""
     means = np.take_along_axis(keys, permutations, axis=1).mean(axis=0)
     return permutations[:, np.argsort(means, kind="stable")]
+
+
+def _features(
+    flat: dict[str, np.ndarray], m: int, sort_by: str | None
+) -> tuple[Float[np.ndarray, "n m f"], Float[np.ndarray, "n m"]]:
+    """All numbers of every component, and the one that components are sorted by."""
+    key = next(iter(flat)) if sort_by is None else sort_by
+    if key not in flat:
+        raise ValueError(f"expected sort_by to be one of {', '.join(flat)}, got {key!r}")
+    shaped = {name: values.reshape(len(values), m, -1) for name, values in flat.items()}
+    return np.concatenate([*shaped.values()], axis=2).astype(float), shaped[key][:, :, 0].astype(
+        float
+    )
 
 
 def _default(material: Material) -> Relabeller:

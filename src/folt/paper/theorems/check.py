@@ -86,6 +86,22 @@ def conditions(
         seed=seed,
     )
     others = thinned(others, LARGEST_TABLE // group.order)
+    return TheoremCheck(
+        _found(problem, folding, unfolded, others, cover, log_evidence, seed), cover
+    )
+
+
+def _found(
+    problem: Problem,
+    folding: Folded,
+    unfolded: Distribution,
+    others: np.ndarray,
+    cover: Covering,
+    log_evidence: float,
+    seed: int,
+) -> Conditions:
+    """The conditions at the draws that lie in the core."""
+    group = problem.group
     log_target = Target(problem)(others)
     inside = math.log(group.order) + log_evidence - log_target <= cover.threshold
     core, log_target = others[inside], log_target[inside]
@@ -93,18 +109,17 @@ def conditions(
     terms = map_points(Folded.log_terms, Folded(unfolded, group), core, terms=group.order)
     table = (log_target - math.log(group.order))[:, None] - terms
     drawn = np.random.default_rng(seed).integers(group.order, size=core.shape[0])
-    found = theorem_conditions(
+    return theorem_conditions(
         within=log_target - plain,
         residual=summed - plain,
         unfolded=table[np.arange(core.shape[0]), drawn],
         copies=(table.ravel(), np.tile(np.arange(group.order), core.shape[0])),
         order=group.order,
-        alpha=alpha,
+        alpha=cover.alpha,
         draws=others.shape[0],
         published=_interpolation(cover, "published"),
         corrected=_interpolation(cover, "corrected"),
     )
-    return TheoremCheck(found, cover)
 
 
 def _plain_and_folded(folding: Folded, z: Point) -> tuple[Scalar, Scalar]:

@@ -18,14 +18,13 @@ from jaxtyping import Array, Float
 from folt.diagnostics.covering import (
     HEURISTIC,
     CoveringRadius,
-    OscillationTerm,
     covering_radius,
-    diameter,
     effective_draws,
     hpd_threshold,
-    oscillation_term,
     overlap_scales,
 )
+from folt.diagnostics.diameter import diameter
+from folt.diagnostics.oscillation import OscillationTerm, oscillation_term
 from folt.fit import Fit
 from folt.groups import Element, Group, Trivial
 from folt.paper.theorems.draws import (

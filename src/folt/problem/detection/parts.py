@@ -37,7 +37,7 @@ from folt.problem.detection.probe import BLOCK, Points, Probe
 from folt.problem.detection.search import Search
 from folt.problem.detection.signs import lone_signs, rotation, with_signs
 from folt.problem.problem import Problem
-from folt.problem.symmetry import require_scalar
+from folt.problem.scalar import require_scalar
 from folt.types import Scalar, in_float64
 
 
