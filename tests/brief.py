@@ -9,8 +9,8 @@ from folt.reference import HostChains
 REFERENCE = HostChains(particles=300, moves=4, chains=30, draws=60, thin=3)
 
 
-def from_moments(key, arena, start, progress):
-    points = arena.training.points
+def from_moments(key, task, start, progress):
+    points = task.training.points
     return StudentT.from_moments(points.mean(axis=0), 1.5 * np.cov(points.T), degrees=5.0)
 
 

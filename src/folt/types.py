@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from folt.groups import Group
     from folt.problem import Problem
     from folt.reference import Reference
-    from folt.training import Arena
+    from folt.training import TrainingTask
 
 Key = PRNGKeyArray
 Point = Float[Array, " dim"]
@@ -116,19 +116,19 @@ class Trainer(Protocol):
     Example:
         The moments of the draws, and nothing learnt beyond them::
 
-            def moments(key, arena, start=None, progress=None):
-                points = np.asarray(arena.training.points)
+            def moments(key, task, start=None, progress=None):
+                points = np.asarray(task.training.points)
                 return folt.flows.Gaussian.from_moments(points.mean(0), np.cov(points.T))
     """
 
     def __call__(
-        self, key: Key, arena: Arena, start: Any = None, progress: Progress | None = None, /
+        self, key: Key, task: TrainingTask, start: Any = None, progress: Progress | None = None, /
     ) -> Distribution:
         """The proposal.
 
         Args:
             key: the only source of randomness.
-            arena: draws to learn from, target values, symmetry and tail safety.
+            task: draws to learn from, target values, symmetry and tail safety.
             start: the proposal of an earlier fit, or None.
             progress: told how far training is.
         """

@@ -74,9 +74,9 @@ def watched():
     class Spy:
         """A trainer that keeps what it was given."""
 
-        def __call__(self, key, arena, start, tell):
-            self.arena = arena
-            return OrbitMixture(size=2)(key, arena, start, tell)
+        def __call__(self, key, task, start, tell):
+            self.task = task
+            return OrbitMixture(size=2)(key, task, start, tell)
 
     spy = Spy()
     with pytest.MonkeyPatch.context() as patch:
@@ -90,16 +90,16 @@ def watched():
             flow=spy,
             progress=False,
         )
-    return seen, sets[1], spy.arena
+    return seen, sets[1], spy.task
 
 
 def test_training_and_selection_never_evaluate_a_held_out_draw(watched):
-    seen, held_out, arena = watched
+    seen, held_out, task = watched
     sealed = rows(held_out)
     assert len(sealed) > 1_000
     assert all(sealed.isdisjoint(rows(points)) for points in seen)
-    assert sealed.isdisjoint(rows(arena.training.points))
-    assert sealed.isdisjoint(rows(arena.selection.points))
+    assert sealed.isdisjoint(rows(task.training.points))
+    assert sealed.isdisjoint(rows(task.selection.points))
 
 
 def test_the_check_would_notice(watched):

@@ -68,9 +68,9 @@ class Bell(types.Distribution):
         return x, self.log_prob(x)
 
 
-def moments(key, arena, start=None, progress=None):
+def moments(key, task, start=None, progress=None):
     """A trainer: the moments of the draws."""
-    points = np.asarray(arena.training.points)
+    points = np.asarray(task.training.points)
     return folt.flows.Gaussian.from_moments(points.mean(0), np.atleast_2d(1.1 * np.cov(points.T)))
 
 

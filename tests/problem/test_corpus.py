@@ -28,7 +28,7 @@ def built(case, **options):
 
 def judge(problem, case):
     found = problem.symmetry_found
-    together = sorted(sorted(strand.sites) for strand in found.strands)
+    together = sorted(sorted(factor.sites) for factor in found.factors)
     assert problem.group.order == case.order, str(found)
     assert together == sorted(sorted(names) for names in case.together), str(found)
     assert case.words in str(found)

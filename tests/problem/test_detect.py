@@ -58,7 +58,7 @@ def detect_mixture(**options):
 def test_an_exchangeable_mixture_is_found_with_the_parts_that_move_together():
     found = detect_mixture()
     assert found.group == Joint(3, MIXTURE_PARTS)
-    assert [strand.names for strand in found.strands] == [("mu", "log sigma", "weights")]
+    assert [factor.names for factor in found.factors] == [("mu", "log sigma", "weights")]
     assert told(found.found) == [
         f"swap components {i} and {j} of mu, log sigma, weights" for i, j in [(1, 2), (2, 3)]
     ]
@@ -110,7 +110,7 @@ def test_a_hidden_markov_model_is_relabelled_on_both_sides(means, order):
     assert found.group.order == order
     if order == 2:
         assert found.group == Joint(2, parts)
-        assert found.strands[0].names == ("mu", "transitions")
+        assert found.factors[0].names == ("mu", "transitions")
 
 
 def test_a_square_matrix_permuted_by_rows_alone_is_told_from_both_sides():
@@ -129,7 +129,7 @@ def test_two_symmetries_side_by_side():
 
     found = folt.detect(log_density, 2, (Blocks(1), Blocks(1)))
     assert found.group == Product(Permutation(2, 1), Permutation(2, 1))
-    assert len(found.strands) == 2
+    assert len(found.factors) == 2
 
 
 def loadings(x, power):

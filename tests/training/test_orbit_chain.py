@@ -16,7 +16,14 @@ from folt.groups import Blocks, Fixed, Joint, Permutation, SignedPermutation, Ze
 from folt.groups.relabelling import Relabelling
 from folt.problem.batching import map_points
 from folt.problem.fold import Folded
-from folt.training import Arena, OrbitChain, OrbitMixture, Sample, invariant_guard, proposal_maker
+from folt.training import (
+    OrbitChain,
+    OrbitMixture,
+    Sample,
+    TrainingTask,
+    invariant_guard,
+    proposal_maker,
+)
 from folt.training.chain_em import (
     chain_about,
     expectation,
@@ -79,7 +86,7 @@ def test_one_class_finds_labels_where_the_sort_key_tells_nothing() -> None:
 
 
 @pytest.fixture(scope="module")
-def arena() -> Arena:
+def task() -> TrainingTask:
     """A target that is itself a class chain, so that the best proposal is known."""
     group = Permutation(4, 1)
     truth = random_chain(group, 2, spread=3.0)
@@ -88,7 +95,7 @@ def arena() -> Arena:
         return map_points(Folded.log_prob, Folded(truth, group), points)
 
     training, selection = draws_of(truth, 640, 1), draws_of(truth, 256, 2)
-    return Arena(
+    return TrainingTask(
         group=group,
         target=truth,
         guard=invariant_guard(group, training),
@@ -99,18 +106,18 @@ def arena() -> Arena:
     )
 
 
-def test_regression_flattens_the_log_ratio_and_repeats_itself(arena: Arena) -> None:
-    group = arena.group
-    generator, points = np.random.default_rng(3), arena.training.points
+def test_regression_flattens_the_log_ratio_and_repeats_itself(task: TrainingTask) -> None:
+    group = task.group
+    generator, points = np.random.default_rng(3), task.training.points
     start = starting_chain(generator, group, points, 2)
     chain, _ = fit_chain(generator, group, points, start, (640,) * 3)
     key = jax.random.key(5)
     how = ChainDescent(steps=120, batch=128, rate=0.03)
-    polished = descend_chain(key, chain, arena, how)
-    before, after = (expected_acceptance(key, each, arena) for each in (chain, polished))
+    polished = descend_chain(key, chain, task, how)
+    before, after = (expected_acceptance(key, each, task) for each in (chain, polished))
     assert after > before + 0.3
     again = ChainDescent(steps=2, batch=128)
-    one, other = (descend_chain(key, chain, arena, again) for _ in range(2))
+    one, other = (descend_chain(key, chain, task, again) for _ in range(2))
     for left, right in zip(jax.tree.leaves(one), jax.tree.leaves(other), strict=True):
         np.testing.assert_array_equal(left, right)
 

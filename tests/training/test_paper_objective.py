@@ -63,7 +63,7 @@ def fitted(training: jax.Array) -> tuple[Counted, list[tuple[int, float]]]:
 
 
 @eqx.filter_jit
-def losses(flow: Gaussian, batch: paper.Teaching) -> jax.Array:
+def losses(flow: Gaussian, batch: paper.ValuedDraws) -> jax.Array:
     return jnp.stack([paper.objective(flow, batch, ramp, 3) for ramp in (0.0, 0.4, 1.0)])
 
 
@@ -81,7 +81,7 @@ def test_objective_is_the_formula() -> None:
     expected = [
         -log_q.mean() + r * (0.1 * oscillation + 0.05 * lengths[:3].mean()) for r in (0, 0.4, 1)
     ]
-    batch = paper.Teaching(*(jnp.asarray(part) for part in (points, values, slopes)))
+    batch = paper.ValuedDraws(*(jnp.asarray(part) for part in (points, values, slopes)))
     np.testing.assert_allclose(losses(gaussian, batch), expected, rtol=1e-9)
 
 
@@ -145,10 +145,10 @@ def test_the_compiled_scan_equals_the_plain_loop(training: jax.Array) -> None:
     )
     slow = paper._cast(flow(3), jnp.float32)
     state = optimiser.init(eqx.filter(slow, eqx.is_inexact_array))
-    teaching = paper._teaching(slow, training, target())
+    valued = paper._valued(slow, training, target())
     gradient = eqx.filter_jit(eqx.filter_grad(paper.objective))
     for step in range(steps):
-        batch = paper._minibatch(jax.random.fold_in(key, step), teaching)
+        batch = paper._minibatch(jax.random.fold_in(key, step), valued)
         ramp = jnp.float32(min(step, 1))
         updates, state = optimiser.update(gradient(slow, batch, ramp), state)
         slow = refreshed(eqx.apply_updates(slow, updates))

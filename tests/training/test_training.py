@@ -14,7 +14,7 @@ from folt.flows.elliptical import log_radial
 from folt.groups import Permutation, Trivial
 from folt.problem.batching import map_keys, map_points
 from folt.problem.fold import Folded
-from folt.training import Arena, OrbitMixture, Sample, regress
+from folt.training import OrbitMixture, Sample, TrainingTask, regress
 from folt.training.gauss_newton import _row, huber, moved
 from folt.training.guard import GUARD_DEGREES, guard_of, guard_stretch
 from folt.training.orbit_em import fit_orbit_mixture
@@ -148,7 +148,7 @@ def test_huber_is_half_the_variance_where_nothing_is_clipped():
 # Pools and regression.
 
 
-def exact_arena(target, group, count=1_200):
+def exact_task(target, group, count=1_200):
     folded = Folded(target, group)
 
     def evaluate(points):
@@ -158,7 +158,7 @@ def exact_arena(target, group, count=1_200):
         points = map_keys(fold_draw, folded, jax.random.key(seed), count)
         return Sample(points, evaluate(points))
 
-    return Arena(group, folded, None, 0.0, evaluate, sample(10), sample(11))
+    return TrainingTask(group, folded, None, 0.0, evaluate, sample(10), sample(11))
 
 
 @pytest.mark.parametrize("kept", [1, 2, 6, 50])
@@ -178,35 +178,35 @@ def test_a_resolved_orbit_sums_to_the_whole(points, kept):
 
 def test_regression_makes_an_exact_target_flat():
     """The target is in the family: h becomes constant to a thousandth."""
-    arena = exact_arena(orbit_gaussian(), GROUP)
+    task = exact_task(orbit_gaussian(), GROUP)
     start = Mixture(
         jnp.zeros(1),
         jnp.asarray(MEAN + np.array([0.15, -0.1, 0.1]))[None],
         1.15 * orbit_gaussian().factor[None],
     )
-    before = _spread(start, arena)
-    polished, found = regress(jax.random.key(5), start, arena, SINGLE)
+    before = _spread(start, task)
+    polished, found = regress(jax.random.key(5), start, task, SINGLE)
     assert before > 0.1
-    assert _spread(polished, arena) < 1e-3
+    assert _spread(polished, task) < 1e-3
     assert found.spread < 1e-3
     np.testing.assert_allclose(polished.means[0], MEAN, atol=1e-3)
 
 
-def _spread(mixture, arena):
-    log_flow = jax.vmap(Folded(mixture, arena.group).log_prob)(arena.selection.points)
-    return float(np.std(arena.selection.log_target - np.asarray(log_flow)))
+def _spread(mixture, task):
+    log_flow = jax.vmap(Folded(mixture, task.group).log_prob)(task.selection.points)
+    return float(np.std(task.selection.log_target - np.asarray(log_flow)))
 
 
 def test_the_trainer_needs_one_component_for_a_folded_gaussian():
-    arena = exact_arena(orbit_gaussian(), GROUP)
+    task = exact_task(orbit_gaussian(), GROUP)
     told = []
-    flow = OrbitMixture()(jax.random.key(6), arena, None, lambda *words: told.append(words))
+    flow = OrbitMixture()(jax.random.key(6), task, None, lambda *words: told.append(words))
     assert flow.components == 1
-    assert _spread(flow, arena) < 1e-3
+    assert _spread(flow, task) < 1e-3
     fractions = [fraction for fraction, _ in told]
     assert fractions == sorted(fractions)
     assert 0 < fractions[0] <= fractions[-1] <= 1
-    again = OrbitMixture()(jax.random.key(6), arena)
+    again = OrbitMixture()(jax.random.key(6), task)
     np.testing.assert_array_equal(flow.factors, again.factors)
 
 

@@ -1,4 +1,4 @@
-"""Widening: more components flatten h, nothing worse is returned, scouts only save work."""
+"""Widening: more components flatten h, nothing worse is returned, pilots only save work."""
 
 import math
 
@@ -11,7 +11,7 @@ from folt.flows import Gaussian, Mixture
 from folt.groups import Permutation
 from folt.problem.batching import map_keys, map_points
 from folt.problem.fold import Folded
-from folt.training import Arena, OrbitMixture, Sample, Setting, regress
+from folt.training import OrbitMixture, Sample, Setting, TrainingTask, regress
 from folt.training.candidates import CANDIDATES, candidates
 from folt.training.orbit_em import fit_orbit_mixture
 from folt.training.orbit_mixture import largest_size
@@ -51,7 +51,7 @@ def fold_draw(folded, key):
 
 
 @pytest.fixture(scope="module")
-def arena(skew):
+def task(skew):
     """A target whose orbit is a mixture of three components, with exact draws."""
     folded = Folded(skew, GROUP)
 
@@ -62,40 +62,40 @@ def arena(skew):
         points = map_keys(fold_draw, folded, jax.random.key(seed), 1500)
         return Sample(points, evaluate(points))
 
-    return Arena(GROUP, folded, None, 0.0, evaluate, sample(10), sample(11))
+    return TrainingTask(GROUP, folded, None, 0.0, evaluate, sample(10), sample(11))
 
 
 @pytest.fixture(scope="module")
-def single(arena):
-    return fit_orbit_mixture(jax.random.key(1), GROUP, arena.training.points, 1)[0]
+def single(task):
+    return fit_orbit_mixture(jax.random.key(1), GROUP, task.training.points, 1)[0]
 
 
-def spread(mixture, arena):
-    log_flow = jax.vmap(Folded(mixture, arena.group).log_prob)(arena.selection.points)
-    return float(np.std(arena.selection.log_target - np.asarray(log_flow)))
+def spread(mixture, task):
+    log_flow = jax.vmap(Folded(mixture, task.group).log_prob)(task.selection.points)
+    return float(np.std(task.selection.log_target - np.asarray(log_flow)))
 
 
-def test_more_components_flatten_the_ratio(arena, single):
+def test_more_components_flatten_the_ratio(task, single):
     told = []
-    wide = widen(jax.random.key(2), single, arena, SMALL, lambda *words: told.append(words))
+    wide = widen(jax.random.key(2), single, task, SMALL, lambda *words: told.append(words))
     assert wide.components == 8
-    assert spread(wide, arena) < 0.4 * spread(single, arena)
+    assert spread(wide, task) < 0.4 * spread(single, task)
     fractions = [fraction for fraction, _ in told]
     assert len(fractions) == SMALL.rounds
     assert fractions == sorted(fractions)
     assert fractions[-1] == 1
-    again = widen(jax.random.key(2), single, arena, SMALL)
+    again = widen(jax.random.key(2), single, task, SMALL)
     np.testing.assert_array_equal(wide.factors, again.factors)
 
 
-def test_what_cannot_be_bettered_is_returned(arena, skew):
+def test_what_cannot_be_bettered_is_returned(task, skew):
     """Leaps from the exact answer only lose: the mixture itself comes back."""
     leaps = SMALL._replace(rounds=2, rate=5.0)
-    assert widen(jax.random.key(3), skew, arena, leaps._replace(components=6)) is skew
+    assert widen(jax.random.key(3), skew, task, leaps._replace(components=6)) is skew
 
 
-def test_without_room_nothing_is_split(arena, single):
-    assert widen(jax.random.key(3), single, arena, SMALL._replace(components=1)) is single
+def test_without_room_nothing_is_split(task, single):
+    assert widen(jax.random.key(3), single, task, SMALL._replace(components=1)) is single
 
 
 @pytest.mark.parametrize(("m", "p"), [(3, 1), (5, 2), (3, 12)])
@@ -116,64 +116,64 @@ def test_no_step_is_the_anchor(skew):
     assert float(log_prob) == pytest.approx(float(skew.log_prob(drawn)), rel=1e-12)
 
 
-def test_a_large_start_is_polished_without_dense_steps(arena, single, monkeypatch):
+def test_a_large_start_is_polished_without_dense_steps(task, single, monkeypatch):
     def refuse(*_, **__):
         raise AssertionError("a dense Gauss-Newton step for a large mixture")
 
     monkeypatch.setattr("folt.training.orbit_mixture.regress", refuse)
-    large = widen(jax.random.key(4), single, arena, SMALL._replace(components=64, rounds=1))
+    large = widen(jax.random.key(4), single, task, SMALL._replace(components=64, rounds=1))
     assert large.components == 64 > largest_size(3)
     trainer = OrbitMixture(wide=SMALL._replace(rounds=3))
-    polished = trainer(jax.random.key(5), arena, large)
+    polished = trainer(jax.random.key(5), task, large)
     assert polished.components == 64
-    assert spread(polished, arena) < spread(large, arena)
+    assert spread(polished, task) < spread(large, task)
 
 
-def test_the_trainer_widens_what_stays_rough_and_keeps_a_size_that_is_given(arena, monkeypatch):
+def test_the_trainer_widens_what_stays_rough_and_keeps_a_size_that_is_given(task, monkeypatch):
     monkeypatch.setattr("folt.training.orbit_mixture.largest_size", lambda _: 2)
     brief = Setting(rounds=2, fresh=512, linearised=1024)
     wide = SMALL._replace(rounds=1, components=4, rough=1e-3)
     key = jax.random.key(6)
     told = []
-    OrbitMixture(full=brief, wide=wide)(key, arena, None, lambda *words: told.append(words))
+    OrbitMixture(full=brief, wide=wide)(key, task, None, lambda *words: told.append(words))
     assert any("4 components" in message for _, message in told)
     told.clear()
-    flow = OrbitMixture(size=2, full=brief, wide=wide)(key, arena, None, lambda *w: told.append(w))
+    flow = OrbitMixture(size=2, full=brief, wide=wide)(key, task, None, lambda *w: told.append(w))
     assert flow.components == 2
     assert not any("4 components" in message for _, message in told)
 
 
 @pytest.mark.parametrize(("hopeless", "rounds"), [(1e-6, TRIAL), (math.inf, TRIAL + 2)])
-def test_a_hopeless_regression_gives_up_early(arena, single, hopeless, rounds):
+def test_a_hopeless_regression_gives_up_early(task, single, hopeless, rounds):
     told = []
     setting = Setting(rounds=TRIAL + 2, fresh=256, linearised=512, patience=99, flat=0.0)
     setting = setting._replace(hopeless=hopeless)
-    regress(jax.random.key(7), single, arena, setting, lambda *words: told.append(words))
+    regress(jax.random.key(7), single, task, setting, lambda *words: told.append(words))
     assert len(told) == rounds
 
 
-def test_a_fault_does_not_carry_over(arena, single):
+def test_a_fault_does_not_carry_over(task, single):
     """A target that fails after the start: what was best is returned."""
     calls = []
 
     def failing(points):
         calls.append(points)
-        values = arena.evaluate(points)
+        values = task.evaluate(points)
         return values if len(calls) <= 2 else np.full_like(values, np.nan)
 
-    broken = arena._replace(evaluate=failing)
+    broken = task._replace(evaluate=failing)
     flow = polish(jax.random.key(8), single, broken, SMALL._replace(rounds=2, steps=2))
     assert len(calls) == 4
     assert flow is single
 
 
-# Scouts.
+# Pilots.
 
 LARGE = Permutation(5, 1)
 
 
 @pytest.fixture(scope="module")
-def scout():
+def pilot():
     mean = np.array([0.0, 1.0, 2.5, 4.0, 6.0])
     return Gaussian.from_moments(mean, np.diag([0.3, 0.4, 0.3, 0.5, 1.0]))
 
@@ -184,37 +184,37 @@ def test_small_groups_are_looked_at_whole():
     np.testing.assert_array_equal(found, GROUP.orbit(z))
 
 
-def test_a_scout_names_the_likeliest_images(scout):
-    z = scout.sample(jax.random.key(0))
+def test_a_pilot_names_the_likeliest_images(pilot):
+    z = pilot.sample(jax.random.key(0))
     assert candidates(LARGE, None, z).shape == (120, 5)
-    few = candidates(LARGE, scout, z)
+    few = candidates(LARGE, pilot, z)
     assert few.shape == (CANDIDATES, 5)
-    every = np.sort(jax.vmap(scout.log_prob)(LARGE.orbit(z)))[::-1]
-    np.testing.assert_allclose(jax.vmap(scout.log_prob)(few), every[:CANDIDATES], rtol=1e-12)
+    every = np.sort(jax.vmap(pilot.log_prob)(LARGE.orbit(z)))[::-1]
+    np.testing.assert_allclose(jax.vmap(pilot.log_prob)(few), every[:CANDIDATES], rtol=1e-12)
 
 
-def test_scouted_sums_are_almost_whole_and_never_more(scout):
-    """A proposal that the scout does not know: wider, shifted, of two components."""
+def test_sums_by_a_pilot_are_almost_whole_and_never_more(pilot):
+    """A proposal that the pilot does not know: wider, shifted, of two components."""
     other = Mixture(
         jnp.zeros(2),
-        jnp.stack([scout.mean + 0.3, scout.mean - 0.3]),
-        jnp.stack([0.8 * scout.factor, 0.7 * scout.factor]),
+        jnp.stack([pilot.mean + 0.3, pilot.mean - 0.3]),
+        jnp.stack([0.8 * pilot.factor, 0.7 * pilot.factor]),
     )
     folded = Folded(other, LARGE)
     points = map_keys(fold_draw, folded, jax.random.key(1), 500)
-    scouted = Resolver(folded, None, 0.0, scout, 2).pool(points, np.zeros(500))
+    chosen = Resolver(folded, None, 0.0, pilot, 2).pool(points, np.zeros(500))
     whole = Resolver(folded, None, 0.0, None, 2).pool(points, np.zeros(500))
-    lost = scouted.residuals(other) - whole.residuals(other)
+    lost = chosen.residuals(other) - whole.residuals(other)
     assert (lost > -1e-10).all()
     assert np.quantile(lost, 0.95) < 0.05
 
 
-def test_em_with_a_scout_finds_what_em_finds_without(scout):
-    folded = Folded(scout, LARGE)
+def test_em_with_a_pilot_finds_what_em_finds_without(pilot):
+    folded = Folded(pilot, LARGE)
     points = map_keys(fold_draw, folded, jax.random.key(2), 800)
     options = {"components": 2, "iterations": 10}
     key = jax.random.key(3)
     start, _ = fit_orbit_mixture(key, LARGE, points, 1, iterations=10)
-    scouted, _ = fit_orbit_mixture(key, LARGE, points, **options, scout=start)
+    chosen, _ = fit_orbit_mixture(key, LARGE, points, **options, pilot=start)
     whole, _ = fit_orbit_mixture(key, LARGE, points, **options)
-    np.testing.assert_allclose(scouted.means, whole.means, atol=0.02)
+    np.testing.assert_allclose(chosen.means, whole.means, atol=0.02)

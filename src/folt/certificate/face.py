@@ -37,7 +37,7 @@ def verdict_words(status: Status) -> str:
 
 
 def headline(status: Status) -> str:
-    """Mark and verdict."""
+    """The mark and the verdict, as one line."""
     return f"{mark(status)} {verdict_words(status)}."
 
 

@@ -25,7 +25,7 @@ folt relabel hidden_markov.nc --vars mu,start --square transitions --json"""
 
 
 class Method(StrEnum):
-    """How labels are chosen."""
+    """The method by which labels are chosen."""
 
     auto = "auto"
     sort = "sort"
@@ -51,7 +51,9 @@ def relabel(
         str,
         typer.Option("--vars", help="Variables permuted together: mu,sigma,w.", show_default=False),
     ],
-    method: Annotated[Method, typer.Option(help="How labels are chosen.")] = Method.auto,
+    method: Annotated[
+        Method, typer.Option(help="The method by which labels are chosen.")
+    ] = Method.auto,
     sort_by: Annotated[
         str | None, typer.Option(help="Variable to sort by; the first one if not given.")
     ] = None,

@@ -27,14 +27,14 @@ folt sample model.py:problem --json > result.json"""
 
 
 class Labels(StrEnum):
-    """How components are numbered."""
+    """The order in which components are numbered."""
 
     sorted = "sorted"
     proposal = "proposal"
 
 
 class PresetName(StrEnum):
-    """Which protocol runs."""
+    """The protocol of a fit, by name."""
 
     default = "default"
     paper = "paper"
@@ -54,7 +54,9 @@ def sample(
     seed: Seed = 0,
     chains: Annotated[int, typer.Option(help="Independent chains.", min=1)] = 4,
     draws: Annotated[int, typer.Option(help="Draws per chain.", min=1)] = 5000,
-    labels: Annotated[Labels, typer.Option(help="How components are numbered.")] = Labels.sorted,
+    labels: Annotated[
+        Labels, typer.Option(help="The order in which components are numbered.")
+    ] = Labels.sorted,
     effort: EffortOption = EffortName.default,
     preset: Annotated[PresetName, typer.Option(help="Protocol.")] = PresetName.default,
     as_json: Json = False,

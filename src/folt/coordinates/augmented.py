@@ -53,7 +53,7 @@ class AugmentedShares(SimplexCoordinate):
 
     @property
     def length(self) -> int:
-        """One coordinate per share."""
+        """Number of coordinates, one per share."""
         return self.m
 
     @property

@@ -40,15 +40,15 @@ class Identity(Coordinate):
     """A parameter that is real already: push(x) = x."""
 
     def push(self, x: Values) -> Values:
-        """X itself."""
+        """The value is the coordinate x itself."""
         return jnp.asarray(x)
 
     def pull(self, value: Values) -> Values:
-        """The value itself."""
+        """The coordinate is the value itself."""
         return jnp.asarray(value)
 
     def log_slope(self, x: Values) -> Values:
-        """Zero."""
+        """Zero, because the slope is one everywhere."""
         return jnp.zeros_like(x)
 
 
@@ -56,7 +56,7 @@ class Log(Coordinate):
     """A positive parameter on the log scale: push(x) = exp(x)."""
 
     def push(self, x: Values) -> Values:
-        """exp(x)."""
+        """The value exp(x)."""
         return jnp.exp(x)
 
     def pull(self, value: Values) -> Values:

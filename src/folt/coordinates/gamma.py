@@ -42,7 +42,7 @@ class Gamma(Prior):
         return _log_quantile(jnp.asarray(self.shape), jnp.asarray(x))
 
     def from_normal(self, x: Values) -> Values:
-        """F⁻¹(Φ(x))."""
+        """The value F⁻¹(Φ(x)), through logarithms."""
         return jnp.exp(self.log_from_normal(x))
 
     def to_normal(self, value: Values) -> Values:

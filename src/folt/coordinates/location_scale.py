@@ -21,11 +21,11 @@ class Prior(eqx.Module):
 
     @abstractmethod
     def from_normal(self, x: Values) -> Values:
-        """F⁻¹(Φ(x))."""
+        """The value F⁻¹(Φ(x)) of the standard normal coordinate x."""
 
     @abstractmethod
     def to_normal(self, value: Values) -> Values:
-        """Φ⁻¹(F(value))."""
+        """The standard normal coordinate Φ⁻¹(F(value))."""
 
 
 class LocationScale(Prior):

@@ -35,21 +35,21 @@ LOG_PI = math.log(math.pi)
 
 
 class Normal(LocationScale):
-    """N(loc, scale²)."""
+    """The normal distribution N(loc, scale²)."""
 
     @staticmethod
     def standard_log_density(z: Values) -> Values:
-        """Log φ(z)."""
+        """The standard normal log density, log φ(z)."""
         return normal_log_density(z)
 
     @staticmethod
     def standard_quantile(x: Values) -> Values:
-        """X itself."""
+        """The coordinate x itself, which is standard normal already."""
         return x
 
     @staticmethod
     def standard_score(z: Values) -> Values:
-        """Z itself."""
+        """The value z itself, which is standard normal already."""
         return z
 
 
@@ -71,11 +71,11 @@ class LogNormal(Prior):
         return jnp.where(inside, log_density, -jnp.inf)
 
     def from_normal(self, x: Values) -> Values:
-        """exp(loc + scale·x)."""
+        """The value exp(loc + scale·x)."""
         return jnp.exp(self.loc + self.scale * x)
 
     def to_normal(self, value: Values) -> Values:
-        """(log v - loc)/scale."""
+        """The coordinate (log v - loc)/scale."""
         return (jnp.log(value) - self.loc) / self.scale
 
 
@@ -130,12 +130,12 @@ class Exponential(HalfLine):
 
     @staticmethod
     def standard_log_density(z: Values) -> Values:
-        """-z, z ≥ 0."""
+        """The log density -z of values z ≥ 0."""
         return jnp.where(z >= 0, -z, -jnp.inf)
 
     @staticmethod
     def standard_quantile(x: Values) -> Values:
-        """-log Φ(-x)."""
+        """The value -log Φ(-x)."""
         return -log_tails(x)[1]
 
     @staticmethod
@@ -149,7 +149,7 @@ class Laplace(LocationScale):
 
     @staticmethod
     def standard_log_density(z: Values) -> Values:
-        """-|z| - log 2."""
+        """The log density -|z| - log 2."""
         return -jnp.abs(z) - LOG_TWO
 
     @staticmethod
@@ -234,12 +234,12 @@ class Gumbel(LocationScale):
 
     @staticmethod
     def standard_log_density(z: Values) -> Values:
-        """-z - exp(-z)."""
+        """The log density -z - exp(-z)."""
         return -z - jnp.exp(-z)
 
     @staticmethod
     def standard_quantile(x: Values) -> Values:
-        """-log(-log Φ(x))."""
+        """The value -log(-log Φ(x))."""
         return -jnp.log(-log_tails(x)[0])
 
     @staticmethod

@@ -49,7 +49,7 @@ class SimplexCoordinate(eqx.Module):
 
     @abstractmethod
     def pull(self, probabilities: Probabilities) -> Coordinates:
-        """Coordinates of these probabilities."""
+        """The coordinates at which the probabilities are these."""
 
     @abstractmethod
     def log_prior(self, x: Coordinates) -> Scalar:
@@ -60,7 +60,7 @@ class SimplexCoordinate(eqx.Module):
         """Coordinates of one draw of the prior."""
 
     def push(self, x: Coordinates) -> Probabilities:
-        """The probabilities."""
+        """The probabilities at these coordinates."""
         return jnp.exp(self.push_log(x))
 
 
@@ -88,7 +88,7 @@ class LogRatios(SimplexCoordinate):
 
     @classmethod
     def symmetric(cls, m: int, concentration: float = 1.0) -> LogRatios:
-        """For m exchangeable probabilities."""
+        """The coordinate for m exchangeable probabilities, one concentration for all."""
         return cls(np.full(m, float(concentration)))
 
     @classmethod

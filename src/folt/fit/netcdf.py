@@ -90,7 +90,7 @@ def _unsealed(whole: bytes) -> str:
 
 
 def read_group(data: bytes, group: str) -> xarray.Dataset:
-    """One group in memory."""
+    """One group of a netCDF file, read into memory."""
     return xarray.load_dataset(io.BytesIO(data), group=group, engine=ENGINE)
 
 

@@ -19,7 +19,7 @@ from folt.problem.detection import SymmetryFound, words
 from folt.problem.detection.assembly import assembled, component_axes
 from folt.problem.detection.candidates import LONGEST_AXIS, Place, stems
 from folt.problem.detection.declared import require_declared
-from folt.problem.detection.findings import Reason, Remark, Strand
+from folt.problem.detection.findings import Factor, Reason, Remark
 from folt.problem.detection.probe import TOLERANCE, Points, Probe, Terms
 from folt.problem.detection.survey import Survey, survey
 from folt.problem.symmetry import RotationError
@@ -89,7 +89,7 @@ def arrange(
     probe, places = _probe(sites, terms_of, data, uneven=not names), _places(sites)
     result = require_declared(probe, places, names) if names else survey(probe, places)
     arrangement = _arrangement(
-        sites, result.strands, _account(sites, probe, places, result, front_end)
+        sites, result.factors, _account(sites, probe, places, result, front_end)
     )
     _tell(arrangement.found, allow_rotation)
     return arrangement
@@ -114,7 +114,7 @@ def _tell(found: SymmetryFound, allow_rotation: bool) -> None:
 def _account(
     sites: Sequence[Site], probe: Probe, places: Sequence[Place], result: Survey, front_end: str
 ) -> SymmetryFound:
-    group, _ = assembled(result.strands, _size(sites))
+    group, _ = assembled(result.factors, _size(sites))
     remarks = [
         dataclasses.replace(remark, undo=front_end == "pymc")
         if remark.reason is Reason.ORDERED
@@ -125,7 +125,7 @@ def _account(
         remarks.append(Remark(Reason.TOO_LARGE, (), group.order))
     return SymmetryFound(
         group=group,
-        strands=tuple(result.strands),
+        factors=tuple(result.factors),
         attempts=tuple(result.attempts),
         nearly=tuple(result.nearly),
         rotations=tuple(result.rotations),
@@ -154,12 +154,12 @@ def _repeated(places: Sequence[Place], result: Survey) -> tuple[str, ...]:
 
 
 def _arrangement(
-    sites: Sequence[Site], strands: Sequence[Strand], found: SymmetryFound
+    sites: Sequence[Site], factors: Sequence[Factor], found: SymmetryFound
 ) -> Arrangement:
-    group, order = assembled(strands, _size(sites))
+    group, order = assembled(factors, _size(sites))
     dims = {}
     shapes = {site.name: len(site.shape) for site in sites}
-    for name, axes in component_axes(strands).items():
+    for name, axes in component_axes(factors).items():
         if axes:
             dims[name] = tuple(axes.get(axis, f"{name}_dim_{axis}") for axis in range(shapes[name]))
     return Arrangement(laid_out(sites, order), group, dims, found)

@@ -35,7 +35,7 @@ class Bounded(Coordinate):
         return jnp.log(value - self.bound if self.above else self.bound - value)
 
     def log_slope(self, x: Array) -> Array:
-        """X itself."""
+        """The coordinate x itself, because exp is its own derivative."""
         return jnp.asarray(x)
 
 
@@ -68,7 +68,7 @@ class SimplexRows(eqx.Module):
         return jnp.maximum(values, jnp.finfo(values.dtype).tiny)
 
     def pull(self, value: Array) -> Array:
-        """Log-ratios of every row."""
+        """The log-ratios of every row of probabilities."""
         flat = jax.vmap(self.ratios.pull)(value.reshape(-1, self.length))
         return flat.reshape(*value.shape[:-1], self.length - 1)
 
@@ -81,7 +81,7 @@ class SimplexRows(eqx.Module):
         return jax.vmap(lambda own, row: LogRatios(row).sample_prior(own))(keys, rows)
 
     def log_slope(self, x: Array) -> Array:
-        """One number per row."""
+        """The log volume change of every row, one number each."""
         return jax.vmap(self.ratios.log_slope)(x.reshape(-1, self.length - 1))
 
 
@@ -95,7 +95,7 @@ class ZeroSumRows(eqx.Module):
     length: int = eqx.field(static=True)
 
     def push(self, x: Array) -> Array:
-        """The vectors B·x."""
+        """The vectors B·x, which sum to zero."""
         return x @ jnp.asarray(zero_sum_basis(self.length), x.dtype).T
 
     def pull(self, value: Array) -> Array:
@@ -103,7 +103,7 @@ class ZeroSumRows(eqx.Module):
         return value @ jnp.asarray(zero_sum_basis(self.length), value.dtype)
 
     def log_slope(self, x: Array) -> Array:
-        """Zero: lengths agree."""
+        """Zero, because B preserves lengths."""
         return jnp.zeros(x.shape[:-1], x.dtype)
 
 

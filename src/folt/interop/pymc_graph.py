@@ -78,7 +78,7 @@ class Graph:
 
     @functools.cached_property
     def log_joint(self) -> Compiled:
-        """Log joint density."""
+        """The log joint density of the model."""
         return self._compiled([self._model.logp()])
 
     @functools.cached_property
@@ -93,7 +93,7 @@ class Graph:
 
     @functools.cached_property
     def values(self) -> Compiled:
-        """Free and deterministic variables."""
+        """The values of free and deterministic variables."""
         shown = [*self._model.free_RVs, *self._model.deterministics]
         return self._compiled(self._model.replace_rvs_by_values(shown))
 
@@ -188,7 +188,7 @@ class GraphValues(eqx.Module):
     density: GraphDensity
 
     def __call__(self, x: Point, data: PyTree = None) -> dict[str, Array]:
-        """Values by name."""
+        """The values of the parameters at x, by name."""
         graph = self.density.graph
         values = graph.values(*self.density.arguments(x, data))
         return dict(zip(graph.shown, map(jnp.asarray, values), strict=True))

@@ -19,7 +19,7 @@ class Emission(eqx.Module):
     @property
     @abstractmethod
     def size(self) -> int:
-        """Coordinates per state."""
+        """Number of coordinates per state."""
 
     @abstractmethod
     def constrain(self, rows: Float[Array, "m size"]) -> dict[str, Array]:
@@ -42,11 +42,11 @@ class GaussianEmission(Emission):
 
     @property
     def size(self) -> int:
-        """Two."""
+        """Two coordinates: mean and log standard deviation."""
         return 2
 
     def constrain(self, rows: Float[Array, "m size"]) -> dict[str, Array]:
-        """Means and standard deviations."""
+        """The means and standard deviations of the states."""
         sigma = jnp.exp(self.log_sigma.from_normal(rows[:, 1]))
         return {"mu": self.mu.from_normal(rows[:, 0]), "sigma": sigma}
 
@@ -56,7 +56,7 @@ class GaussianEmission(Emission):
         return jnp.stack([self.mu.to_normal(values["mu"]), log_sigma], axis=1)
 
     def terms(self, rows: Float[Array, "m size"], data: Float[Array, " t"]) -> Float[Array, "m t"]:
-        """Log N(y_t; μ_k, σ_k²)."""
+        """The log densities log N(y_t; μ_k, σ_k²)."""
         mu, log_sigma = self.mu.from_normal(rows[:, 0]), self.log_sigma.from_normal(rows[:, 1])
         return gaussian_terms(mu, log_sigma, data)
 
@@ -68,17 +68,17 @@ class PoissonEmission(Emission):
 
     @property
     def size(self) -> int:
-        """One."""
+        """One coordinate: the log rate."""
         return 1
 
     def constrain(self, rows: Float[Array, "m size"]) -> dict[str, Array]:
-        """Rates."""
+        """The rates of the states."""
         return {"rate": jnp.exp(self.log_rate.from_normal(rows[:, 0]))}
 
     def unconstrain(self, values: dict[str, Array]) -> Float[Array, "m size"]:
-        """Of rates."""
+        """The coordinates of given rates."""
         return self.log_rate.to_normal(jnp.log(values["rate"]))[:, None]
 
     def terms(self, rows: Float[Array, "m size"], data: Float[Array, " t"]) -> Float[Array, "m t"]:
-        """Log Poisson(y_t; λ_k)."""
+        """The log probabilities log Poisson(y_t; λ_k)."""
         return poisson_terms(self.log_rate.from_normal(rows[:, 0]), data)

@@ -38,7 +38,7 @@ class StandardNormal(eqx.Module):
     length: int = eqx.field(static=True)
 
     def log_prior(self, x: Float[Array, " length"]) -> Scalar:
-        """Log N(x; 0, I)."""
+        """The log density log N(x; 0, I)."""
         return jnp.sum(normal_log_density(x))
 
     def sample_prior(self, key: Key) -> Float[Array, " length"]:

@@ -22,7 +22,7 @@ class Pointwise(eqx.Module):
     terms: Callable[[dict[str, Array], PyTree], Array] = eqx.field(static=True)
 
     def __call__(self, x: Point, data: PyTree) -> dict[str, Array]:
-        """Log p(y_n | x)."""
+        """The terms log p(y_n | x), one per observation."""
         return {NAME: self.terms(self.constrain(x), data)}
 
 

@@ -45,7 +45,7 @@ class PoissonMixturePosterior(eqx.Module):
         return jnp.sum(log_sum_components(terms)) + self.prior.log_prob(x)
 
     def constrain(self, x: Point) -> dict[str, Array]:
-        """Weights and rates."""
+        """The weights and rates at a point."""
         log_weight, log_rate = self.components(x)
         return {"weight": jnp.exp(log_weight), "rate": jnp.exp(log_rate)}
 

@@ -23,12 +23,12 @@ def cases(settings: Settings) -> list[Job]:
 
 
 def run(workshop: Workshop, job: Job) -> list[Row]:
-    """One row."""
+    """The row of one case, method and seed."""
     return run_pair(workshop, NAME, PROBLEMS[job.case], job)
 
 
 def report(rows: list[Row]) -> list[tuple[str, str]]:
-    """The tables."""
+    """The tables of the document, as Markdown."""
     return sections(rows, ratios=False)
 
 

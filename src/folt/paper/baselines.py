@@ -86,7 +86,7 @@ def chain_facts(group: Group, draws: np.ndarray, accepted: np.ndarray) -> Docume
 
 
 def report(rows: list[Row]) -> list[tuple[str, str]]:
-    """The tables."""
+    """The tables of the document, as Markdown."""
     lines = []
     for (_, method), group in by_method(rows).items():
         twins = [like_with_like(one) for one in group]

@@ -93,7 +93,7 @@ def _described(workshop: Workshop, draws: np.ndarray) -> Document:
 
 
 def report(rows: list[Row]) -> list[tuple[str, str]]:
-    """The tables."""
+    """The tables of the document, as Markdown."""
     headers = ["method", "μ̂", "printed", "σ̂", "accept", "printed", "sorted ESS per draw"]
     headers += ["label switches"]
     lines = []

@@ -96,7 +96,7 @@ def _exact_draws(problem: Problem, seed: int) -> np.ndarray:
 
 
 def report(rows: list[Row]) -> list[tuple[str, str]]:
-    """The tables."""
+    """The tables of the document, as Markdown."""
     theorem = [one for one in rows if "conditions" in one["details"]]
     boundary = [one for one in rows if "separation" in one["details"]]
     return [

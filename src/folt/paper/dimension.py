@@ -33,12 +33,12 @@ def cases(settings: Settings) -> list[Job]:
 
 
 def run(workshop: Workshop, job: Job) -> list[Row]:
-    """One row."""
+    """The row of one case, method and seed."""
     return run_pair(workshop, NAME, f"pair-{job.case}", job)
 
 
 def report(rows: list[Row]) -> list[tuple[str, str]]:
-    """The tables."""
+    """The tables of the document, as Markdown."""
     return sections(rows)
 
 
@@ -69,7 +69,7 @@ def claims(rows: list[Row], preset: str) -> list[Claim]:
 
 
 def figure(document: Document) -> Figure:
-    """γ against d."""
+    """The figure of γ against the dimension d."""
     from folt.paper.pictures import gamma_figure
 
     labels = {case: f"d = {case}" for case in DIMENSIONS}

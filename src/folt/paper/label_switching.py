@@ -39,12 +39,12 @@ def cases(settings: Settings) -> list[Job]:
 
 
 def run(workshop: Workshop, job: Job) -> list[Row]:
-    """One row."""
+    """The row of one case, method and seed."""
     return run_pair(workshop, NAME, job.case, job)
 
 
 def report(rows: list[Row]) -> list[tuple[str, str]]:
-    """The tables."""
+    """The tables of the document, as Markdown."""
     parts = sections(rows)
     parts.insert(2, ("Copies against dimension: γ divided by", _factor_table(rows)))
     return parts

@@ -92,7 +92,7 @@ def window(data: Path | None) -> Problem:
 
 
 def run(workshop: Workshop, job: Job) -> list[Row]:
-    """One row."""
+    """The row of one case, method and seed."""
     problem = _bring(workshop)
     (method,) = job.methods
     parts = workshop.facts(NAME, job.seed, folded=method == "folded")
@@ -113,7 +113,7 @@ def _bring(workshop: Workshop) -> Problem:
 
 
 def report(rows: list[Row]) -> list[tuple[str, str]]:
-    """The tables."""
+    """The tables of the document, as Markdown."""
     headers = ["case", "method", "median f, Hz", "printed", "median ξ", "label switches", "printed"]
     lines = []
     for (case, method), group in by_method(rows).items():

@@ -30,7 +30,7 @@ GRID = (-1.2, 8.2, 64)
 
 
 def cases(settings: Settings) -> list[Job]:
-    """One run."""
+    """The one run that the picture needs."""
     return [Job(CASE, ("folded",), settings.seed)]
 
 
@@ -79,7 +79,7 @@ def claims(rows: list[Row], preset: str) -> list[Claim]:
 
 
 def figure(document: Document) -> Figure:
-    """The picture."""
+    """The schematic, drawn from the document."""
     from folt.paper.schematic_picture import schematic_figure
 
     return schematic_figure(document["rows"][0])

@@ -51,7 +51,7 @@ class Target:
         return self.problem.log_folds(points)
 
     def add(self, evaluations: dict[str, int]) -> None:
-        """Count evaluations made elsewhere."""
+        """Add evaluations that were made elsewhere to the count."""
         for kind, count in evaluations.items():
             self.evaluations[kind] = self.evaluations.get(kind, 0) + count
 
@@ -122,7 +122,7 @@ class _Truncated(eqx.Module):
 
     @property
     def elements(self) -> Element:
-        """The kept elements, stacked."""
+        """The kept elements of the group, stacked."""
         rows = np.asarray(self.kept)
         return jax.tree.map(lambda leaf: np.asarray(leaf)[rows], self.group.elements)
 

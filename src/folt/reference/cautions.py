@@ -74,5 +74,5 @@ class Caution:
 
     @classmethod
     def from_dict(cls, tree: Document) -> Caution:
-        """Rebuild from `dataclasses.asdict`."""
+        """The caution whose `dataclasses.asdict` this is."""
         return cls(Concern(tree["concern"]), dict(tree["numbers"]))

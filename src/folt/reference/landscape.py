@@ -71,7 +71,7 @@ class Landscape:
 
     @property
     def evaluations(self) -> dict[str, int]:
-        """What was computed."""
+        """How many values and gradients were computed."""
         return {"value": self.values, "gradient": self.gradients}
 
     @property

@@ -72,7 +72,7 @@ class Leap(Distribution):
         return cls(*(jnp.asarray(part) for part in parts))
 
     def log_prob(self, x: Point) -> Scalar:
-        """Log q(x)."""
+        """The log density of the leaps, log q(x)."""
         u = self.inverse @ (x - self.origin)
         squared = self.lengths - 2 * self.whitened @ u + u @ u
         spread = 1 + jnp.maximum(squared, 0.0) / DEGREES

@@ -114,7 +114,7 @@ class TemperedChains:
 
     @in_float64
     def _prepare(self, target: Folded) -> None:
-        """Compile the chains."""
+        """Compile the chains while tempering runs."""
         points = jnp.zeros((self.particles, target.dim))
         leap = self._leap(points, jnp.eye(target.dim))
         starts = points[np.resize(np.arange(self.particles), self.chains)]

@@ -91,7 +91,7 @@ def sample_momenta(key: Key, like: Points, covariance: Float[Array, "dim dim"]) 
 
 
 def _kinetic(momentum: Points, covariance: Float[Array, "dim dim"]) -> Scalars:
-    """½ pᵀΣ̄p."""
+    """The kinetic energy ½ pᵀΣ̄p of every chain."""
     return 0.5 * jnp.sum((momentum @ covariance) * momentum, axis=1)
 
 

@@ -273,7 +273,7 @@ def _reference(fit: Fit) -> Facts:
 
 
 def provenance_facts(fit: Fit) -> Facts:
-    """What made the fit."""
+    """What made the fit: seed, preset, versions, machine."""
     versions = fit.provenance.get("versions", {})
     return [
         Fact("Seed, preset", f"{fit.provenance.get('seed')}, {fit.provenance.get('preset')}"),

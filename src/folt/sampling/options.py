@@ -89,7 +89,7 @@ def _require_flow(flow: object, problem: Problem) -> None:
             f"Distribution, got {named(flow)}"
         )
     else:
-        _require_takes("flow", flow, 4, "(key, arena, start, progress)")
+        _require_takes("flow", flow, 4, "(key, task, start, progress)")
 
 
 def _require_reference(reference: object, problem: Problem) -> None:

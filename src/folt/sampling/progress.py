@@ -68,11 +68,11 @@ class Lines:
         self._thread = threading.Thread(target=self._run, daemon=True, name="folt progress")
 
     def start(self) -> None:
-        """Begin to write."""
+        """Begin to write lines about the stages."""
         self._thread.start()
 
     def stop(self) -> None:
-        """Write no more."""
+        """Stop writing; nothing follows."""
         self._stop.set()
         self._thread.join(timeout=1.0)
 

@@ -16,7 +16,7 @@ from folt.problem import Problem
 from folt.problem.ratio import LogRatio, Target
 from folt.reference import Reference
 from folt.sampling.presets import Preset
-from folt.training import Arena, Sample, guard_of, invariant_guard, sums_itself
+from folt.training import Sample, TrainingTask, guard_of, invariant_guard, sums_itself
 from folt.types import Distribution, Key, OrbitSummed, Progress, Trainer
 
 PILOT = 1_000
@@ -88,7 +88,7 @@ def proposal_from(
     if isinstance(maker, Distribution):
         fitted: Distribution = maker
     else:
-        arena = Arena(
+        task = TrainingTask(
             group=problem.group,
             target=problem.folded(),
             guard=guard,
@@ -98,7 +98,7 @@ def proposal_from(
             selection=data.selection,
             visited=data.visited,
         )
-        fitted = maker(key, arena, None if start is None else start.flow, tell)
+        fitted = maker(key, task, None if start is None else start.flow, tell)
     fitted = settled(fitted)
     if guard is None:
         return fitted

@@ -1,7 +1,7 @@
 """Training: from reference draws to a proposal.
 
-A trainer is called with a key, an `Arena` (draws, target values, symmetry, safety), an earlier
-flow to start from or None, and a function to tell progress; it returns a `Distribution`.
+A trainer is called with a key, a `TrainingTask` (draws, target values, symmetry, safety), an
+earlier flow to start from or None, and a function to tell progress; it returns a `Distribution`.
 """
 
 from folt.training.guard import guard_of
@@ -10,18 +10,18 @@ from folt.training.orbit_chain import OrbitChain
 from folt.training.orbit_mixture import OrbitMixture
 from folt.training.paper import fit_paper_flow
 from folt.training.paper_flow import PaperFlow
-from folt.training.regression import Arena, Sample, Setting, regress
+from folt.training.regression import Sample, Setting, TrainingTask, regress
 from folt.training.thrifty import ThriftyMixture
 from folt.training.widening import Wide, widen
 
 __all__ = [
-    "Arena",
     "OrbitChain",
     "OrbitMixture",
     "PaperFlow",
     "Sample",
     "Setting",
     "ThriftyMixture",
+    "TrainingTask",
     "Wide",
     "fit_paper_flow",
     "guard_of",

@@ -1,6 +1,6 @@
 """Which images of a point are looked at in training, where the group is large.
 
-Of hundreds of images all but a few have no density under any reasonable proposal. A scout, one
+Of hundreds of images all but a few have no density under any reasonable proposal. A pilot, one
 Gaussian fitted over the whole orbit, names the few that may have some; the others are left out.
 Only training does this: chains and certificates sum the whole orbit.
 """
@@ -17,28 +17,28 @@ CANDIDATES = 16
 """Images looked at. Of the galaxies with five components (120 images) one point in 1000 has its
 likeliest image under a mixture of 88 components beyond these."""
 
-SCOUTED_IMAGES = 8
-"""Images that a scout looks at for the price of one that is looked at in full."""
+PILOTED_IMAGES = 8
+"""Images that a pilot looks at for the price of one that is looked at in full."""
 
 
-def looks_at_all(group: Group, scout: Distribution | None) -> bool:
-    """Whether every image is looked at: the group is small, or nobody scouts."""
-    return scout is None or group.order <= CANDIDATES
+def looks_at_all(group: Group, pilot: Distribution | None) -> bool:
+    """Whether every image is looked at: the group is small, or there is no pilot."""
+    return pilot is None or group.order <= CANDIDATES
 
 
-def price(group: Group, scout: Distribution | None) -> int:
+def price(group: Group, pilot: Distribution | None) -> int:
     """Density terms that one point costs, for the size of chunks."""
-    if looks_at_all(group, scout):
+    if looks_at_all(group, pilot):
         return group.order
-    return CANDIDATES + group.order // SCOUTED_IMAGES
+    return CANDIDATES + group.order // PILOTED_IMAGES
 
 
 def candidates(
-    group: Group, scout: Distribution | None, z: Point
+    group: Group, pilot: Distribution | None, z: Point
 ) -> Float[Array, "candidates dim"]:
-    """All images of a point, or of a large group those that the scout finds likeliest."""
+    """All images of a point, or of a large group those that the pilot finds likeliest."""
     images = group.orbit(z)
-    if scout is None or looks_at_all(group, scout):
+    if pilot is None or looks_at_all(group, pilot):
         return images
-    _, places = jax.lax.top_k(jax.vmap(scout.log_prob)(images), CANDIDATES)
+    _, places = jax.lax.top_k(jax.vmap(pilot.log_prob)(images), CANDIDATES)
     return images[places]

@@ -24,7 +24,7 @@ from folt.problem.batching import map_keys, map_points
 from folt.problem.fold import Folded
 from folt.training.chain_em import BLOCK
 from folt.training.descent import cosine_rates
-from folt.training.regression import Arena
+from folt.training.regression import TrainingTask
 from folt.types import Key, Progress, host_generator
 
 
@@ -122,12 +122,16 @@ def _step(
 
 
 def descend_chain(
-    key: Key, chain: ClassChain, arena: Arena, how: ChainDescent, progress: Progress | None = None
+    key: Key,
+    chain: ClassChain,
+    task: TrainingTask,
+    how: ChainDescent,
+    progress: Progress | None = None,
 ) -> ClassChain:
     """The chain after the regression."""
     generator = host_generator(key)
-    reference = _batch(arena, arena.training.points, arena.training.log_target)
-    log_main = math.log1p(-arena.guard_weight) if arena.guard is not None else 0.0
+    reference = _batch(task, task.training.points, task.training.log_target)
+    log_main = math.log1p(-task.guard_weight) if task.guard is not None else 0.0
     rates = cosine_rates(0, how.steps, how.steps, how.rate) + 1e-5
     half = how.batch // 2
     state = _ADAM.init(Nudge.none(chain))
@@ -135,14 +139,14 @@ def descend_chain(
     for number in range(how.steps):
         turn = number % how.refresh
         if turn == 0:
-            fresh = fresh_batch(jax.random.fold_in(key, number), chain, arena, how.refresh * half)
+            fresh = fresh_batch(jax.random.fold_in(key, number), chain, task, how.refresh * half)
             if progress is not None:
                 progress(number / how.steps, f"regression of {chain.classes} classes")
         old = generator.choice(len(reference.points), half)
         new = (turn * half + np.arange(half)) % len(fresh.points)
         batch = Batch(*map(np.concatenate, zip(reference.rows(old), fresh.rows(new), strict=True)))
         if centre is None:
-            centre = float(np.median(_ratios(chain, arena, reference.rows(old))))
+            centre = float(np.median(_ratios(chain, task, reference.rows(old))))
         tuning = np.array([rates[number], centre, how.width])
         chain, state, h = _step(chain, state, batch, log_main, tuning)
         near = np.clip(np.asarray(h), centre - how.width, centre + how.width)
@@ -150,39 +154,41 @@ def descend_chain(
     return chain
 
 
-def fresh_batch(key: Key, chain: ClassChain, arena: Arena, count: int) -> Batch:
+def fresh_batch(key: Key, chain: ClassChain, task: TrainingTask, count: int) -> Batch:
     """Fresh proposals inside the support of the target."""
-    points = map_keys(_draw, safe(chain, arena), key, count)
-    log_target = arena.evaluate(points)
+    points = map_keys(_draw, safe(chain, task), key, count)
+    log_target = task.evaluate(points)
     inside = np.isfinite(log_target)
-    return _batch(arena, points[inside], log_target[inside])
+    return _batch(task, points[inside], log_target[inside])
 
 
-def safe(chain: ClassChain, arena: Arena) -> ClassChain | OrbitSafety:
+def safe(chain: ClassChain, task: TrainingTask) -> ClassChain | OrbitSafety:
     """The chain with its tail safety."""
-    if arena.guard is None:
+    if task.guard is None:
         return chain
-    return OrbitSafety(chain, arena.guard, arena.guard_weight)
+    return OrbitSafety(chain, task.guard, task.guard_weight)
 
 
-def expected_acceptance(key: Key, chain: ClassChain, arena: Arena, count: int = 2_048) -> float:
+def expected_acceptance(
+    key: Key, chain: ClassChain, task: TrainingTask, count: int = 2_048
+) -> float:
     """E min(1, exp(h' - h)) with h at selection draws and h' at fresh proposals."""
-    selected = _batch(arena, *(leaf[:count] for leaf in arena.selection))
-    states = _ratios(chain, arena, selected)
-    proposals = _ratios(chain, arena, fresh_batch(key, chain, arena, len(states)))
+    selected = _batch(task, *(leaf[:count] for leaf in task.selection))
+    states = _ratios(chain, task, selected)
+    proposals = _ratios(chain, task, fresh_batch(key, chain, task, len(states)))
     return float(np.exp(np.minimum(0.0, proposals[:, None] - states)).mean())
 
 
-def _ratios(chain: ClassChain, arena: Arena, batch: Batch) -> np.ndarray:
-    folded = Folded(safe(chain, arena), chain.group)
+def _ratios(chain: ClassChain, task: TrainingTask, batch: Batch) -> np.ndarray:
+    folded = Folded(safe(chain, task), chain.group)
     return batch.log_target - map_points(Folded.log_prob, folded, batch.points, terms=folded.terms)
 
 
-def _batch(arena: Arena, points: np.ndarray, log_target: np.ndarray) -> Batch:
-    if arena.guard is None:
+def _batch(task: TrainingTask, points: np.ndarray, log_target: np.ndarray) -> Batch:
+    if task.guard is None:
         return Batch(points, log_target, np.full(len(points), -np.inf))
-    plain = map_points(_log_prob, arena.guard, points)
-    return Batch(points, log_target, plain + math.log(arena.guard_weight) + arena.group.log_order)
+    plain = map_points(_log_prob, task.guard, points)
+    return Batch(points, log_target, plain + math.log(task.guard_weight) + task.group.log_order)
 
 
 def _draw(flow: Any, key: Key) -> Array:

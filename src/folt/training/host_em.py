@@ -1,7 +1,7 @@
 """Expectation-maximisation of an orbit mixture on the host.
 
 The model is z ~ Σ_g Σ_k w_k N(g·z; μ_k, Σ_k): responsibilities run over components and images, the
-maximisation is closed form. The images of a large group that a scout finds unlikely are left out.
+maximisation is closed form. The images of a large group that a pilot finds unlikely are left out.
 """
 
 from __future__ import annotations
@@ -20,17 +20,17 @@ CHUNK_TERMS = 1 << 20
 """Images times components that are in memory at once."""
 
 CANDIDATES = 16
-"""Images that are looked at where a scout says which."""
+"""Images that are looked at where a pilot says which."""
 
 
 def candidate_images(
-    action: Action, points: Points, scout: Components | None
+    action: Action, points: Points, pilot: Components | None
 ) -> Float[np.ndarray, "n images dim"]:
-    """All images of every point, or of a large group those that the scout finds likeliest."""
+    """All images of every point, or of a large group those that the pilot finds likeliest."""
     order = action.group.order
-    if scout is None or order <= CANDIDATES:
+    if pilot is None or order <= CANDIDATES:
         return action.images(points)
-    shares = ListedSum((scout,), action).responsibilities(points)
+    shares = ListedSum((pilot,), action).responsibilities(points)
     best = np.argpartition(shares, order - CANDIDATES, axis=1)[:, -CANDIDATES:]
     return images_at(action, points, best)
 

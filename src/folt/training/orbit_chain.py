@@ -18,7 +18,7 @@ from folt.problem.batching import map_points
 from folt.problem.fold import Folded
 from folt.training.chain_em import chain_about, fit_chain, starting_chain
 from folt.training.chain_regression import ChainDescent, descend_chain, expected_acceptance
-from folt.training.regression import Arena, stage
+from folt.training.regression import TrainingTask, stage
 from folt.types import Key, Progress, host_generator
 
 STEPS = 1 << 15
@@ -62,7 +62,7 @@ class OrbitChain:
     def __call__(
         self,
         key: Key,
-        arena: Arena,
+        task: TrainingTask,
         start: ClassChain | None = None,
         progress: Progress | None = None,
     ) -> ClassChain:
@@ -70,35 +70,35 @@ class OrbitChain:
 
         Args:
             key: randomness of starts, batches and fresh draws.
-            arena: draws, target values, symmetry and safety; its guard must be invariant.
+            task: draws, target values, symmetry and safety; its guard must be invariant.
             start: a chain to polish instead of fitting one, such as an earlier fit's.
             progress: told the fraction done and a message.
         """
         if start is not None:
-            return self._polished(key, start, arena, progress)
+            return self._polished(key, start, task, progress)
         generator = host_generator(key)
-        single = self._single(generator, arena)
-        if self.classes == 1 or expected_acceptance(key, single, arena) >= self.good:
-            return self._polished(key, single, arena, progress, single_class=True)
-        points = relabelled(single, arena.training.points)
-        best, value = single, _held_out(single, arena)
-        for size in self._sizes(arena.group):
-            start = starting_chain(generator, arena.group, points, size)
-            chain, _ = fit_chain(generator, arena.group, points, start, self.batches)
-            judged = _held_out(chain, arena)
+        single = self._single(generator, task)
+        if self.classes == 1 or expected_acceptance(key, single, task) >= self.good:
+            return self._polished(key, single, task, progress, single_class=True)
+        points = relabelled(single, task.training.points)
+        best, value = single, _held_out(single, task)
+        for size in self._sizes(task.group):
+            start = starting_chain(generator, task.group, points, size)
+            chain, _ = fit_chain(generator, task.group, points, start, self.batches)
+            judged = _held_out(chain, task)
             if judged < value + self.gain:
                 break
             best, value = chain, judged
-        return self._polished(key, best, arena, stage(progress, 0.2, 1.0))
+        return self._polished(key, best, task, stage(progress, 0.2, 1.0))
 
-    def _single(self, generator: np.random.Generator, arena: Arena) -> ClassChain:
+    def _single(self, generator: np.random.Generator, task: TrainingTask) -> ClassChain:
         """One class from the sorted labels and from those about single draws: the likeliest."""
-        group, points = arena.group, arena.training.points
+        group, points = task.group, task.training.points
         starts = [starting_chain(generator, group, points, 1)]
         for row in generator.choice(len(points), self.pivots):
             starts.append(chain_about(group, points, points[row]))
         fitted = [fit_chain(generator, group, points, each, self.small)[0] for each in starts]
-        return max(fitted, key=lambda chain: _held_out(chain, arena))
+        return max(fitted, key=lambda chain: _held_out(chain, task))
 
     def _sizes(self, group: Group) -> tuple[int, ...]:
         if self.classes is not None:
@@ -109,7 +109,7 @@ class OrbitChain:
         self,
         key: Key,
         chain: ClassChain,
-        arena: Arena,
+        task: TrainingTask,
         progress: Progress | None,
         single_class: bool = False,
     ) -> ClassChain:
@@ -117,9 +117,9 @@ class OrbitChain:
         how = self.descent
         if single_class:
             how = dataclasses.replace(how, steps=min(how.steps, 150))
-        moved = descend_chain(jax.random.fold_in(key, 1), chain, arena, how, progress)
+        moved = descend_chain(jax.random.fold_in(key, 1), chain, task, how, progress)
         judge = jax.random.fold_in(key, 2)
-        accepted = [expected_acceptance(judge, each, arena) for each in (chain, moved)]
+        accepted = [expected_acceptance(judge, each, task) for each in (chain, moved)]
         return moved if accepted[1] > accepted[0] else chain
 
 
@@ -129,8 +129,8 @@ def relabelled(chain: ClassChain, points: np.ndarray) -> np.ndarray:
     return map_points(Folded.most_likely_image, folded, points, terms=folded.terms)
 
 
-def _held_out(chain: ClassChain, arena: Arena, count: int = 1_000) -> float:
+def _held_out(chain: ClassChain, task: TrainingTask, count: int = 1_000) -> float:
     """Mean log q_F at draws that the chain was not fitted to."""
     folded = Folded(chain, chain.group)
-    points = arena.selection.points[:count]
+    points = task.selection.points[:count]
     return float(map_points(Folded.log_prob, folded, points, terms=folded.terms).mean())

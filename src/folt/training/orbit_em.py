@@ -127,7 +127,7 @@ def fit_orbit_mixture(
     components: int,
     iterations: int = 30,
     degrees: float = math.inf,
-    scout: Mixture | None = None,
+    pilot: Mixture | None = None,
 ) -> tuple[Mixture, Float[Array, " iterations"]]:
     """Fit z ~ Σ_g Σ_k w_k p(g·z; μ_k, Σ_k) to draws under one labelling of them.
 
@@ -139,7 +139,7 @@ def fit_orbit_mixture(
         iterations: steps of expectation and maximisation.
         degrees: degrees of freedom given to the components; the moments are matched as for
             Gaussians, which is where the regression starts from.
-        scout: names the images worth looking at where the group is large; None looks at all.
+        pilot: names the images worth looking at where the group is large; None looks at all.
 
     Returns:
         The mixture and the mean log likelihood before every step.
@@ -155,7 +155,7 @@ def fit_orbit_mixture(
         jnp.asarray(np.broadcast_to(root, (components, *root.shape))),
         degrees,
     )
-    images = map_points(_candidates, (group, scout), points, terms=price(group, scout))
+    images = map_points(_candidates, (group, pilot), points, terms=price(group, pilot))
     return _iterate(start, jnp.asarray(images), jnp.asarray(share * spread), iterations)
 
 

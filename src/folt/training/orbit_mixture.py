@@ -22,9 +22,9 @@ from folt.training.orbit_em import fit_orbit_mixture
 from folt.training.regression import (
     FULL,
     SINGLE,
-    Arena,
     Judgement,
     Setting,
+    TrainingTask,
     regress,
     stage,
 )
@@ -67,82 +67,84 @@ class OrbitMixture:
     wide: Wide = WIDE
 
     def __call__(
-        self, key: Key, arena: Arena, start: Mixture | None = None, progress: Progress | None = None
+        self,
+        key: Key,
+        task: TrainingTask,
+        start: Mixture | None = None,
+        progress: Progress | None = None,
     ) -> Mixture:
         """The fitted mixture.
 
         Args:
             key: randomness of starts and fresh draws.
-            arena: draws, target values, symmetry and safety.
+            task: draws, target values, symmetry and safety.
             start: a mixture to polish instead of fitting one, such as an earlier fit's.
             progress: told the fraction done and a message.
         """
         label_key, *size_keys = _branches(key, 5)
         if start is not None:
-            return self._polished(size_keys[0], start, arena, progress)
-        single, spread = self._best_labelling(label_key, arena)
-        arena = arena._replace(scout=single)
+            return self._polished(size_keys[0], start, task, progress)
+        single, spread = self._best_labelling(label_key, task)
+        task = task._replace(pilot=single)
         best, found = single, Judgement(math.inf, math.inf)
-        if spread < promising_spread(arena):
-            best, found = regress(size_keys[0], single, arena, self.single, progress)
+        if spread < promising_spread(task):
+            best, found = regress(size_keys[0], single, task, self.single, progress)
         if found.spread < self.flat:
             return best
-        mixture = self._first_mixture(size_keys[1], arena, single)
+        mixture = self._first_mixture(size_keys[1], task, single)
         if self.size is not None:
-            mixture, judged = regress(size_keys[3], mixture, arena, self.full, progress)
+            mixture, judged = regress(size_keys[3], mixture, task, self.full, progress)
             return mixture if judged.loss < found.loss else best
         # Given up early also where there is no room to widen: each round is dearest just there.
         trial = self.full._replace(hopeless=2 * self.wide.rough)
         tell = stage(progress, 0.0, 0.3)
-        mixture, judged = regress(size_keys[3], mixture, arena, trial, tell)
+        mixture, judged = regress(size_keys[3], mixture, task, trial, tell)
         if judged.loss < found.loss:
             best, found = mixture, judged
         if found.spread < self.wide.rough:
             return best
-        return widen(size_keys[2], best, arena, self.wide, stage(progress, 0.3, 1.0))
+        return widen(size_keys[2], best, task, self.wide, stage(progress, 0.3, 1.0))
 
     def _polished(
-        self, key: Key, start: Mixture, arena: Arena, progress: Progress | None
+        self, key: Key, start: Mixture, task: TrainingTask, progress: Progress | None
     ) -> Mixture:
         """An earlier mixture on new draws, by the steps that its size allows."""
         if start.components > largest_size(start.dim):
-            return polish(key, start, arena, self.wide, progress)
-        return regress(key, start, arena, self.full, progress)[0]
+            return polish(key, start, task, self.wide, progress)
+        return regress(key, start, task, self.full, progress)[0]
 
-    def _first_mixture(self, key: Key, arena: Arena, single: Mixture) -> Mixture:
+    def _first_mixture(self, key: Key, task: TrainingTask, single: Mixture) -> Mixture:
         """Expectation-maximisation on the draws as the single component labels them."""
-        points = relabelled(single, arena.group, arena.training.points)
-        size = min(self.size or largest_size(arena.group.dim), points.shape[0] // 4)
-        return fit_orbit_mixture(
-            key, arena.group, points, size, degrees=self.degrees, scout=single
-        )[0]
+        points = relabelled(single, task.group, task.training.points)
+        size = min(self.size or largest_size(task.group.dim), points.shape[0] // 4)
+        return fit_orbit_mixture(key, task.group, points, size, degrees=self.degrees, pilot=single)[
+            0
+        ]
 
-    def _best_labelling(self, key: Key, arena: Arena) -> tuple[Mixture, float]:
+    def _best_labelling(self, key: Key, task: TrainingTask) -> tuple[Mixture, float]:
         """One component from several labellings: the likeliest on held-out draws, and sd of h."""
-        held_out, log_target = arena.selection
-        points = arena.training.points
-        points = points[:: max(1, points.shape[0] * arena.group.order // LABELLED_TERMS)]
+        held_out, log_target = task.selection
+        points = task.training.points
+        points = points[:: max(1, points.shape[0] * task.group.order // LABELLED_TERMS)]
         fits = []
         for number, start_key in enumerate(_branches(key, self.labellings)):
-            labelled = points if number == 0 else nearest_images(start_key, arena.group, points)
-            mixture, _ = fit_orbit_mixture(
-                start_key, arena.group, labelled, 1, degrees=self.degrees
-            )
-            folded = Folded(mixture, arena.group)
-            log_flow = map_points(Folded.log_prob, folded, held_out, terms=arena.group.order)
+            labelled = points if number == 0 else nearest_images(start_key, task.group, points)
+            mixture, _ = fit_orbit_mixture(start_key, task.group, labelled, 1, degrees=self.degrees)
+            folded = Folded(mixture, task.group)
+            log_flow = map_points(Folded.log_prob, folded, held_out, terms=task.group.order)
             fits.append((log_flow.mean(), np.std(log_target - log_flow), mixture))
         _, spread, mixture = max(fits, key=lambda fit: fit[0])
         return mixture, float(spread)
 
 
-def promising_spread(arena: Arena) -> float:
+def promising_spread(task: TrainingTask) -> float:
     """Standard deviation of h below which a single component may be the exact answer.
 
     One that is exact but for the noise of n training draws has sd(h) about sqrt(parameters/n).
     """
-    dim = arena.group.dim
+    dim = task.group.dim
     parameters = dim + dim * (dim + 1) // 2
-    return 0.1 + 1.3 * math.sqrt(parameters / arena.training.points.shape[0])
+    return 0.1 + 1.3 * math.sqrt(parameters / task.training.points.shape[0])
 
 
 def _branches(key: Key, count: int) -> list[Key]:

@@ -51,7 +51,7 @@ PRINTED_RAMP = (0.0, 0.3)
 """The penalties grow over the first 30 % of training, as the paper's text says."""
 
 
-class Teaching(NamedTuple):
+class ValuedDraws(NamedTuple):
     """What does not change during training: draws, and the target's values and slopes there."""
 
     draws: Points
@@ -112,12 +112,12 @@ def fit_paper_flow(
     """
     if steps < 1 or not 0 <= ramp[0] <= ramp[1]:
         raise ValueError(f"expected steps >= 1 and 0 <= ramp[0] <= ramp[1], got {steps}, {ramp}")
-    teaching = _teaching(flow, draws, log_target)
+    valued = _valued(flow, draws, log_target)
     schedule = Schedule(*(jnp.float32(value * steps) for value in (1.0, *ramp)))
     flow = _cast(flow, jnp.float32)
     state = _optimiser().init(eqx.filter(flow, eqx.is_inexact_array))
     for start in range(0, steps, BLOCK):
-        flow, state, loss = _block(key, flow, state, teaching, schedule, jnp.int32(start))
+        flow, state, loss = _block(key, flow, state, valued, schedule, jnp.int32(start))
         done = min(start + BLOCK, steps)
         if not math.isfinite(float(loss)):
             raise FloatingPointError(f"the training loss is not finite after {done} steps")
@@ -127,12 +127,12 @@ def fit_paper_flow(
 
 
 def objective(
-    flow: Distribution, batch: Teaching, ramp: Scalar, gradient_points: int = GRADIENT_POINTS
+    flow: Distribution, batch: ValuedDraws, ramp: Scalar, gradient_points: int = GRADIENT_POINTS
 ) -> Scalar:
     """The loss on one minibatch, with the penalties multiplied by `ramp`."""
     log_flow = jax.vmap(flow.log_prob)(batch.draws)
     h = batch.log_target - log_flow
-    few = Teaching(*(leaf[:gradient_points] for leaf in batch))
+    few = ValuedDraws(*(leaf[:gradient_points] for leaf in batch))
     slope = few.gradient - jax.vmap(jax.grad(flow.log_prob))(few.draws)
     penalty = OSCILLATION_WEIGHT * soft_oscillation(h) + GRADIENT_WEIGHT * _mean_length(slope)
     return -jnp.mean(log_flow) + ramp * penalty
@@ -158,17 +158,17 @@ def _optimiser() -> optax.GradientTransformation:
 
 @eqx.filter_jit
 def _block(
-    key: Key, flow: Flow, state: PyTree, teaching: Teaching, schedule: Schedule, start: Array
+    key: Key, flow: Flow, state: PyTree, valued: ValuedDraws, schedule: Schedule, start: Array
 ) -> tuple[Flow, PyTree, Scalar]:
     """Up to `BLOCK` training steps; those beyond the end of training leave all as it is."""
     parameters, rest = eqx.partition(flow, eqx.is_inexact_array)
 
-    def loss(parameters: PyTree, batch: Teaching, ramp: Scalar) -> Scalar:
+    def loss(parameters: PyTree, batch: ValuedDraws, ramp: Scalar) -> Scalar:
         return objective(eqx.combine(parameters, rest), batch, ramp)
 
     def train(carry: Carry, step: Array) -> tuple[Carry, Scalar]:
         parameters, state = carry
-        batch = _minibatch(jax.random.fold_in(key, step), teaching)
+        batch = _minibatch(jax.random.fold_in(key, step), valued)
         value, gradient = jax.value_and_grad(loss)(parameters, batch, schedule.ramp(step))
         direction, state = _optimiser().update(gradient, state)
         rate = schedule.learning_rate(step)
@@ -188,13 +188,13 @@ def _block(
     return eqx.combine(parameters, rest), state, jnp.sum(losses) / done
 
 
-def _minibatch(key: Key, teaching: Teaching) -> Teaching:
+def _minibatch(key: Key, valued: ValuedDraws) -> ValuedDraws:
     """A batch drawn with replacement."""
-    rows = jax.random.randint(key, (BATCH,), 0, teaching.draws.shape[0], jnp.int32)
-    return Teaching(*(leaf[rows] for leaf in teaching))
+    rows = jax.random.randint(key, (BATCH,), 0, valued.draws.shape[0], jnp.int32)
+    return ValuedDraws(*(leaf[rows] for leaf in valued))
 
 
-def _teaching(flow: Distribution, draws: Points, log_target: Density) -> Teaching:
+def _valued(flow: Distribution, draws: Points, log_target: Density) -> ValuedDraws:
     """Values and gradients of the target at the draws, centred and cast for training."""
     draws = jnp.asarray(draws, jnp.float64)
     if draws.ndim != 2 or draws.shape[1] != flow.dim or log_target.dim != flow.dim:
@@ -212,7 +212,7 @@ def _teaching(flow: Distribution, draws: Points, log_target: Density) -> Teachin
         )
     # h matters up to a constant: without it float32 keeps the digits that vary.
     centred = values - jnp.mean(values)
-    return Teaching(*(leaf.astype(jnp.float32) for leaf in (draws, centred, gradient)))
+    return ValuedDraws(*(leaf.astype(jnp.float32) for leaf in (draws, centred, gradient)))
 
 
 def _value_and_gradient(target: Density, x: Point) -> tuple[Scalar, Float[Array, " dim"]]:

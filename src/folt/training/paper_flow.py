@@ -10,7 +10,7 @@ import jax.numpy as jnp
 
 from folt.flows import Pushed, SpectralCoupling, paper_architecture, whitening
 from folt.training.paper import fit_paper_flow
-from folt.training.regression import Arena
+from folt.training.regression import TrainingTask
 from folt.types import Distribution, Key, Progress
 
 
@@ -31,24 +31,24 @@ class PaperFlow:
     def __call__(
         self,
         key: Key,
-        arena: Arena,
+        task: TrainingTask,
         start: Distribution | None = None,
         progress: Progress | None = None,
     ) -> Distribution:
         """The trained flow; `start` replaces the fresh one."""
-        table = paper_architecture(arena.group.dim)
+        table = paper_architecture(task.group.dim)
         layers, width, steps = (
             given if given is not None else printed
             for given, printed in zip((self.layers, self.width, self.steps), table, strict=True)
         )
         flow_key, fit_key = jax.random.split(key)
-        points = jnp.asarray(arena.training.points)
+        points = jnp.asarray(task.training.points)
         if start is None:
-            base = SpectralCoupling(arena.group.dim, layers, width, flow_key)
-            start = Pushed(base, *whitening(arena.group, points))
+            base = SpectralCoupling(task.group.dim, layers, width, flow_key)
+            start = Pushed(base, *whitening(task.group, points))
 
         def tell(done: int, loss: float) -> None:
             if progress is not None and math.isfinite(loss):
                 progress(done / steps, f"step {done} of {steps}, loss {loss:.3f}")
 
-        return fit_paper_flow(fit_key, start, points, arena.target, steps, tell)
+        return fit_paper_flow(fit_key, start, points, task.target, steps, tell)

@@ -63,19 +63,19 @@ class Resolver(eqx.Module):
         flow: the proposal before tail safety, folded.
         guard: the safety component r, folded; its share λ/(1-λ)·r_F is constant in training.
         guard_odds: λ/(1-λ).
-        scout: names the images worth looking at where the group is large; None looks at all.
+        pilot: names the images worth looking at where the group is large; None looks at all.
         kept: images kept per point.
     """
 
     flow: Folded
     guard: Folded | None
     guard_odds: float
-    scout: Distribution | None
+    pilot: Distribution | None
     kept: int = eqx.field(static=True)
 
     def resolve(self, z: Point) -> tuple[Float[Array, "kept dim"], Scalar]:
         """The images of z that matter, and the log of the rest of the sum."""
-        images = candidates(self.flow.group, self.scout, z)
+        images = candidates(self.flow.group, self.pilot, z)
         terms = jax.vmap(self.flow.density.log_prob)(images)
         kept = min(self.kept, images.shape[0])
         order = jnp.argsort(-terms)[:kept]
@@ -85,14 +85,14 @@ class Resolver(eqx.Module):
         return images[order], rest
 
     def pool(self, points: np.ndarray, log_target: np.ndarray) -> Pool:
-        """Many points, resolved."""
-        terms = price(self.flow.group, self.scout)
+        """Many points with their likeliest images, as a pool."""
+        terms = price(self.flow.group, self.pilot)
         images, rest = map_points(Resolver.resolve, self, points, terms=terms)
         return Pool(images, rest, log_target)
 
 
 def concatenate(pools: list[Pool]) -> Pool:
-    """Several pools as one."""
+    """Several pools, one after the other, as one."""
     return Pool(*(np.concatenate(parts) for parts in zip(*pools, strict=True)))
 
 

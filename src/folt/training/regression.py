@@ -74,11 +74,11 @@ class Sample(NamedTuple):
     log_target: np.ndarray
 
 
-class Arena(NamedTuple):
+class TrainingTask(NamedTuple):
     """What stays fixed during training: symmetry, target, tail safety, the draws.
 
     `evaluate` gives log π_F in batches and counts; `target` is the same as a density, for
-    objectives that differentiate it. A `scout` says which images matter in a large group; `visited`
+    objectives that differentiate it. A `pilot` says which images matter in a large group; `visited`
     are points that the reference run has valued on its way, whatever their law.
     """
 
@@ -89,14 +89,14 @@ class Arena(NamedTuple):
     evaluate: Evaluate
     training: Sample
     selection: Sample
-    scout: Distribution | None = None
+    pilot: Distribution | None = None
     visited: Sample | None = None
 
     def resolver(self, flow: Distribution, kept: int) -> Resolver:
         """Resolves orbits under a proposal."""
         guard = None if self.guard is None else Folded(self.guard, self.group)
         odds = self.guard_weight / (1.0 - self.guard_weight)
-        return Resolver(Folded(flow, self.group), guard, odds, self.scout, kept)
+        return Resolver(Folded(flow, self.group), guard, odds, self.pilot, kept)
 
     def fresh(self, key: Key, flow: Distribution, setting: Setting) -> Pool:
         """Fresh proposal draws inside the support, with their target values."""
@@ -121,7 +121,7 @@ class Judgement(NamedTuple):
 def regress(
     key: Key,
     mixture: Mixture,
-    arena: Arena,
+    task: TrainingTask,
     setting: Setting = FULL,
     progress: Progress | None = None,
 ) -> tuple[Mixture, Judgement]:
@@ -133,17 +133,17 @@ def regress(
     """
     count = setting.rounds + setting.memory
     keys = (jax.random.fold_in(key, number) for number in range(count))
-    recent = [arena.fresh(next(keys), mixture, setting) for _ in range(setting.memory)]
-    best, best_found = mixture, judge(mixture, arena, recent[-1], setting)
+    recent = [task.fresh(next(keys), mixture, setting) for _ in range(setting.memory)]
+    best, best_found = mixture, judge(mixture, task, recent[-1], setting)
     value = mark = best_found.loss
     stale, damping = 0, setting.damping
     for number in range(setting.rounds):
-        training = arena.resolver(mixture, setting.kept_images).pool(*arena.training)
+        training = task.resolver(mixture, setting.kept_images).pool(*task.training)
         pool = concatenate([training, *recent])
         candidate, damping = _step(mixture, pool, damping, setting, number)
-        fresh = arena.fresh(next(keys), candidate, setting)
+        fresh = task.fresh(next(keys), candidate, setting)
         recent = [*recent[1:], fresh]
-        found = judge(candidate, arena, fresh, setting)
+        found = judge(candidate, task, fresh, setting)
         if found.loss < setting.tolerance * value:
             mixture, value = candidate, found.loss
             damping = max(damping / 3.0, setting.least_damping)
@@ -172,9 +172,9 @@ def stage(progress: Progress | None, first: float, last: float) -> Progress:
     return tell
 
 
-def judge(flow: Distribution, arena: Arena, fresh: Pool, setting: Setting) -> Judgement:
+def judge(flow: Distribution, task: TrainingTask, fresh: Pool, setting: Setting) -> Judgement:
     """A proposal on selection draws and on fresh draws of its own."""
-    held_out = arena.resolver(flow, setting.kept_images).pool(*arena.selection)
+    held_out = task.resolver(flow, setting.kept_images).pool(*task.selection)
     residuals = held_out.residuals(flow)
     low, high = np.quantile(residuals, [0.015, 0.985])
     own = newton.loss(flow, fresh, setting.width)

@@ -22,7 +22,7 @@ from folt.training.gauss_newton import parameters_per_component
 from folt.training.host_em import candidate_images, fit_components
 from folt.training.host_newton import HostPool, resolve, stepped
 from folt.training.orbit_mixture import OrbitMixture, promising_spread
-from folt.training.regression import Arena, Sample
+from folt.training.regression import Sample, TrainingTask
 from folt.types import Distribution, Key, Progress, host_generator
 
 WIDTH = 0.2
@@ -90,7 +90,7 @@ class ThriftyMixture:
     def __call__(
         self,
         key: Key,
-        arena: Arena,
+        task: TrainingTask,
         start: Distribution | None = None,
         progress: Progress | None = None,
     ) -> Distribution:
@@ -98,23 +98,23 @@ class ThriftyMixture:
 
         Args:
             key: randomness of starts and fresh draws.
-            arena: draws, target values, symmetry and safety.
+            task: draws, target values, symmetry and safety.
             start: a mixture to polish instead of fitting one, such as an earlier fit's.
             progress: told the fraction done and a message.
         """
-        action = action_of(arena.group)
-        size = self.size or affordable(arena.group.dim)
+        action = action_of(task.group)
+        size = self.size or affordable(task.group.dim)
         if not action.listed or action.group.order * (size + 1) > MOST_TERMS:
             earlier_mixture = start if isinstance(start, Mixture) else None
-            return OrbitMixture()(key, arena, earlier_mixture, progress)
-        bench = _Bench(host_generator(key), arena, action, self.fresh)
+            return OrbitMixture()(key, task, earlier_mixture, progress)
+        bench = _Bench(host_generator(key), task, action, self.fresh)
         earlier = None if start is None else components_of(start)
         if earlier is not None and len(earlier) == 1 and math.isinf(earlier[0].degrees):
             best = self._rounds(bench, bench.judge(earlier[0]), self.goal, progress)
             return as_mixture(best.main)
         single = self._labelled(bench)
         best = bench.judge(single)
-        if best.spread < promising_spread(arena):
+        if best.spread < promising_spread(task):
             best = self._exact_rounds(bench, best)
         if best.accept < self.goal:
             mixture = self._rounds(
@@ -125,7 +125,7 @@ class ThriftyMixture:
 
     def _labelled(self, bench: _Bench) -> Components:
         """One component from several labellings: the likeliest on the selection draws."""
-        points = bench.arena.training.points
+        points = bench.task.training.points
         order = bench.action.group.order
         points = points[:: max(1, len(points) * order // LABELLED_TERMS)]
         images = bench.action.images(points)
@@ -133,13 +133,13 @@ class ThriftyMixture:
         for number in range(self.labellings if order > 1 else 1):
             labelled = points if number == 0 else _nearest(bench.generator, images)
             single = fit_components(bench.generator, images, labelled, 1, 30)
-            likelihood = ListedSum((single,), bench.action).log_sum(bench.arena.selection.points)
+            likelihood = ListedSum((single,), bench.action).log_sum(bench.task.selection.points)
             found.append((float(likelihood.mean()), single))
         return max(found, key=lambda pair: pair[0])[1]
 
     def _mixture(self, bench: _Bench, single: Components, size: int) -> Components:
         """Expectation-maximisation on the draws as the single component labels them."""
-        points = bench.arena.training.points
+        points = bench.task.training.points
         shares = ListedSum((single,), bench.action).responsibilities(points)
         labelled = bench.action.move(shares.argmax(axis=1), points)
         images = candidate_images(bench.action, points, single)
@@ -190,13 +190,13 @@ class _Bench:
     """What training works with: draws, the target, the group on the host, the guard."""
 
     def __init__(
-        self, generator: np.random.Generator, arena: Arena, action: Action, fresh: int
+        self, generator: np.random.Generator, task: TrainingTask, action: Action, fresh: int
     ) -> None:
-        self.generator, self.arena, self.action, self.fresh = generator, arena, action, fresh
+        self.generator, self.task, self.action, self.fresh = generator, task, action, fresh
         self.guard: ListedSum | None = None
-        if arena.guard is not None:
-            odds = math.log(arena.guard_weight / (1.0 - arena.guard_weight))
-            parts = components_of(arena.guard) or ()
+        if task.guard is not None:
+            odds = math.log(task.guard_weight / (1.0 - task.guard_weight))
+            parts = components_of(task.guard) or ()
             weighted = (
                 dataclasses.replace(part, log_weights=part.log_weights + odds) for part in parts
             )
@@ -207,9 +207,9 @@ class _Bench:
         guard = () if self.guard is None else self.guard.parts
         proposal = ListedSum((main, *guard), self.action)
         points = proposal.sample(self.generator, self.fresh)
-        log_target = self.arena.evaluate(points)
+        log_target = self.task.evaluate(points)
         own = log_target - proposal.log_sum(points)
-        selected = self.arena.selection
+        selected = self.task.selection
         reference = selected.log_target - proposal.log_sum(selected.points)
         chances = chances_to_leave(own, reference)
         inside = np.isfinite(log_target)
@@ -223,8 +223,8 @@ class _Bench:
 
     def pool(self, main: Components, recent: list[Sample]) -> HostPool:
         """Training draws, points visited before and recent proposals, resolved under a mixture."""
-        visited = () if self.arena.visited is None else (self.arena.visited,)
-        parts = [self.arena.training, *visited, *recent]
+        visited = () if self.task.visited is None else (self.task.visited,)
+        parts = [self.task.training, *visited, *recent]
         return resolve(
             ListedSum((main,), self.action),
             self.guard,

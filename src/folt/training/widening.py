@@ -30,7 +30,7 @@ from folt.training.descent import (
 )
 from folt.training.gauss_newton import moved, parameters_per_component
 from folt.training.pool import Pool, concatenate
-from folt.training.regression import FULL, Arena, Judgement, Setting, judge
+from folt.training.regression import FULL, Judgement, Setting, TrainingTask, judge
 from folt.types import Distribution, Key, Point, Progress, Scalar, host_generator
 
 TERMS = 11_000
@@ -102,7 +102,7 @@ class Displaced(Distribution):
 
     @property
     def mixture(self) -> Mixture:
-        """Where the step leads."""
+        """The mixture to which the step leads."""
         return moved(self.anchor, self.step)
 
     def log_prob(self, x: Point) -> Scalar:
@@ -117,12 +117,12 @@ class Displaced(Distribution):
 def widen(
     key: Key,
     mixture: Mixture,
-    arena: Arena,
+    task: TrainingTask,
     wide: Wide = WIDE,
     progress: Progress | None = None,
 ) -> Mixture:
     """The mixture split as often as there is room for, and polished; itself if that is never."""
-    room = most_components(arena.group, wide)
+    room = most_components(task.group, wide)
     if 2 * mixture.components > room:
         return mixture
     split_key, polish_key = (jax.random.fold_in(key, number) for number in range(2))
@@ -130,7 +130,7 @@ def widen(
     while 2 * wider.components <= room:
         split_key = jax.random.fold_in(split_key, wider.components)
         wider = doubled(split_key, wider)
-    return polish(polish_key, wider, arena, wide, progress, fallback=mixture)
+    return polish(polish_key, wider, task, wide, progress, fallback=mixture)
 
 
 def most_components(group: Group, wide: Wide = WIDE) -> int:
@@ -143,7 +143,7 @@ def most_components(group: Group, wide: Wide = WIDE) -> int:
 def polish(
     key: Key,
     mixture: Mixture,
-    arena: Arena,
+    task: TrainingTask,
     wide: Wide = WIDE,
     progress: Progress | None = None,
     fallback: Mixture | None = None,
@@ -153,22 +153,22 @@ def polish(
     Args:
         key: randomness of fresh draws and batches.
         mixture: where to start.
-        arena: draws, target values, symmetry and safety.
+        task: draws, target values, symmetry and safety.
         wide: how the rounds run.
         progress: told the fraction done and a message.
         fallback: what is returned if nothing is judged better; the start if None.
     """
     keys = [jax.random.fold_in(key, number) for number in range(wide.rounds + 1)]
     best = mixture if fallback is None else fallback
-    setting, best_found = _first_judgement(keys[-1], best, arena, wide)
-    recent = [arena.fresh(keys[-1], mixture, setting)]
+    setting, best_found = _first_judgement(keys[-1], best, task, wide)
+    recent = [task.fresh(keys[-1], mixture, setting)]
     objective, state = ClippedVariance(setting.width), None
     for number in range(wide.rounds):
-        training = arena.resolver(mixture, setting.kept_images).pool(*arena.training)
+        training = task.resolver(mixture, setting.kept_images).pool(*task.training)
         pool = concatenate([training, *recent]).single()
         mixture, state = _block(keys[number], mixture, pool, objective, state, wide, number)
-        fresh = arena.fresh(keys[number], mixture, setting)
-        found = judge(mixture, arena, fresh, setting) if fresh.log_target.size else _NOTHING
+        fresh = task.fresh(keys[number], mixture, setting)
+        found = judge(mixture, task, fresh, setting) if fresh.log_target.size else _NOTHING
         recent = [*recent, fresh][-wide.memory :]
         if found.loss < best_found.loss:
             best, best_found = mixture, found
@@ -184,14 +184,14 @@ _NOTHING = Judgement(math.inf, math.inf)
 
 
 def _first_judgement(
-    key: Key, mixture: Mixture, arena: Arena, wide: Wide
+    key: Key, mixture: Mixture, task: TrainingTask, wide: Wide
 ) -> tuple[Setting, Judgement]:
     """The setting that suits a mixture's spread, and its judgement under that setting."""
-    order = arena.group.order
+    order = task.group.order
     setting = wide.setting(0.0, order)
-    fresh = arena.fresh(key, mixture, setting)
-    setting = wide.setting(judge(mixture, arena, fresh, setting).spread, order)
-    return setting, judge(mixture, arena, fresh, setting)
+    fresh = task.fresh(key, mixture, setting)
+    setting = wide.setting(judge(mixture, task, fresh, setting).spread, order)
+    return setting, judge(mixture, task, fresh, setting)
 
 
 def _block(

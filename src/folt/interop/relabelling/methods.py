@@ -47,11 +47,11 @@ class Relabeller(Protocol):
 
     @property
     def name(self) -> str:
-        """One word."""
+        """What the method is called, in one word."""
         ...
 
     def __call__(self, material: Material) -> Labelling:
-        """Choose labels."""
+        """Choose one arrangement of the labels for every draw."""
         ...
 
 
@@ -62,7 +62,7 @@ class Sort:
     name: str = "sort"
 
     def __call__(self, material: Material) -> Labelling:
-        """Sort every draw."""
+        """Sort the components of every draw by their keys."""
         return Labelling(np.argsort(material.keys, axis=1, kind="stable"), 1, True)
 
 

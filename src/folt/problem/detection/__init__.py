@@ -7,22 +7,22 @@ points and at their images agrees to rounding.
 
 from folt.problem.detection.findings import (
     Attempt,
+    Factor,
     Kind,
     Reason,
     Remark,
     Rotation,
-    Strand,
     SymmetryFound,
 )
 from folt.problem.detection.parts import detect
 
 __all__ = [
     "Attempt",
+    "Factor",
     "Kind",
     "Reason",
     "Remark",
     "Rotation",
-    "Strand",
     "SymmetryFound",
     "detect",
 ]

@@ -1,4 +1,4 @@
-"""From strands to a group and the order of coordinates in which it acts."""
+"""From factors to a group and the order of coordinates in which it acts."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from folt.groups import (
     Trivial,
     Within,
 )
-from folt.problem.detection.findings import Strand
+from folt.problem.detection.findings import Factor
 from folt.problem.detection.moves import (
     AlongAxis,
     Entries,
@@ -49,9 +49,9 @@ class Order:
         return cls(tuple(range(dim)), (1,) * dim)
 
 
-def assembled(strands: Sequence[Strand], dim: int) -> tuple[Group, Order]:
-    """The group of some strands, and the order in which their coordinates have to stand."""
-    clusters = clustered(strands)
+def assembled(factors: Sequence[Factor], dim: int) -> tuple[Group, Order]:
+    """The group of some factors, and the order in which their coordinates have to stand."""
+    clusters = clustered(factors)
     places = [_places(cluster) for cluster in clusters]
     moved = {place for each in places for place in each}
     rest = [place for place in range(dim) if place not in moved]
@@ -60,42 +60,42 @@ def assembled(strands: Sequence[Strand], dim: int) -> tuple[Group, Order]:
     return _group(clusters, dim, len(rest)), Order(tuple(order), tuple(signs))
 
 
-Cluster = list[Strand]
-"""Strands that move common coordinates, one by another."""
+Cluster = list[Factor]
+"""Factors that move common coordinates, one by another."""
 
 
-def clustered(strands: Iterable[Strand]) -> list[Cluster]:
-    """The strands, those that overlap side by side."""
+def clustered(factors: Iterable[Factor]) -> list[Cluster]:
+    """The factors, those that overlap side by side."""
     clusters: list[Cluster] = []
-    for strand in strands:
-        near = [each for each in clusters if any(strand.places & other.places for other in each)]
+    for factor in factors:
+        near = [each for each in clusters if any(factor.places & other.places for other in each)]
         clusters = [each for each in clusters if each not in near]
-        clusters.append([*(other for each in near for other in each), strand])
+        clusters.append([*(other for each in near for other in each), factor])
     return clusters
 
 
 def generated(cluster: Cluster, dim: int) -> Generated:
-    """The group that several strands generate, on all coordinates of a point.
+    """The group that several factors generate, on all coordinates of a point.
 
     Raises:
         ValueError: it is too large.
     """
     axes = np.eye(dim)
-    return Generated([move(axes).T for strand in cluster for move in strand.generators])
+    return Generated([move(axes).T for factor in cluster for move in factor.generators])
 
 
 def _places(cluster: Cluster) -> list[int]:
-    """Coordinates of a strand, mover by mover; label by label where signs belong to labels."""
+    """Coordinates of a factor, mover by mover; label by label where signs belong to labels."""
     if len(cluster) > 1:
-        found = [place for strand in cluster for mover in strand.movers for place in _flat(mover)]
+        found = [place for factor in cluster for mover in factor.movers for place in _flat(mover)]
         return list(dict.fromkeys(found))
-    (strand,) = cluster
-    pairs = list(zip(strand.movers, strand.moves, strict=True))
-    if not strand.signed:
+    (factor,) = cluster
+    pairs = list(zip(factor.movers, factor.moves, strict=True))
+    if not factor.signed:
         return np.concatenate([move.order(mover.columns) for mover, move in pairs]).tolist()
-    flipping = [pair for n, pair in enumerate(pairs) if n not in strand.unsigned]
-    kept = [pairs[n] for n in strand.unsigned]
-    blocks = [move.order(mover.columns).reshape(strand.m, -1) for mover, move in flipping + kept]
+    flipping = [pair for n, pair in enumerate(pairs) if n not in factor.unsigned]
+    kept = [pairs[n] for n in factor.unsigned]
+    blocks = [move.order(mover.columns).reshape(factor.m, -1) for mover, move in flipping + kept]
     return np.concatenate(blocks, axis=1).reshape(-1).tolist()
 
 
@@ -106,8 +106,8 @@ def _flat(mover: Mover) -> list[int]:
 def _signs(cluster: Cluster) -> list[int]:
     if len(cluster) > 1:
         return [1] * len(_places(cluster))
-    (strand,) = cluster
-    pairs = zip(strand.movers, strand.moves, strict=True)
+    (factor,) = cluster
+    pairs = zip(factor.movers, factor.moves, strict=True)
     return [int(sign) for mover, move in pairs for sign in move.signs(mover.shape)]
 
 
@@ -126,38 +126,38 @@ def _factors(cluster: Cluster, dim: int) -> list[Group]:
         places = _places(cluster)
         whole = generated(cluster, dim)
         return [Generated([np.array(each)[np.ix_(places, places)] for each in whole.matrices])]
-    (strand,) = cluster
-    if not strand.signed:
-        return [_relabelling(strand, 0)]
-    size = len(strand.places) // strand.m
-    if strand.classes:
-        unsigned = size - len(strand.flipped) // strand.m
-        return [SignedPermutation(strand.m, size, unsigned=unsigned)]
-    flipped = set(strand.signed)
-    return [SignedPermutation(1, size) if n in flipped else Trivial(size) for n in range(strand.m)]
+    (factor,) = cluster
+    if not factor.signed:
+        return [_relabelling(factor, 0)]
+    size = len(factor.places) // factor.m
+    if factor.classes:
+        unsigned = size - len(factor.flipped) // factor.m
+        return [SignedPermutation(factor.m, size, unsigned=unsigned)]
+    flipped = set(factor.signed)
+    return [SignedPermutation(1, size) if n in flipped else Trivial(size) for n in range(factor.m)]
 
 
-def _relabelling(strand: Strand, rest: int) -> Group:
+def _relabelling(factor: Factor, rest: int) -> Group:
     """Permutations alone, with other coordinates left alone behind them."""
-    pairs = zip(strand.movers, strand.moves, strict=True)
+    pairs = zip(factor.movers, factor.moves, strict=True)
     parts: list[Part] = [
-        part for mover, move in pairs for part in move.parts(mover.shape, strand.m)
+        part for mover, move in pairs for part in move.parts(mover.shape, factor.m)
     ]
-    if len(parts) == 1 and isinstance(parts[0], Blocks) and not rest and strand.whole:
-        return Permutation(strand.m, parts[0].size)
-    joint = Joint(strand.m, [*parts, *([Fixed(rest)] if rest else [])])
-    return joint if strand.whole else Within(joint, strand.classes)
+    if len(parts) == 1 and isinstance(parts[0], Blocks) and not rest and factor.whole:
+        return Permutation(factor.m, parts[0].size)
+    joint = Joint(factor.m, [*parts, *([Fixed(rest)] if rest else [])])
+    return joint if factor.whole else Within(joint, factor.classes)
 
 
-def component_axes(strands: Sequence[Strand]) -> dict[str, dict[int, str]]:
+def component_axes(factors: Sequence[Factor]) -> dict[str, dict[int, str]]:
     """For every site that carries labels the names of its axes along which they run."""
     named: dict[str, dict[int, str]] = {}
     numbers: dict[str, int] = {}
-    for strand in strands:
-        known = [numbers[site] for site in strand.sites if site in numbers]
+    for factor in factors:
+        known = [numbers[site] for site in factor.sites if site in numbers]
         number = known[0] if known else len(set(numbers.values()))
         word = "component" if number == 0 else f"component_{number}"
-        for mover, move in zip(strand.movers, strand.moves, strict=True):
+        for mover, move in zip(factor.movers, factor.moves, strict=True):
             axes = _label_axes(mover, move)
             words = dict(zip(axes, (word, f"{word}_to"), strict=False))
             for site in mover.sites:

@@ -6,7 +6,7 @@ import itertools
 from collections.abc import Sequence
 
 from folt.problem.detection.candidates import Place, family_mover, site_mover
-from folt.problem.detection.findings import Attempt, Kind, Strand
+from folt.problem.detection.findings import Attempt, Factor, Kind
 from folt.problem.detection.moves import AlongAxis, Entries, Move, Mover, Negated, TransitionSides
 from folt.problem.detection.probe import Probe
 from folt.problem.detection.signs import rotation, with_signs
@@ -16,7 +16,7 @@ from folt.problem.symmetry import SymmetryError
 
 
 def require_declared(probe: Probe, places: Sequence[Place], names: Sequence[str]) -> Survey:
-    """The strand of the named sites, all permuted together along their first axis.
+    """The factor of the named sites, all permuted together along their first axis.
 
     Matrices are tried on both sides and by rows alone; the better way counts.
 
@@ -27,18 +27,18 @@ def require_declared(probe: Probe, places: Sequence[Place], names: Sequence[str]
     chosen = [place for place in places if place.name in names]
     m, movers = _movers(chosen, names)
     movers.sort(key=lambda mover: mover.rank)
-    best: tuple[Strand, Attempt] | None = None
+    best: tuple[Factor, Attempt] | None = None
     for moves in itertools.product(*(mover.moves for mover in movers)):
-        strand = Strand(m, tuple(movers), moves, (tuple(range(m)),))
-        worst = _worst(probe, strand)
+        factor = Factor(m, tuple(movers), moves, (tuple(range(m)),))
+        worst = _worst(probe, factor)
         if best is None or worst.change.defect < best[1].change.defect:
-            best = strand, worst
+            best = factor, worst
     assert best is not None
-    strand, worst = best
+    factor, worst = best
     if not worst.change.holds:
         _refuse(probe, places, names, worst)
-    result = Survey(strands=[strand], attempts=[worst])
-    signed, attempts, _ = with_signs(probe, strand)
+    result = Survey(factors=[factor], attempts=[worst])
+    signed, attempts, _ = with_signs(probe, factor)
     if signed.signed:
         result.attempts += attempts
         turned = rotation(probe, signed)
@@ -89,16 +89,16 @@ def _leading_moves(place: Place, m: int) -> tuple[Move, ...]:
     return (*both, *rows) or entries
 
 
-def _worst(probe: Probe, strand: Strand) -> Attempt:
-    pairs = [(n, n + 1) for n in range(strand.m - 1)]
+def _worst(probe: Probe, factor: Factor) -> Attempt:
+    pairs = [(n, n + 1) for n in range(factor.m - 1)]
     images = []
     for pair in pairs:
         points = probe.points
-        for mover, move in zip(strand.movers, strand.moves, strict=True):
+        for mover, move in zip(factor.movers, factor.moves, strict=True):
             points = mover.image(points, move, pair)
         images.append(points)
     tried = [
-        Attempt(Kind.SWAP, strand.names, pair, change)
+        Attempt(Kind.SWAP, factor.names, pair, change)
         for pair, change in zip(pairs, probe.changes(images), strict=True)
     ]
     return max(tried, key=lambda attempt: attempt.change.defect)
@@ -113,11 +113,11 @@ def _refuse(probe: Probe, places: Sequence[Place], names: Sequence[str], worst: 
         f"sites {told} are declared exchangeable, but the log density changes by "
         f"{worst.change.defect:.3g} of its size under '{attempt_in_words(worst)}'"
     )
-    for strand in found.strands:
-        sites = set(strand.sites)
+    for factor in found.factors:
+        sites = set(factor.sites)
         if named & sites:
-            listed = "[" + ", ".join(f'"{site}"' for site in strand.sites) + "]"
-            add = ", ".join(repr(site) for site in strand.sites if site not in named)
+            listed = "[" + ", ".join(f'"{site}"' for site in factor.sites) + "]"
+            add = ", ".join(repr(site) for site in factor.sites if site not in named)
             drop = ", ".join(repr(name) for name in names if name not in sites)
             steps = [f"add {add}"] if add else []
             steps += [f"leave out {drop}"] if drop else []

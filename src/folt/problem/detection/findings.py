@@ -71,7 +71,7 @@ class Remark:
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
-class Strand:
+class Factor:
     """Movers whose labels are permuted together.
 
     Attributes:
@@ -170,7 +170,7 @@ class SymmetryFound:
 
     Attributes:
         group: the largest group found that folt can fold with.
-        strands: what is permuted together, and among which labels.
+        factors: what is permuted together, and among which labels.
         attempts: every transformation that was tried at all points.
         nearly: transformations that leave the likelihood alone, or nearly everything, and fail.
         rotations: continuous symmetries.
@@ -183,7 +183,7 @@ class SymmetryFound:
     """
 
     group: Group
-    strands: tuple[Strand, ...] = ()
+    factors: tuple[Factor, ...] = ()
     attempts: tuple[Attempt, ...] = ()
     nearly: tuple[Attempt, ...] = ()
     rotations: tuple[Rotation, ...] = ()

@@ -24,7 +24,7 @@ from folt.groups import (
     ZeroSumRows,
 )
 from folt.groups.base import LARGEST_ENUMERATED
-from folt.problem.detection.findings import Attempt, Reason, Remark, Rotation, Strand, SymmetryFound
+from folt.problem.detection.findings import Attempt, Factor, Reason, Remark, Rotation, SymmetryFound
 from folt.problem.detection.moves import (
     AlongAxis,
     Entries,
@@ -132,24 +132,24 @@ def _shape_and_moves(part: Part, m: int) -> tuple[tuple[int, ...], tuple[Move, .
 def _found(probe: Probe, layout: Layout, flips: bool) -> SymmetryFound:
     movers = layout.movers()
     search = Search(probe, movers, layout.columns, layout.m)
-    strands, attempts = list(search.strands()), list(search.attempts)
+    factors, attempts = list(search.factors()), list(search.attempts)
     remarks: list[Remark] = []
     rotations: list[Rotation] = []
     if flips:
-        strands, tried = _signed(probe, layout, movers, strands, remarks, rotations)
+        factors, tried = _signed(probe, layout, movers, factors, remarks, rotations)
         attempts += tried
-    group = _group(layout, strands, remarks)
+    group = _group(layout, factors, remarks)
     if group.order > LARGEST_ENUMERATED:
         remarks.append(Remark(Reason.TOO_LARGE, (), group.order))
     nearly = sorted((a for a in attempts if not a.change.holds), key=lambda a: a.change.defect)
-    if not strands and not nearly:
+    if not factors and not nearly:
         nearly = _alone(probe, layout, movers)
         attempts += nearly
     return SymmetryFound(
         group=group,
-        strands=tuple(strands),
+        factors=tuple(factors),
         attempts=tuple(attempts),
-        nearly=() if strands else tuple(nearly[:3]),
+        nearly=() if factors else tuple(nearly[:3]),
         rotations=tuple(rotations),
         remarks=tuple(remarks),
         repeated=tuple(mover.name for mover in movers) if layout.m > 1 else (),
@@ -175,25 +175,25 @@ def _signed(
     probe: Probe,
     layout: Layout,
     movers: list[Mover],
-    strands: list[Strand],
+    factors: list[Factor],
     remarks: list[Remark],
     rotations: list[Rotation],
-) -> tuple[list[Strand], list[Attempt]]:
-    """The strands with their signs, and blocks whose signs flip without permutations."""
-    found: list[Strand] = []
+) -> tuple[list[Factor], list[Attempt]]:
+    """The factors with their signs, and blocks whose signs flip without permutations."""
+    found: list[Factor] = []
     attempts: list[Attempt] = []
-    for strand in strands:
-        signed, tried, apart = with_signs(probe, strand)
+    for factor in factors:
+        signed, tried, apart = with_signs(probe, factor)
         attempts += tried
         if signed.signed:
             turned = rotation(probe, signed)
             if turned is not None and turned.change.holds:
                 rotations.append(_named(turned, signed))
-        if apart or (signed.signed and len(strand.movers) > 1):
-            remarks.append(Remark(Reason.SIGNS_APART, strand.names))
-            signed = strand
+        if apart or (signed.signed and len(factor.movers) > 1):
+            remarks.append(Remark(Reason.SIGNS_APART, factor.names))
+            signed = factor
         found.append(signed)
-    taken = frozenset().union(*(strand.places for strand in found))
+    taken = frozenset().union(*(factor.places for factor in found))
     lone = [mover for mover in movers if not mover.places & taken]
     for mover in lone:
         single, tried_alone = lone_signs(probe, [mover], layout.m, taken)
@@ -202,25 +202,25 @@ def _signed(
     return found, attempts
 
 
-def _named(turned: Rotation, strand: Strand) -> Rotation:
-    return Rotation(strand.names, turned.labels, turned.plane, turned.change, turned.angle)
+def _named(turned: Rotation, factor: Factor) -> Rotation:
+    return Rotation(factor.names, turned.labels, turned.plane, turned.change, turned.angle)
 
 
-def _group(layout: Layout, strands: list[Strand], remarks: list[Remark]) -> Group:
+def _group(layout: Layout, factors: list[Factor], remarks: list[Remark]) -> Group:
     """The largest group among those found that acts on the parts where they stand."""
-    if len(strands) == 1 and not strands[0].signed:
-        return _factors(layout, range(len(layout.parts)), strands[0])[0]
-    used: list[Strand] = []
-    for strand in sorted(strands, key=lambda each: -each.order):
-        # A product acts on consecutive coordinates, so the strands must not interleave.
-        if all(_apart(strand, other) for other in used):
-            used.append(strand)
+    if len(factors) == 1 and not factors[0].signed:
+        return _factors(layout, range(len(layout.parts)), factors[0])[0]
+    used: list[Factor] = []
+    for factor in sorted(factors, key=lambda each: -each.order):
+        # A product acts on consecutive coordinates, so the factors must not interleave.
+        if all(_apart(factor, other) for other in used):
+            used.append(factor)
         else:
-            remarks.append(Remark(Reason.OVERLAPS, strand.names))
+            remarks.append(Remark(Reason.OVERLAPS, factor.names))
     pieces: list[Group] = []
     place = 0
     while place < len(layout.parts):
-        here = next((strand for strand in used if _spots(strand)[0] == place), None)
+        here = next((factor for factor in used if _spots(factor)[0] == place), None)
         last = place if here is None else _spots(here)[-1]
         pieces += _factors(layout, range(place, last + 1), here)
         place = last + 1
@@ -238,33 +238,33 @@ def _product(pieces: list[Group]) -> Group:
     return merged[0] if len(merged) == 1 else Product(*merged)
 
 
-def _factors(layout: Layout, places: range, strand: Strand | None) -> list[Group]:
-    """Groups for some consecutive parts, moved by one strand."""
+def _factors(layout: Layout, places: range, factor: Factor | None) -> list[Group]:
+    """Groups for some consecutive parts, moved by one factor."""
     m, part = layout.m, layout.parts[places[0]]
-    if strand is None:
+    if factor is None:
         return [Trivial(part.length(m))] if part.length(m) else []
-    if strand.signed:
-        size = len(strand.places) // m
-        if strand.classes:
+    if factor.signed:
+        size = len(factor.places) // m
+        if factor.classes:
             return [SignedPermutation(m, size)]
         return [
-            SignedPermutation(1, size) if n in strand.signed else Trivial(size) for n in range(m)
+            SignedPermutation(1, size) if n in factor.signed else Trivial(size) for n in range(m)
         ]
-    moves = dict(zip(_spots(strand), strand.moves, strict=True))
+    moves = dict(zip(_spots(factor), factor.moves, strict=True))
     parts = [
         _moving_part(layout.parts[place], moves.get(place), m)
         for place in places
         if layout.parts[place].length(m)
     ]
     only = parts[0]
-    if strand.whole and len(parts) == 1 and isinstance(only, Blocks):
+    if factor.whole and len(parts) == 1 and isinstance(only, Blocks):
         return [Permutation(m, only.size, only.sort_by)]
     joint = Joint(m, parts)
-    return [joint if strand.whole else Within(joint, strand.classes)]
+    return [joint if factor.whole else Within(joint, factor.classes)]
 
 
 def _moving_part(part: Part, move: Move | None, m: int) -> Part:
-    """The part as the strand moves it: as it says, by its rows alone, or not at all."""
+    """The part as the factor moves it: as it says, by its rows alone, or not at all."""
     if move is None:
         return Fixed(part.length(m))
     if isinstance(part, (Square, ZeroSumRows)) and isinstance(move, AlongAxis):
@@ -272,11 +272,11 @@ def _moving_part(part: Part, move: Move | None, m: int) -> Part:
     return part
 
 
-def _spots(strand: Strand) -> list[int]:
-    """Places of the parts that a strand moves."""
-    return [int(mover.sites[0]) for mover in strand.movers]
+def _spots(factor: Factor) -> list[int]:
+    """Places of the parts that a factor moves."""
+    return [int(mover.sites[0]) for mover in factor.movers]
 
 
-def _apart(strand: Strand, other: Strand) -> bool:
-    mine, theirs = _spots(strand), _spots(other)
+def _apart(factor: Factor, other: Factor) -> bool:
+    mine, theirs = _spots(factor), _spots(other)
     return mine[-1] < theirs[0] or theirs[-1] < mine[0]

@@ -15,7 +15,7 @@ from collections.abc import Iterable, Sequence
 
 import numpy as np
 
-from folt.problem.detection.findings import Attempt, Kind, Strand
+from folt.problem.detection.findings import Attempt, Factor, Kind
 from folt.problem.detection.moves import Move, Mover, Negated
 from folt.problem.detection.probe import TOLERANCE, Change, Points, Probe
 
@@ -46,7 +46,7 @@ Choice = tuple[Node, ...]
 
 
 class Search:
-    """Strands of m labels.
+    """Factors of m labels.
 
     Args:
         probe: the density.
@@ -65,8 +65,8 @@ class Search:
         self.steps = probe.spread * np.random.default_rng(m).normal(size=shape)
         self.attempts: list[Attempt] = []
 
-    def strands(self) -> tuple[Strand, ...]:
-        """Every strand that holds at all points, the smallest sets of movers only."""
+    def factors(self) -> tuple[Factor, ...]:
+        """Every factor that holds at all points, the smallest sets of movers only."""
         held: dict[tuple[int, ...], list[Pair]] = {}
         adjacent = [(n, n + 1) for n in range(self.m - 1)]
         for pair in adjacent:
@@ -75,19 +75,19 @@ class Search:
             for pair in itertools.combinations(range(self.m), 2):
                 if pair not in adjacent:
                     self._try(pair, held)
-        strands = []
+        factors = []
         for numbers, pairs in held.items():
             chosen = [self.nodes[number] for number in numbers]
             chosen.sort(key=lambda node: node.mover.rank)
-            strands.append(
-                Strand(
+            factors.append(
+                Factor(
                     self.m,
                     tuple(node.mover for node in chosen),
                     tuple(node.move for node in chosen),
                     classes_of(self.m, pairs),
                 )
             )
-        return tuple(strands)
+        return tuple(factors)
 
     def _try(self, pair: Pair, held: dict[tuple[int, ...], list[Pair]]) -> None:
         """Add to `held` the smallest choices that may be swapped at this pair."""

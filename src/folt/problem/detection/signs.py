@@ -8,7 +8,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from folt.problem.detection.findings import Attempt, Kind, Rotation, Strand
+from folt.problem.detection.findings import Attempt, Factor, Kind, Rotation
 from folt.problem.detection.moves import AlongAxis, AxisReversed, Entries, Move, Mover, Negated
 from folt.problem.detection.probe import Points, Probe
 
@@ -19,21 +19,21 @@ MOST_JOINED = 3
 """Movers whose signs are tried together where no permutation says which belong together."""
 
 
-def with_signs(probe: Probe, strand: Strand) -> tuple[Strand, tuple[Attempt, ...], bool]:
-    """The strand with the labels whose sign may be flipped in all, or in some, of its movers.
+def with_signs(probe: Probe, factor: Factor) -> tuple[Factor, tuple[Attempt, ...], bool]:
+    """The factor with the labels whose sign may be flipped in all, or in some, of its movers.
 
     Returns:
-        The strand, what was tried, and whether there are further signs that may be flipped, which
+        The factor, what was tried, and whether there are further signs that may be flipped, which
         no group of folt joins to the permutations.
     """
-    if not strand.whole or not all(type(move) is AlongAxis for move in strand.moves):
-        return strand, (), False
-    axes = [move.axis for move in strand.moves if isinstance(move, AlongAxis)]
-    movers = list(zip(strand.movers, axes, strict=True))
-    labels = range(strand.m)
+    if not factor.whole or not all(type(move) is AlongAxis for move in factor.moves):
+        return factor, (), False
+    axes = [move.axis for move in factor.moves if isinstance(move, AlongAxis)]
+    movers = list(zip(factor.movers, axes, strict=True))
+    labels = range(factor.m)
     attempts = list(_flips(probe, movers, labels))
     if all(attempt.change.holds for attempt in attempts):
-        return dataclasses.replace(strand, signed=tuple(labels)), tuple(attempts), False
+        return dataclasses.replace(factor, signed=tuple(labels)), tuple(attempts), False
     flipping: list[frozenset[int]] = []
     for size in range(1, len(movers)):
         for chosen in map(frozenset, itertools.combinations(range(len(movers)), size)):
@@ -44,15 +44,15 @@ def with_signs(probe: Probe, strand: Strand) -> tuple[Strand, tuple[Attempt, ...
             if all(attempt.change.holds for attempt in some):
                 flipping.append(chosen)
     if not flipping:
-        return strand, tuple(attempts), any(attempt.change.holds for attempt in attempts)
+        return factor, tuple(attempts), any(attempt.change.holds for attempt in attempts)
     kept = tuple(n for n in range(len(movers)) if n not in flipping[0])
-    signed = dataclasses.replace(strand, signed=tuple(labels), unsigned=kept)
+    signed = dataclasses.replace(factor, signed=tuple(labels), unsigned=kept)
     return signed, tuple(attempts), len(flipping) > 1
 
 
 def lone_signs(
     probe: Probe, movers: Sequence[Mover], m: int, taken: frozenset[int]
-) -> tuple[list[Strand], list[Attempt]]:
+) -> tuple[list[Factor], list[Attempt]]:
     """Labels that cannot be permuted but whose signs may be flipped one by one."""
     options = [
         (mover, move.axis)
@@ -60,12 +60,12 @@ def lone_signs(
         for move in mover.moves
         if type(move) is AlongAxis and not mover.places & taken
     ]
-    strands: list[Strand] = []
+    factors: list[Factor] = []
     attempts: list[Attempt] = []
     for size in range(1, min(MOST_JOINED, len(options)) + 1):
         for chosen in itertools.combinations(options, size):
             places = [mover.places for mover, _ in chosen]
-            used = frozenset().union(*(strand.places for strand in strands))
+            used = frozenset().union(*(factor.places for factor in factors))
             joined = frozenset().union(*places)
             if len(joined) < sum(map(len, places)) or joined & used:
                 continue
@@ -75,46 +75,46 @@ def lone_signs(
             if signed:
                 moves = tuple(AlongAxis(axis) for _, axis in chosen)
                 movers_of = tuple(mover for mover, _ in chosen)
-                strands.append(Strand(m, movers_of, moves, (), signed))
-    return strands, attempts
+                factors.append(Factor(m, movers_of, moves, (), signed))
+    return factors, attempts
 
 
-def rotation(probe: Probe, strand: Strand) -> Rotation | None:
+def rotation(probe: Probe, factor: Factor) -> Rotation | None:
     """The continuous rotation of labels that contains these signed permutations, if there is one.
 
     Blocks of one coordinate are left out: labels that only share a round prior are rotated too,
     and do no harm.
     """
-    if strand.m < 2 or len(strand.flipped) < 2 * strand.m:
+    if factor.m < 2 or len(factor.flipped) < 2 * factor.m:
         return None
     cosine, sine = np.cos(ANGLE), np.sin(ANGLE)
     points = probe.points.copy()
-    for number, (mover, move) in enumerate(zip(strand.movers, strand.moves, strict=True)):
+    for number, (mover, move) in enumerate(zip(factor.movers, factor.moves, strict=True)):
         assert isinstance(move, AlongAxis)
-        if number in strand.unsigned:
+        if number in factor.unsigned:
             continue
         columns = np.moveaxis(mover.columns, move.axis, 0)
         first, second = probe.points[:, columns[0]], probe.points[:, columns[1]]
         points[:, columns[0]] = cosine * first - sine * second
         points[:, columns[1]] = sine * first + cosine * second
     change = probe.changes([points])[0]
-    return Rotation(strand.sites, strand.m, (0, 1), change, ANGLE)
+    return Rotation(factor.sites, factor.m, (0, 1), change, ANGLE)
 
 
-def per_group(probe: Probe, strand: Strand) -> list[Strand]:
-    """One strand for every place along another axis, if labels there are free of each other."""
+def per_group(probe: Probe, factor: Factor) -> list[Factor]:
+    """One factor for every place along another axis, if labels there are free of each other."""
     lengths = [
         {length for axis, length in enumerate(mover.shape) if axis != _own_axis(mover, move)}
-        for mover, move in zip(strand.movers, strand.moves, strict=True)
+        for mover, move in zip(factor.movers, factor.moves, strict=True)
     ]
     common = frozenset.intersection(*map(frozenset, lengths)) if lengths else frozenset()
     for count in sorted(common - {1}, reverse=True):
-        parts = [_at(strand, count, index) for index in range(count)]
-        pairs = [(n, n + 1) for n in range(strand.m - 1)]
+        parts = [_at(factor, count, index) for index in range(count)]
+        pairs = [(n, n + 1) for n in range(factor.m - 1)]
         images = [_swapped(probe.points, part, pair) for part in parts for pair in pairs]
-        if strand.whole and all(change.holds for change in probe.changes(images)):
+        if factor.whole and all(change.holds for change in probe.changes(images)):
             return [finer for part in parts for finer in per_group(probe, part)]
-    return [strand]
+    return [factor]
 
 
 def _own_axis(mover: Mover, move: Move) -> int | None:
@@ -126,10 +126,10 @@ def _own_axis(mover: Mover, move: Move) -> int | None:
     return None
 
 
-def _at(strand: Strand, count: int, index: int) -> Strand:
-    """The strand at one place of an axis of this length."""
+def _at(factor: Factor, count: int, index: int) -> Factor:
+    """The factor at one place of an axis of this length."""
     movers, moves = [], []
-    for mover, move in zip(strand.movers, strand.moves, strict=True):
+    for mover, move in zip(factor.movers, factor.moves, strict=True):
         own = _own_axis(mover, move)
         axis = next(a for a, n in enumerate(mover.shape) if n == count and a != own)
         movers.append(mover.part_of(axis, index))
@@ -138,11 +138,11 @@ def _at(strand: Strand, count: int, index: int) -> Strand:
         elif not isinstance(move, (Entries, Negated)):
             move = AlongAxis(0)
         moves.append(move)
-    return dataclasses.replace(strand, movers=tuple(movers), moves=tuple(moves))
+    return dataclasses.replace(factor, movers=tuple(movers), moves=tuple(moves))
 
 
-def _swapped(points: Points, strand: Strand, pair: tuple[int, int]) -> Points:
-    for mover, move in zip(strand.movers, strand.moves, strict=True):
+def _swapped(points: Points, factor: Factor, pair: tuple[int, int]) -> Points:
+    for mover, move in zip(factor.movers, factor.moves, strict=True):
         points = mover.image(points, move, pair)
     return points
 

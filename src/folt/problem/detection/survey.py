@@ -13,7 +13,7 @@ from folt.groups.base import LARGEST_ENUMERATED
 from folt.groups.generated import LARGEST_GENERATED
 from folt.problem.detection.assembly import Cluster, clustered, generated
 from folt.problem.detection.candidates import LONGEST_AXIS, Place, families, movers_for
-from folt.problem.detection.findings import Attempt, Kind, Reason, Remark, Rotation, Strand
+from folt.problem.detection.findings import Attempt, Factor, Kind, Reason, Remark, Rotation
 from folt.problem.detection.moves import AlongAxis, AxisReversed, Mover, Negated
 from folt.problem.detection.probe import TOLERANCE, Probe
 from folt.problem.detection.search import Search
@@ -25,7 +25,7 @@ from folt.problem.detection.sticks import broken_sticks
 class Survey:
     """What a search turned up, before it becomes a group."""
 
-    strands: list[Strand] = dataclasses.field(default_factory=list)
+    factors: list[Factor] = dataclasses.field(default_factory=list)
     attempts: list[Attempt] = dataclasses.field(default_factory=list)
     nearly: list[Attempt] = dataclasses.field(default_factory=list)
     rotations: list[Rotation] = dataclasses.field(default_factory=list)
@@ -36,12 +36,12 @@ def survey(probe: Probe, places: Sequence[Place]) -> Survey:
     """Everything that leaves the density unchanged, and what nearly does."""
     result = Survey()
     alike = families(probe, places)
-    found: list[Strand] = []
+    found: list[Factor] = []
     for m in label_counts(places, alike):
-        found += _strands(probe, places, movers_for(probe, places, alike, m), m, result)
-    result.strands = _apart(found, probe.dim, result)
+        found += _factors(probe, places, movers_for(probe, places, alike, m), m, result)
+    result.factors = _apart(found, probe.dim, result)
     _ordered(places, result)
-    if not result.strands:
+    if not result.factors:
         _near_misses(probe, places, result)
     return result
 
@@ -53,84 +53,84 @@ def label_counts(places: Sequence[Place], alike: Sequence[list[Place]]) -> list[
     return sorted(length for length in lengths if 2 <= length <= LONGEST_AXIS)
 
 
-def _strands(
+def _factors(
     probe: Probe, places: Sequence[Place], movers: list[Mover], m: int, result: Survey
-) -> list[Strand]:
-    """Strands of m labels with their signs, split where groups have labels of their own."""
+) -> list[Factor]:
+    """Factors of m labels with their signs, split where groups have labels of their own."""
     search = Search(probe, movers, [place.columns for place in places], m)
-    found: list[Strand] = []
-    for strand in search.strands():
-        if not _worth_folding(probe, strand):
+    found: list[Factor] = []
+    for factor in search.factors():
+        if not _worth_folding(probe, factor):
             continue
-        signed, tried, apart = with_signs(probe, strand)
+        signed, tried, apart = with_signs(probe, factor)
         result.attempts += tried
         if apart:
-            result.remarks.append(Remark(Reason.SIGNS_APART, strand.sites))
+            result.remarks.append(Remark(Reason.SIGNS_APART, factor.sites))
         if signed.signed:
             turned = rotation(probe, signed)
             if turned is not None and turned.change.holds:
                 result.rotations.append(turned)
             found.append(signed)
             continue
-        split = per_group(probe, strand)
+        split = per_group(probe, factor)
         order = math.prod(each.order for each in split)
-        found += split if order <= LARGEST_ENUMERATED else [strand]
+        found += split if order <= LARGEST_ENUMERATED else [factor]
     result.attempts += search.attempts
-    taken = frozenset().union(*(strand.places for strand in found))
+    taken = frozenset().union(*(factor.places for factor in found))
     lone, attempts = lone_signs(probe, movers, m, taken)
     result.attempts += attempts
-    return found + [strand for strand in lone if _worth_folding(probe, strand)]
+    return found + [factor for factor in lone if _worth_folding(probe, factor)]
 
 
-def _apart(strands: Iterable[Strand], dim: int, result: Survey) -> list[Strand]:
-    """The strands that add to the group, the largest first, and remarks on what is too large."""
-    used: list[Strand] = []
-    for strand in sorted(strands, key=lambda each: (-each.order, -_plainness(each))):
-        near = [each for each in clustered(used) if _overlap(strand, each)]
+def _apart(factors: Iterable[Factor], dim: int, result: Survey) -> list[Factor]:
+    """The factors that add to the group, the largest first, and remarks on what is too large."""
+    used: list[Factor] = []
+    for factor in sorted(factors, key=lambda each: (-each.order, -_plainness(each))):
+        near = [each for each in clustered(used) if _overlap(factor, each)]
         if not near:
-            used.append(strand)
-        elif any(isinstance(move, AxisReversed) for move in strand.moves):
+            used.append(factor)
+        elif any(isinstance(move, AxisReversed) for move in factor.moves):
             continue  # the other sense of a plain exchange that is used already
-        elif (more := _enlarges(strand, near, dim)) is None:
-            remark = Remark(Reason.OVERLAPS, strand.sites)
+        elif (more := _enlarges(factor, near, dim)) is None:
+            remark = Remark(Reason.OVERLAPS, factor.sites)
             if remark not in result.remarks:
                 result.remarks.append(remark)
         elif more:
-            used.append(strand)
+            used.append(factor)
     return used
 
 
-def _enlarges(strand: Strand, near: list[Cluster], dim: int) -> bool | None:
-    """Whether a strand adds to the group of those it overlaps; None if that gets too large."""
+def _enlarges(factor: Factor, near: list[Cluster], dim: int) -> bool | None:
+    """Whether a factor adds to the group of those it overlaps; None if that gets too large."""
     cluster = [other for each in near for other in each]
     if any(other.order > LARGEST_GENERATED for other in cluster):
-        inside = any(strand.places <= other.places for other in cluster)
-        return False if inside and strand.order < cluster[0].order else None
+        inside = any(factor.places <= other.places for other in cluster)
+        return False if inside and factor.order < cluster[0].order else None
     try:
         before = math.prod(generated(each, dim).order for each in near)
-        return generated([*cluster, strand], dim).order > before
+        return generated([*cluster, factor], dim).order > before
     except ValueError:
         return None
 
 
-def _overlap(strand: Strand, cluster: Cluster) -> bool:
-    return any(strand.places & other.places for other in cluster)
+def _overlap(factor: Factor, cluster: Cluster) -> bool:
+    return any(factor.places & other.places for other in cluster)
 
 
-def _worth_folding(probe: Probe, strand: Strand) -> bool:
+def _worth_folding(probe: Probe, factor: Factor) -> bool:
     """Leave out sites that nothing depends on, and signs of numbers that are likeliest at zero.
 
     Folding them would report a number without its sign and gain nothing: there is one mode.
     """
-    if len(probe.terms) > 1 and not _seen_by_others(probe, strand):
+    if len(probe.terms) > 1 and not _seen_by_others(probe, factor):
         return False
-    if not all(isinstance(move, Negated) for move in strand.moves):
+    if not all(isinstance(move, Negated) for move in factor.moves):
         return True
-    if len(probe.terms) > 1 and not _matters(probe.of_likelihood(), strand):
+    if len(probe.terms) > 1 and not _matters(probe.of_likelihood(), factor):
         return False
-    if len(strand.places) > 1:
+    if len(factor.places) > 1:
         return True
-    (column,) = strand.places
+    (column,) = factor.places
     steps = probe.spread[column] * np.array([0.0, 0.3, 0.6, 1.0, 1.7, 3.0, 5.0])
     points = np.repeat(probe.points, len(steps), axis=0)
     points[:, column] = np.tile(steps, len(probe.points))
@@ -138,13 +138,13 @@ def _worth_folding(probe: Probe, strand: Strand) -> bool:
     return bool(np.any(values[:, 1:] > values[:, :1] + TOLERANCE * (1 + np.abs(values[:, :1]))))
 
 
-def _seen_by_others(probe: Probe, strand: Strand) -> bool:
+def _seen_by_others(probe: Probe, factor: Factor) -> bool:
     """Whether any term but the priors of these sites depends on them, where any depends on any."""
-    columns = sorted(strand.places)
+    columns = sorted(factor.places)
     points = probe.points.copy()
     points[:, columns] += 0.3 * probe.spread[columns]
     changed = np.abs(probe.evaluate(points) - probe.values).max(axis=0) > TOLERANCE
-    others = [n for n, term in enumerate(probe.terms) if term not in strand.sites]
+    others = [n for n, term in enumerate(probe.terms) if term not in factor.sites]
     return bool(changed[others].any()) or not _likelihood_matters(probe)
 
 
@@ -152,9 +152,9 @@ def _likelihood_matters(probe: Probe) -> bool:
     return bool(np.ptp(probe.values[:, -1]) > 0)
 
 
-def _plainness(strand: Strand) -> int:
+def _plainness(factor: Factor) -> int:
     """How many of its movers are moved along an axis: what is easiest to understand."""
-    return sum(type(move) is AlongAxis for move in strand.moves)
+    return sum(type(move) is AlongAxis for move in factor.moves)
 
 
 def _ordered(places: Sequence[Place], result: Survey) -> None:
@@ -174,9 +174,9 @@ def _near_misses(probe: Probe, places: Sequence[Place], result: Survey) -> None:
             movers = movers_for(likelihood, places, alike, m)
             search = Search(likelihood, movers, [place.columns for place in places], m)
             nearly += [
-                _as_tried(probe, strand)
-                for strand in search.strands()
-                if _matters(likelihood, strand)
+                _as_tried(probe, factor)
+                for factor in search.factors()
+                if _matters(likelihood, factor)
             ]
         sticks = broken_sticks(likelihood, places)
         if sticks is not None:
@@ -187,27 +187,27 @@ def _near_misses(probe: Probe, places: Sequence[Place], result: Survey) -> None:
     result.attempts += result.nearly
 
 
-def _matters(likelihood: Probe, strand: Strand) -> bool:
+def _matters(likelihood: Probe, factor: Factor) -> bool:
     """Whether the likelihood depends on every mover: a hyperparameter spares it in any case."""
     images = []
-    for mover in strand.movers:
+    for mover in factor.movers:
         points = likelihood.points.copy()
         points[:, mover.columns] += 0.3 * likelihood.spread[mover.columns]
         images.append(points)
     return not any(change.holds for change in likelihood.changes(images))
 
 
-def _as_tried(probe: Probe, strand: Strand) -> Attempt:
-    """How much the whole density changes under the worst swap of a strand of the likelihood."""
-    points, first = probe.points, strand.classes[0]
+def _as_tried(probe: Probe, factor: Factor) -> Attempt:
+    """How much the whole density changes under the worst swap of a factor of the likelihood."""
+    points, first = probe.points, factor.classes[0]
     tried = []
     for pair in itertools.pairwise(first):
         moved = points
-        for mover, move in zip(strand.movers, strand.moves, strict=True):
+        for mover, move in zip(factor.movers, factor.moves, strict=True):
             moved = mover.image(moved, move, pair)
-        flip = all(isinstance(move, Negated) for move in strand.moves)
+        flip = all(isinstance(move, Negated) for move in factor.moves)
         kind, labels = (Kind.FLIP, ()) if flip else (Kind.SWAP, pair)
-        tried.append(Attempt(kind, strand.names, labels, probe.changes([moved])[0]))
+        tried.append(Attempt(kind, factor.names, labels, probe.changes([moved])[0]))
     return max(tried, key=lambda attempt: attempt.change.defect)
 
 
@@ -223,8 +223,8 @@ def _nearest(probe: Probe, places: Sequence[Place]) -> list[Attempt]:
         sets = [[mover] for mover in movers] + ([together] if len(together) > 1 else [])
         for chosen in sets:
             moves = tuple(mover.moves[0] for mover in chosen)
-            strand = Strand(m, tuple(chosen), moves, ((0, 1),))
-            found.append(_as_tried(probe, strand))
+            factor = Factor(m, tuple(chosen), moves, ((0, 1),))
+            found.append(_as_tried(probe, factor))
     return found
 
 

@@ -6,11 +6,11 @@ import math
 
 from folt.problem.detection.findings import (
     Attempt,
+    Factor,
     Kind,
     Reason,
     Remark,
     Rotation,
-    Strand,
     SymmetryFound,
 )
 from folt.problem.detection.moves import Negated
@@ -31,7 +31,7 @@ def account(found: SymmetryFound) -> str:
         f"Tried {len(found.attempts)} transformations at {found.points} points: {held} "
         f"{'leaves' if held == 1 else 'leave'} the log density unchanged."
     ]
-    lines += [strand_in_words(strand) for strand in found.strands]
+    lines += [factor_in_words(factor) for factor in found.factors]
     if not found.folded:
         lines.append(no_symmetry(found))
     lines += [f"Nearest: {near_miss(attempt)}" for attempt in found.nearly[:MOST_NEAR]]
@@ -60,18 +60,18 @@ def no_symmetry(found: SymmetryFound) -> str:
     )
 
 
-def strand_in_words(strand: Strand) -> str:
+def factor_in_words(factor: Factor) -> str:
     """What is exchangeable together."""
-    names = ", ".join(strand.names)
-    if all(isinstance(move, Negated) for move in strand.moves):
+    names = ", ".join(factor.names)
+    if all(isinstance(move, Negated) for move in factor.moves):
         return f"Signs that may be flipped together: {names}."
-    if not strand.classes:
-        signed = ", ".join(str(label + 1) for label in strand.signed)
+    if not factor.classes:
+        signed = ", ".join(str(label + 1) for label in factor.signed)
         return f"Signs that may be flipped: {names} (components {signed})."
-    labels = "; ".join(", ".join(str(label + 1) for label in each) for each in strand.classes)
-    flipped = [name for n, name in enumerate(strand.names) if n not in strand.unsigned]
-    signs = ", each with either sign" if strand.signed else ""
-    signs += f" of {', '.join(flipped)}" if strand.signed and strand.unsigned else ""
+    labels = "; ".join(", ".join(str(label + 1) for label in each) for each in factor.classes)
+    flipped = [name for n, name in enumerate(factor.names) if n not in factor.unsigned]
+    signs = ", each with either sign" if factor.signed else ""
+    signs += f" of {', '.join(flipped)}" if factor.signed and factor.unsigned else ""
     return f"Exchangeable together: {names} (components {labels}{signs})."
 
 

@@ -37,7 +37,7 @@ class Action:
         self.listed = group.order <= LISTED and group.order * group.dim**2 <= LISTED_ENTRIES
 
     def fold(self, points: Points) -> Points:
-        """The representatives in D."""
+        """The representatives of the points in the fundamental domain D."""
         return self._folded(points)[1]
 
     def folding_elements(self, points: Points) -> Element:

@@ -31,7 +31,7 @@ class HostDistribution:
         return map_points(_log_prob, self.distribution, points, length=LARGE_CHUNK)
 
     def sample(self, key: Key, count: int) -> Points:
-        """Independent draws."""
+        """So many independent draws."""
         if self.parts is None:
             return map_keys(_sample, self.distribution, key, count, length=LARGE_CHUNK, once=True)
         generator = host_generator(key)

@@ -60,7 +60,7 @@ class ListedSum(OrbitSum):
 
     @functools.cached_property
     def folded(self) -> tuple[Components, ...]:
-        """The components of q_F."""
+        """The components of the folded proposal q_F."""
         return tuple(part.over(self.action.matrices) for part in self.parts)
 
     def log_sum(self, points: Points) -> Values:
