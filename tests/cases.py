@@ -1,14 +1,48 @@
 """Registries, name -> constructor: what is listed here goes through every law of its kind.
 
-Constructors, not objects, so that nothing is built before the tests enter double precision.
+Groups, proposals, coordinates, reference samplers and trainers; the ready models are listed with
+their likelihoods in `tests/models/test_ready_models.py`. Constructors, not objects, so that nothing
+is built before the tests enter double precision.
 """
 
+import math
 from collections.abc import Callable
 
+import equinox as eqx
+import jax
 import jax.numpy as jnp
 import numpy as np
+import scipy.stats
 
-from folt.flows import ClassChain
+from folt.coordinates import (
+    Cauchy,
+    Coordinate,
+    Exponential,
+    Gumbel,
+    HalfCauchy,
+    HalfNormal,
+    Identity,
+    Laplace,
+    Log,
+    Logistic,
+    Logit,
+    LogNormal,
+    Normal,
+    PriorNormal,
+    Uniform,
+)
+from folt.flows import (
+    ClassChain,
+    Gaussian,
+    Mixture,
+    Pushed,
+    Safety,
+    SpectralCoupling,
+    StudentT,
+    certified,
+    standard_normal,
+    symmetric_root,
+)
 from folt.groups import (
     Blocks,
     Fixed,
@@ -25,6 +59,10 @@ from folt.groups import (
     ZeroSum,
     ZeroSumRows,
 )
+from folt.problem.fold import Folded
+from folt.reference import AdaptiveRandomWalk, Exact, Given, HostChains, TemperedChains
+from folt.training import OrbitChain, OrbitMixture, PaperFlow, ThriftyMixture
+from folt.types import Distribution, ReferenceSampler, Trainer
 
 GROUPS: dict[str, Callable[[], Group]] = {
     "trivial": lambda: Trivial(3),
@@ -74,3 +112,97 @@ def random_chain(group: Group, classes: int, spread: float = 1.5, seed: int = 4)
         factors(classes, f),
     )
     return ClassChain(group, *map(jnp.asarray, arrays))
+
+
+COVARIANCE = np.array([[1.5, 0.8], [0.8, 0.9]])
+MEAN = np.array([0.7, -0.4])
+
+
+def shaken(flow: Distribution, scale: float, seed: int = 0) -> Distribution:
+    """A flow away from its identity start: noise on every array that training would move."""
+    arrays, rest = eqx.partition(flow, eqx.is_inexact_array)
+    leaves, structure = jax.tree.flatten(arrays)
+    rng = np.random.default_rng(seed)
+    moved = [leaf + scale * rng.standard_normal(leaf.shape) for leaf in leaves]
+    return eqx.combine(jax.tree.unflatten(structure, moved), rest)
+
+
+def random_mixture(dim: int, components: int, degrees: float = math.inf) -> Mixture:
+    rng = np.random.default_rng(4)
+    factors = np.tril(0.4 * rng.standard_normal((components, dim, dim)), -1)
+    factors += np.exp(0.3 * rng.standard_normal((components, dim)))[:, :, None] * np.eye(dim)
+    return Mixture(
+        jnp.asarray(rng.standard_normal(components)),
+        jnp.asarray(1.5 * rng.standard_normal((components, dim))),
+        jnp.asarray(factors),
+        degrees,
+    )
+
+
+def small_coupling(dim: int, scale: float = 0.6) -> Distribution:
+    return shaken(SpectralCoupling(dim, 4, 8, jax.random.key(2)), scale)
+
+
+def pushed(base: Distribution) -> Pushed:
+    return Pushed(base, jnp.asarray(MEAN), symmetric_root(jnp.asarray(COVARIANCE)))
+
+
+FLOWS: dict[str, Callable[[], Distribution]] = {
+    "gaussian": lambda: Gaussian.from_moments(MEAN, COVARIANCE),
+    "student": lambda: StudentT.from_moments(MEAN, COVARIANCE, 5.0),
+    "mixture": lambda: random_mixture(2, 3),
+    "mixture of student": lambda: random_mixture(2, 3, 4.0),
+    "safety": lambda: Safety(random_mixture(2, 3), standard_normal(2, 3.0), 0.3),
+    "coupling": lambda: small_coupling(2),
+    "certified coupling": lambda: certified(small_coupling(2, 2.0)),
+    "pushed mixture": lambda: pushed(random_mixture(2, 3)),
+    "folded by reflection": lambda: Folded(random_mixture(2, 3), Reflection(2, (0,))),
+    "folded by swap": lambda: Folded(random_mixture(2, 3), Permutation(2, 1)),
+    "class chain": lambda: random_chain(Permutation(2, 1), 3),
+    "folded class chain": lambda: Folded(random_chain(Permutation(2, 1), 3), Permutation(2, 1)),
+}
+
+# Each prior with scipy's word for it; locations of zero keep the lower tail representable.
+PRIORS = {
+    "normal": (Normal(1.5, 2.0), scipy.stats.norm(1.5, 2.0)),
+    "lognormal": (LogNormal(0.3, 0.5), scipy.stats.lognorm(0.5, scale=np.exp(0.3))),
+    "uniform": (Uniform(0.7, 1.1), scipy.stats.uniform(0.7, 1.1 - 0.7)),
+    "halfnormal": (HalfNormal(2.0), scipy.stats.halfnorm(0, 2.0)),
+    "exponential": (Exponential(3.0), scipy.stats.expon(0, 3.0)),
+    "laplace": (Laplace(-1.0, 2.0), scipy.stats.laplace(-1.0, 2.0)),
+    "logistic": (Logistic(-1.0, 0.5), scipy.stats.logistic(-1.0, 0.5)),
+    "cauchy": (Cauchy(0.5, 2.0), scipy.stats.cauchy(0.5, 2.0)),
+    "halfcauchy": (HalfCauchy(2.0), scipy.stats.halfcauchy(0, 2.0)),
+    "gumbel": (Gumbel(1.0, 2.0), scipy.stats.gumbel_r(1.0, 2.0)),
+}
+COORDINATES: dict[str, Coordinate] = {
+    "identity": Identity(),
+    "log": Log(),
+    "logit": Logit(-1.0, 3.0),
+    **{name: PriorNormal(prior) for name, (prior, _) in PRIORS.items()},
+}
+
+SAMPLERS: dict[str, Callable[[], ReferenceSampler]] = {
+    "exact": lambda: Exact(3_000, 20),
+    "given": lambda: Given(bent_pair_draws()),
+    "tempered chains": lambda: TemperedChains(
+        particles=600, moves=15, chains=60, draws=50, warmup=50
+    ),
+    "host chains": lambda: HostChains(particles=512, chains=64, draws=50),
+    "random walk": lambda: AdaptiveRandomWalk(40_000, 4_000, 20),
+}
+
+
+def bent_pair_draws() -> np.ndarray:
+    """Draws of the pair that the laws of reference samplers are tried on, in random labellings."""
+    rng = np.random.default_rng(5)
+    draws = rng.standard_normal((20, 150, 2)) + np.array([-1.5, 1.5])
+    return np.where(rng.random((20, 150, 1)) < 0.5, draws, draws[..., ::-1])
+
+
+TRAINERS: dict[str, Callable[[], Trainer]] = {
+    "orbit mixture": lambda: OrbitMixture(size=2),
+    "thrifty mixture": lambda: ThriftyMixture(size=2, rounds=2, fresh=512),
+    "orbit chain": lambda: OrbitChain(classes=1),
+    "paper flow": lambda: PaperFlow(layers=2, width=8, steps=60),
+}

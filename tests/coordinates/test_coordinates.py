@@ -11,6 +11,7 @@ import scipy.stats
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from cases import COORDINATES, PRIORS
 from folt.coordinates import (
     Cauchy,
     Coordinate,
@@ -18,9 +19,7 @@ from folt.coordinates import (
     Gumbel,
     HalfCauchy,
     HalfNormal,
-    Identity,
     Laplace,
-    Log,
     Logistic,
     Logit,
     LogNormal,
@@ -30,25 +29,6 @@ from folt.coordinates import (
 )
 from folt.coordinates.tails import log_tails, quantile_of_log
 
-# Each prior with scipy's word for it; locations of zero keep the lower tail representable.
-PRIORS = {
-    "normal": (Normal(1.5, 2.0), scipy.stats.norm(1.5, 2.0)),
-    "lognormal": (LogNormal(0.3, 0.5), scipy.stats.lognorm(0.5, scale=np.exp(0.3))),
-    "uniform": (Uniform(0.7, 1.1), scipy.stats.uniform(0.7, 1.1 - 0.7)),
-    "halfnormal": (HalfNormal(2.0), scipy.stats.halfnorm(0, 2.0)),
-    "exponential": (Exponential(3.0), scipy.stats.expon(0, 3.0)),
-    "laplace": (Laplace(-1.0, 2.0), scipy.stats.laplace(-1.0, 2.0)),
-    "logistic": (Logistic(-1.0, 0.5), scipy.stats.logistic(-1.0, 0.5)),
-    "cauchy": (Cauchy(0.5, 2.0), scipy.stats.cauchy(0.5, 2.0)),
-    "halfcauchy": (HalfCauchy(2.0), scipy.stats.halfcauchy(0, 2.0)),
-    "gumbel": (Gumbel(1.0, 2.0), scipy.stats.gumbel_r(1.0, 2.0)),
-}
-COORDINATES: dict[str, Coordinate] = {
-    "identity": Identity(),
-    "log": Log(),
-    "logit": Logit(-1.0, 3.0),
-    **{name: PriorNormal(prior) for name, (prior, _) in PRIORS.items()},
-}
 # How far out the value itself can still tell two coordinates apart. A bounded value next to a
 # bound that is not zero runs out of digits near 8 standard deviations; nothing can help that.
 REACH = dict.fromkeys(COORDINATES, 35.0) | {"uniform": 5.0, "logit": 12.0}

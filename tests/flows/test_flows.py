@@ -19,7 +19,13 @@ import numpy as np
 import pytest
 from scipy import ndimage, stats
 
-from cases import random_chain
+from cases import (
+    FLOWS,
+    pushed,
+    random_mixture,
+    shaken,
+    small_coupling,
+)
 from folt.flows import (
     Gaussian,
     Mixture,
@@ -30,11 +36,10 @@ from folt.flows import (
     certified,
     paper_architecture,
     standard_normal,
-    symmetric_root,
     whitening,
 )
 from folt.flows.coupling import _pull_layer, _push_layer
-from folt.groups import Permutation, Reflection
+from folt.groups import Permutation
 from folt.problem.fold import Folded
 from folt.types import Distribution
 
@@ -45,54 +50,6 @@ GRID_LINE = np.linspace(-7.0, 7.0, GRID)
 GRID_POINTS = np.stack(
     np.meshgrid(np.sinh(GRID_LINE), np.sinh(GRID_LINE), indexing="ij"), axis=-1
 ).reshape(-1, 2)
-
-COVARIANCE = np.array([[1.5, 0.8], [0.8, 0.9]])
-MEAN = np.array([0.7, -0.4])
-
-
-def shaken(flow: Distribution, scale: float, seed: int = 0) -> Distribution:
-    """A flow away from its identity start: noise on every array that training would move."""
-    arrays, rest = eqx.partition(flow, eqx.is_inexact_array)
-    leaves, structure = jax.tree.flatten(arrays)
-    rng = np.random.default_rng(seed)
-    moved = [leaf + scale * rng.standard_normal(leaf.shape) for leaf in leaves]
-    return eqx.combine(jax.tree.unflatten(structure, moved), rest)
-
-
-def random_mixture(dim: int, components: int, degrees: float = math.inf) -> Mixture:
-    rng = np.random.default_rng(4)
-    factors = np.tril(0.4 * rng.standard_normal((components, dim, dim)), -1)
-    factors += np.exp(0.3 * rng.standard_normal((components, dim)))[:, :, None] * np.eye(dim)
-    return Mixture(
-        jnp.asarray(rng.standard_normal(components)),
-        jnp.asarray(1.5 * rng.standard_normal((components, dim))),
-        jnp.asarray(factors),
-        degrees,
-    )
-
-
-def small_coupling(dim: int, scale: float = 0.6) -> Distribution:
-    return shaken(SpectralCoupling(dim, 4, 8, jax.random.key(2)), scale)
-
-
-def pushed(base: Distribution) -> Pushed:
-    return Pushed(base, jnp.asarray(MEAN), symmetric_root(jnp.asarray(COVARIANCE)))
-
-
-PLANAR: dict[str, Callable[[], Distribution]] = {
-    "gaussian": lambda: Gaussian.from_moments(MEAN, COVARIANCE),
-    "student": lambda: StudentT.from_moments(MEAN, COVARIANCE, 5.0),
-    "mixture": lambda: random_mixture(2, 3),
-    "mixture of student": lambda: random_mixture(2, 3, 4.0),
-    "safety": lambda: Safety(random_mixture(2, 3), standard_normal(2, 3.0), 0.3),
-    "coupling": lambda: small_coupling(2),
-    "certified coupling": lambda: certified(small_coupling(2, 2.0)),
-    "pushed mixture": lambda: pushed(random_mixture(2, 3)),
-    "folded by reflection": lambda: Folded(random_mixture(2, 3), Reflection(2, (0,))),
-    "folded by swap": lambda: Folded(random_mixture(2, 3), Permutation(2, 1)),
-    "class chain": lambda: random_chain(Permutation(2, 1), 3),
-    "folded class chain": lambda: Folded(random_chain(Permutation(2, 1), 3), Permutation(2, 1)),
-}
 
 
 @eqx.filter_jit
@@ -183,9 +140,9 @@ def everywhere(flow: Distribution, points: jax.Array) -> tuple[np.ndarray, float
     return np.asarray(images), math.log(flow.group.order)
 
 
-@pytest.fixture(scope="module", params=list(PLANAR))
+@pytest.fixture(scope="module", params=list(FLOWS))
 def planar(request: pytest.FixtureRequest) -> Planar:
-    return tabulated(PLANAR[request.param]())
+    return tabulated(FLOWS[request.param]())
 
 
 def test_draws_follow_the_density(planar: Planar) -> None:
@@ -289,7 +246,7 @@ def test_importance_identity_in_five_dimensions(flow: Callable[..., Distribution
 
 @pytest.mark.parametrize("name", ["mixture", "coupling"])
 def test_mapping_over_points_equals_the_loop(name: str) -> None:
-    flow, points = PLANAR[name](), jax.random.normal(jax.random.key(0), (DRAWS + 1 + GRID**2, 2))
+    flow, points = FLOWS[name](), jax.random.normal(jax.random.key(0), (DRAWS + 1 + GRID**2, 2))
     loop = one_by_one(flow, points[:20])
     np.testing.assert_allclose(loop, log_probs(flow, points)[:20], rtol=1e-10)
 
