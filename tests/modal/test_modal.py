@@ -212,33 +212,46 @@ def test_windows_are_interrupted_resumed_and_never_run_twice(tmp_path, record, f
         runs.append(start is not None)
         if len(runs) == 2:
             raise KeyboardInterrupt
-        found.fit.provenance["started_from"] = "previous" if start is not None else "nothing"
         return found.fit
 
     monkeypatch.setattr(tracking, "fitted", counted)
+    monkeypatch.setattr("folt.fleet.work.may_start", lambda start, problem: True)
+    found.fit.provenance.pop("started_from", None)
     with pytest.raises(KeyboardInterrupt):
         track(record, WINDOWS, 2, SETTINGS, tmp_path, progress=False)
-    assert sorted(p.name for p in (tmp_path / "windows").iterdir()) == [
-        "00001.json",
-        "00001.nc",
-    ]
+    assert sorted(p.name for p in (tmp_path / "00001").iterdir()) == ["fit.nc", "row.json"]
+    assert not (tmp_path / "00002").exists()
     assert len(read(tmp_path / "windows.csv")) == 2
-    table, picture = track(record, WINDOWS, 2, SETTINGS, tmp_path, progress=False)
-    assert runs == [False, True, True, True]  # the second window, resumed, starts from the first
+    told = []
+    table, picture, *_ = track(
+        record, WINDOWS, 2, SETTINGS, tmp_path, progress=False, tell=lambda *one: told.append(one)
+    )
+    assert runs == [False, True, True, True]  # the second and third window start from the first
     rows = read(table)
     assert [(row["window"], row["mode"]) for row in rows] == [
         (str(w), str(m)) for w in (1, 2, 3) for m in (1, 2)
     ]
     assert [float(row["start_s"]) for row in rows[::2]] == [0.0, 150.0, 300.0]
+    assert [row["started_from"] for row in rows[::2]] == ["nothing", "00001", "00001"]
+    assert [number for number, _, _ in told] == [1, 2, 3]
     assert picture.read_bytes().startswith(b"\x89PNG")
+    assert len(read(tmp_path / "table.csv")) == 3
     track(record, WINDOWS, 2, SETTINGS, tmp_path, progress=False)
     assert len(runs) == 4
     other = Windows(length=300.0, step=150.0, band=(0.7, 1.1), segment=50.0)
-    with pytest.raises(ValueError, match=r"made with band = \[0.7, 1.0\], now it is \[0.7, 1.1\]"):
+    with pytest.raises(ValueError, match=r"was finished with build.*band.* = \[0.7, 1.0\], now it"):
         track(record, other, 2, SETTINGS, tmp_path, progress=False)
     changed = record.part(8, 4792)
-    with pytest.raises(ValueError, match="other samples"):
+    with pytest.raises(ValueError, match=r"was finished with data\.values"):
         track(changed, WINDOWS, 2, SETTINGS, tmp_path, progress=False)
+
+
+def test_every_eighth_window_starts_from_nothing(record):
+    jobs = tracking.window_jobs(record, Windows(100.0, 20.0, BAND, segment=50.0), 2, SETTINGS)
+    assert len(jobs) > 16
+    starts = [job.start for job in jobs]
+    assert starts[:9] == [None, *["00001"] * 7, None]
+    assert starts[9:16] == ["00009"] * 7
 
 
 @pytest.mark.parametrize(

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from folt.cli.fleet import Scheduler, Workers, runner_for
 from folt.cli.machine import Json, fit_fields, print_json
 from folt.cli.terminal import (
     EffortName,
@@ -23,6 +24,7 @@ from folt.cli.terminal import (
 
 if TYPE_CHECKING:
     from folt.fit import Fit
+    from folt.fleet import Runner
     from folt.modal import Identification, Measured, Record, Settings
     from folt.modal.identification import Model
     from folt.store import Store
@@ -31,7 +33,7 @@ if TYPE_CHECKING:
 EXAMPLES = """\
 folt modal tower.csv --rate 32 --band 0.7 1.1 --modes 1:4 --out tower
 folt modal --psd spectrum.csv --averages 12 --modes 3
-folt modal long.csv --rate 32 --band 0.7 1.1 --window 30min --step 10min"""
+folt modal long.csv --rate 32 --band 0.7 1.1 --window 30min --step 10min --workers 8"""
 
 SECONDS = {"": 1.0, "s": 1.0, "min": 60.0, "h": 3600.0}
 
@@ -111,6 +113,8 @@ def modal(
     step: Annotated[
         str | None, typer.Option(help="From one window to the next; the window if not given.")
     ] = None,
+    workers: Workers = None,
+    scheduler: Scheduler = None,
     draws: Annotated[
         int | None, typer.Option(help="Draws per chain; 5000, or 1000 per window.", min=1)
     ] = None,
@@ -122,14 +126,15 @@ def modal(
 ) -> None:
     """Natural frequencies and damping of a structure, from a record or from a spectrum.
 
-    With --window an interrupted run goes on where it stopped: finished windows are kept.
+    With --window an interrupted run goes on where it stopped: finished windows are kept. Windows
+    are fitted here one after the other, or with --workers and --scheduler many at a time.
 
     The JSON document has model, modes (the table), resolution_hz, ordinates, numbers (evidence and
     probability by number of modes) and what every fit has; with --window it has windows, each with
     start_s, end_s, verdict, accept, log_evidence and modes.
     """
     numbers = _numbers(modes)
-    _require_one_source(record, psd, band, averages, window, step, numbers)
+    _require_one_source(record, psd, band, averages, window, step, workers, scheduler, numbers)
     _require_ranges(damping, frequencies, band)
     remember_compilations()
     from folt.modal import Settings
@@ -149,7 +154,8 @@ def modal(
         loaded = _record(record, rate)
         assert band is not None
         cut = (seconds("--window", window), seconds("--step", step or window), band)
-        _windows(loaded, (*cut, length, overlap), numbers[0], settings, out, as_json, quiet)
+        runner = runner_for(workers, scheduler, here=True)
+        _windows(loaded, (*cut, length, overlap), numbers[0], settings, out, runner, as_json, quiet)
         return
     if psd is not None:
         from folt.modal import read_spectrum
@@ -237,6 +243,7 @@ def _windows(
     modes: int,
     settings: Settings,
     out: Path,
+    runner: Runner,
     as_json: bool,
     quiet: bool,
 ) -> None:
@@ -251,9 +258,19 @@ def _windows(
         if not (quiet or as_json):
             screen.print(_line(number, count, done), soft_wrap=True)
 
-    files = track(record, Windows(*cut), modes, settings, out, progress=not quiet, tell=tell)
+    files = track(
+        record,
+        Windows(*cut),
+        modes,
+        settings,
+        out,
+        runner=runner,
+        progress=not quiet,
+        tell=tell,
+    )
     if as_json:
-        print_json("modal", files, {"windows": found})
+        order = sorted(found, key=lambda row: row["start_s"])
+        print_json("modal", files, {"windows": order})
     elif not quiet:
         wrote(screen, files)
 
@@ -300,6 +317,8 @@ def _require_one_source(
     averages: float | None,
     window: str | None,
     step: str | None,
+    workers: int | None,
+    scheduler: str | None,
     numbers: range,
 ) -> None:
     """Refuse options that do not go together."""
@@ -313,6 +332,8 @@ def _require_one_source(
         raise ValueError("--window goes with a record, not with --psd")
     if step is not None and window is None:
         raise ValueError("--step goes with --window")
+    if window is None and (workers is not None or scheduler is not None):
+        raise ValueError("--workers and --scheduler go with --window")
     if window is not None and len(numbers) > 1:
         raise ValueError("expected one number of --modes with --window, got a range")
 

@@ -122,6 +122,7 @@ def run_jobs(
     command: str = "fleet",
     progress: bool = True,
     tell: Told | None = None,
+    after: Callable[[Store, list[Row]], None] | None = None,
 ) -> list[Row]:
     """What `fit_many` does, as plain rows, for commands that have more to say.
 
@@ -136,6 +137,7 @@ def run_jobs(
         command: what the folder is a result of.
         progress: say how far it is on standard error.
         tell: told of every job that is finished, those of earlier runs included.
+        after: writes what else the rows say, at the end or when the run is cut short.
     """
     require_jobs(jobs)
     _require_numbers(retries, timeout, runner)
@@ -163,6 +165,8 @@ def run_jobs(
         finally:
             table.write()
             _write_page(store, table, jobs)
+            if after is not None:
+                after(store, table.rows())
     return table.rows()
 
 

@@ -11,6 +11,7 @@ import numpy as np
 
 from folt.certificate.comparison import compare
 from folt.fit import Fit
+from folt.fleet.work import may_start
 from folt.modal.spectrum import Measured
 from folt.models import modal_powers, modal_spectrum
 from folt.models.powers import Motion
@@ -189,7 +190,7 @@ def fitted(
         effort=effort,
         progress=progress,
     )
-    if start is not None and fits_shape(start, problem):
+    if start is not None and may_start(start, problem):
         polish = POLISH if effort.rounds is None else None
         warm = run(start=start, flow=polish, reference=reference_of(model, effort, share=0.5))
         if warm.certificate.status.outcome.usable:
@@ -221,12 +222,6 @@ def reference_of(model: Model, effort: Effort, share: float = 1.0) -> TemperedCh
         draws=round(share * effort.chains * effort.draws / chains),
         trajectory=trajectory,
     )
-
-
-def fits_shape(start: Fit, problem: Problem) -> bool:
-    """Whether an earlier fit can be a start: same symmetry, usable, and its proposal at hand."""
-    usable = start.certificate.status.outcome.usable
-    return usable and start.flow is not None and bool(start.group == problem.group)
 
 
 def rounded_outwards(low: float, high: float) -> tuple[float, float]:

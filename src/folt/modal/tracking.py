@@ -1,29 +1,33 @@
-"""Window after window of a long record, each started from the one before.
+"""Window after window of a long record: a fleet in which most windows start from another.
 
-A finished window is its fit and a note that holds what was found. Whatever interrupts the run, the
-next one finds them, checks that they were made from the same samples with the same settings, and
-goes on.
+Every eighth window is fitted from nothing and the seven after it start from its fit, whoever is
+ready first: so results do not depend on how many workers there are.
 """
 
 from __future__ import annotations
 
 import dataclasses
+import functools
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any, NamedTuple
 
 from folt.fit import Fit
-from folt.fit.file import load, to_bytes
+from folt.fleet import Here, Job, Runner
+from folt.fleet.many import run_jobs
+from folt.fleet.rows import Row
 from folt.modal.cross_spectra import OVERLAP, welch
-from folt.modal.identification import Settings, fitted, problem_for
+from folt.modal.identification import Model, Settings, fitted, problem_for
 from folt.modal.pictures import track_figure
 from folt.modal.records import Record
 from folt.modal.spectrum import Measured
 from folt.modal.table import as_csv, mode_rows
+from folt.problem import Problem
 from folt.report import figures
-from folt.report.kept import claim, keep, request_for
-from folt.store import Entry, Store, array_digest
-from folt.store.strict_json import Document, plain
+from folt.store import Store
+from folt.store.strict_json import Document
+
+GROUP = 8
+"""Windows per fit from nothing."""
 
 Told = Callable[[int, int, Document], None]
 """Called with the number of a window, the number of windows, and what was found in it."""
@@ -77,6 +81,7 @@ def track(
     settings: Settings,
     out: Path,
     *,
+    runner: Runner | None = None,
     progress: bool = True,
     tell: Told | None = None,
 ) -> list[Path]:
@@ -87,130 +92,119 @@ def track(
         windows: how it is cut.
         modes: number of modes.
         settings: model, priors and sampling.
-        out: folder of the results; `windows/` in it holds the finished windows.
-        progress: show a live progress bar if standard error is a terminal.
+        out: folder of the results, a fleet with one job per window.
+        runner: where windows are fitted; in this process if None.
+        progress: say how far it is on standard error.
         tell: told what was found in each window.
 
     Returns:
-        The tidy table `windows.csv` and the picture `windows.png`.
+        The tidy table `windows.csv` and the picture `windows.png`, beside those of the fleet.
 
     Raises:
-        ValueError: the record cannot be cut like that, or the folder holds windows that were
-            made with other settings or from other samples.
+        ValueError: the record cannot be cut like that, the folder holds windows that were made
+            with other settings or from other samples, or no window could be fitted.
+    """
+    runner = Here() if runner is None else runner
+    jobs = window_jobs(record, windows, modes, settings)
+
+    def told(name: str, row: Row, ended: int, count: int) -> None:
+        if tell is not None and row.get("error") is None:
+            tell(int(name), count, row)
+
+    rows = run_jobs(
+        jobs,
+        out,
+        runner,
+        retries=1 if runner.aside else 0,
+        command="modal",
+        progress=progress,
+        tell=told,
+        after=_write_windows,
+    )
+    if all(row["error"] is not None for row in rows):
+        raise ValueError(f"no window could be fitted; the first said: {rows[0]['error']}")
+    return [out / name for name in ("windows.csv", "windows.png", "table.csv", "index.html")]
+
+
+def window_jobs(record: Record, windows: Windows, modes: int, settings: Settings) -> list[Job]:
+    """One job per window, of which the first of every group starts from nothing.
+
+    Raises:
+        ValueError: the record cannot be cut like that, or its first window not be used.
     """
     places = windows.places(record)
-    problem_for(windows.spectrum(record.part(*places[0])), modes, settings)
-    asked = request_for("modal", modes=modes, **_plain(windows), **settings.asked())
-    with Store(out) as store:
-        claim(store.entry(), asked)
-        jobs = [_job(store, number, record.part(*at), asked) for number, at in enumerate(places, 1)]
-        previous: Fit | None = None
-        found: list[Document] = []
-        for number, job in enumerate(jobs, 1):
-            first = places[number - 1][0]
-            done = job.found()
-            if done is None:
-                previous = _newest(jobs, number - 1) if previous is None else previous
-                fit, done = _one(job.part, first, windows, modes, settings, previous, progress)
-                keep(job.entry, job.request, {job.file: to_bytes(fit)}, done)
-                previous = fit
-            else:
-                previous = None
-            found.append(plain(done))
-            table = {"windows.csv": as_csv(tidy(found)).encode()}
-            if number == len(jobs):
-                table["windows.png"] = figures.png(track_figure(tidy(found)))
-            files = store.entry().replace({**asked, "windows": number}, table)
-            if tell is not None:
-                tell(number, len(places), done)
-    return files
-
-
-class Job(NamedTuple):
-    """A window: its samples, and where what is found in it stands."""
-
-    entry: Entry
-    request: Document
-    part: Record
-    file: str
-
-    def found(self) -> Document | None:
-        """What was found in the window, or None if that is still to do."""
-        return self.entry.result() if self.file in self.entry.intact(self.request) else None
-
-
-def _job(store: Store, number: int, part: Record, asked: Document) -> Job:
-    """A window that is to be done or was done in just this way.
-
-    Raises:
-        ValueError: it was done with other settings or from other samples.
-    """
-    entry = store.entry(f"windows/{number:05d}.json")
-    request = {**asked, "samples": array_digest(part.values, part.rate)}
-    differing = entry.difference(request)
-    if differing is not None:
-        name, then, now = differing
-        if name == "samples":
-            raise ValueError(
-                f"{entry.note} was made from other samples than this record has there: expected "
-                "the same record, or another --out folder"
+    measured = windows.spectrum(record.part(*places[0]))
+    problem_for(measured, modes, settings)
+    build = functools.partial(_problem, windows=windows, modes=modes, settings=settings)
+    fit = functools.partial(_fit, model=settings.model_for(measured), settings=settings)
+    jobs = []
+    for number, (first, count) in enumerate(places):
+        leader = number - number % GROUP
+        begin = first / record.rate
+        jobs.append(
+            Job(
+                window_name(number),
+                build,
+                data=record.part(first, count),
+                start=None if leader == number else window_name(leader),
+                fit=fit,
+                describe=functools.partial(
+                    _describe,
+                    begin=begin,
+                    end=begin + count / record.rate,
+                    resolution=measured.resolution,
+                ),
             )
-        raise ValueError(
-            f"{entry.note} was made with {name} = {then}, now it is {now}: expected the same "
-            "settings, or another --out folder"
         )
-    return Job(entry, request, part, f"{number:05d}.nc")
+    return jobs
 
 
-def _one(
-    part: Record,
-    first: int,
-    windows: Windows,
-    modes: int,
-    settings: Settings,
-    previous: Fit | None,
-    progress: bool,
-) -> tuple[Fit, Document]:
-    """The fit of one window and its account."""
-    measured = windows.spectrum(part)
-    problem = problem_for(measured, modes, settings)
-    model = settings.model_for(measured)
-    fit = fitted(problem, model, settings, previous, progress)
-    begin = first / part.rate
-    return fit, {
+def window_name(number: int) -> str:
+    """The name of a window, counted from 1."""
+    return f"{number + 1:05d}"
+
+
+def _problem(part: Record, *, windows: Windows, modes: int, settings: Settings) -> Problem:
+    return problem_for(windows.spectrum(part), modes, settings)
+
+
+def _fit(
+    problem: Problem, start: Fit | None, progress: bool, *, model: Model, settings: Settings
+) -> Fit:
+    return fitted(problem, model, settings, start, progress)
+
+
+def _describe(fit: Fit, *, begin: float, end: float, resolution: float) -> Document:
+    """What is told of a window beside what is told of every fit."""
+    return {
         "start_s": begin,
-        "end_s": begin + part.duration,
-        "verdict": fit.certificate.status.name,
-        "started_from": fit.provenance["started_from"],
-        "accept": fit.accept_rate,
+        "end_s": end,
         "gamma": fit.certificate.qc["target"][0.05].gamma,
-        "log_evidence": fit.log_evidence.value,
-        "wall_s": sum(fit.wall.values()),
-        "modes": [dataclasses.asdict(row) for row in mode_rows(fit, measured.resolution)],
+        "modes": [dataclasses.asdict(row) for row in mode_rows(fit, resolution)],
     }
 
 
-def _newest(jobs: list[Job], number: int) -> Fit | None:
-    """The fit of the window before, if there is one."""
-    if number < 1 or jobs[number - 1].found() is None:
-        return None
-    return load(jobs[number - 1].entry.place / jobs[number - 1].file)
+def _write_windows(store: Store, rows: list[Row]) -> None:
+    """The tidy table of the windows that are there, and its picture."""
+    found = tidy([row for row in rows if row["error"] is None])
+    if found:
+        store.write("windows.csv", as_csv(found).encode())
+        store.write("windows.png", figures.png(track_figure(found)))
 
 
-def tidy(found: list[Document]) -> list[Document]:
+def tidy(rows: list[Row]) -> list[Document]:
     """One row per window and mode."""
     return [
         {
-            "window": number,
-            "start_s": done["start_s"],
-            "end_s": done["end_s"],
+            "window": int(row["job"]),
+            "start_s": row["start_s"],
+            "end_s": row["end_s"],
             **mode,
-            **{key: done[key] for key in ("verdict", "started_from", "accept", "log_evidence")},
+            "verdict": row["verdict"],
+            "started_from": row["started_from"] or "nothing",
+            "accept": row["accept"],
+            "log_evidence": row["log_evidence"],
         }
-        for number, done in enumerate(found, 1)
-        for mode in done["modes"]
+        for row in rows
+        for mode in row["modes"]
     ]
-
-
-def _plain(value: Any) -> Document:
-    return plain(dataclasses.asdict(value))
