@@ -82,6 +82,7 @@ def place(fits, tmp_path, monkeypatch):
     for module in ("folt.report.kept", "folt.fit.file"):
         monkeypatch.setattr(f"{module}.to_bytes", lambda fit: str(fit.provenance).encode())
     monkeypatch.setattr("folt.report.kept.load", lambda path, problem: fit_in(path, fits))
+    monkeypatch.setattr("folt.fit.file.load", lambda path: fit_in(path, fits))
     return tmp_path
 
 
@@ -110,17 +111,18 @@ def command(name, seed, out="out"):
 def results(out):
     """Every note with what it vouches for: the seed asked for, and whether all of it is true."""
     found = {}
-    for note in sorted(out.rglob("settings.json")):
+    for note in sorted([*out.rglob("settings.json"), *out.rglob("row.json")]):
         if note.parent.name.startswith("."):
             continue
         entry = Entry(note)
         read = entry.read()
         assert read is not None, f"{note} cannot be relied on"
         assert not entry.damaged(), f"{note} vouches for {entry.damaged()}"
-        found[str(note.relative_to(out))] = read.request.get("seed")
+        seed = read.request.get("seed", read.request.get("options", {}).get("seed"))
+        found[str(note.relative_to(out))] = seed
         if "report.html" in read.files:
             page = (note.parent / "report.html").read_text()
-            assert page == f"page of {read.request['seed']}"
+            assert page == f"page of {seed}"
     return found
 
 

@@ -2,15 +2,25 @@
 
 from __future__ import annotations
 
-import dataclasses
 import functools
-from collections.abc import Callable, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, NamedTuple
+from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
 import typer
 
+from folt.cli.fleet import Scheduler, Workers, runner_for
 from folt.cli.machine import Json, fit_fields, print_json
+from folt.cli.mixture_jobs import (
+    Observations,
+    comparison_files,
+    fit_files,
+    job_for,
+    observations,
+    problem_for,
+    ranking,
+    ranking_table,
+)
 from folt.cli.sample import Labels
 from folt.cli.terminal import (
     EffortName,
@@ -23,38 +33,26 @@ from folt.cli.terminal import (
 )
 
 if TYPE_CHECKING:
-    import numpy as np
-    from rich.table import Table
-
-    from folt.certificate.comparison import Candidate
     from folt.fit import Fit
+    from folt.fleet import Runner
+    from folt.fleet.rows import Row
     from folt.problem import Problem
     from folt.store import Store
     from folt.store.strict_json import Document
-    from folt.store.tables import Columns
 
 
 EXAMPLES = """\
 folt mixture galaxies.csv --components 3
 folt mixture faithful.csv --components 2:4 --columns waiting --out waiting
+folt mixture field*.csv --components 1:10 --workers 8 --out fields
 folt mixture visits.csv --components 1:3 --columns n --counts --json"""
-
-SHOWN = "The observations beneath the posterior: the whole mixture and each of its components."
-
-
-class Observations(NamedTuple):
-    """The columns that are fitted, their names, and whether they are counts."""
-
-    values: np.ndarray
-    names: tuple[str, ...]
-    counts: bool
 
 
 def mixture(
     data: Annotated[
-        Path,
+        list[Path],
         typer.Argument(
-            metavar="DATA.csv",
+            metavar="DATA.csv...",
             help="Observations in rows. One column: univariate; several: full covariances.",
             show_default=False,
         ),
@@ -70,6 +68,8 @@ def mixture(
     chains: Annotated[int, typer.Option(help="Independent chains.", min=1)] = 4,
     draws: Annotated[int, typer.Option(help="Draws per chain.", min=1)] = 5000,
     out: Annotated[Path, typer.Option(help="Folder for the results.")] = Path("folt-mixture"),
+    workers: Workers = None,
+    scheduler: Scheduler = None,
     seed: Seed = 0,
     effort: EffortOption = EffortName.default,
     as_json: Json = False,
@@ -81,51 +81,185 @@ def mixture(
 
     The JSON document has `candidates`, one per number of components: components, probability,
     probability_error (all numbers equally probable before), believable (whether the error of
-    log Z can be believed), and what every fit has.
+    log Z can be believed), and what every fit has. Of several files it has `data`, a list with
+    file and candidates.
     """
     numbers = component_numbers(components)
-    names, values = _observations(data, columns)
-    from folt.report.kept import request_for  # only now: a refusal need not wait for it
+    tables = {path: observations(path, columns, counts) for path in data}
+    _require_apart(list(tables), len(data))
+    problems = {
+        (path, m): problem_for(table.values, m, counts)
+        for path, table in tables.items()
+        for m in numbers
+    }
+    settings = _Settings(labels.value, chains, draws, seed, effort)
+    if len(problems) == 1:
+        if workers is not None or scheduler is not None:
+            raise ValueError("expected several files or sizes with --workers or --scheduler")
+        _single(
+            next(iter(problems.values())),
+            tables[data[0]],
+            numbers[0],
+            settings,
+            out,
+            as_json,
+            quiet,
+        )
+        return
+    runner = runner_for(workers, scheduler, here=True)
+    fits = _compared(tables, numbers, settings, out, runner, not quiet, not (quiet or as_json))
+    files = _files(out, tables, numbers)
+    if as_json and len(tables) == 1:
+        print_json("mixture", files, {"candidates": _candidates(fits[data[0]])})
+    elif as_json:
+        told = [{"file": str(p), "candidates": _candidates(fits[p])} for p in tables]
+        print_json("mixture", files, {"data": told})
+    elif not quiet:
+        for path, sizes in fits.items():
+            if len(fits) > 1:
+                typer.echo(f"\n{path}")
+            console().print(ranking_table(sizes))
+        typer.echo(
+            f"\nFits and reports are in {out}/{PARTS[len(tables) > 1]}, all of them in "
+            f"{out}/index.html."
+        )
+
+
+PARTS = {False: "k*", True: "*-k*"}
+"""Where the fits are, of one file and of several."""
+
+
+class _Settings(NamedTuple):
+    """How every size is fitted."""
+
+    labels: str
+    chains: int
+    draws: int
+    seed: int
+    effort: EffortName
+
+    def options(self) -> dict[str, Any]:
+        """As `folt.sample` takes them."""
+        return {**self._asdict(), "effort": self.effort.chosen()}
+
+
+def _single(
+    problem: Problem,
+    table: Observations,
+    components: int,
+    settings: _Settings,
+    out: Path,
+    as_json: bool,
+    quiet: bool,
+) -> None:
+    """One size of one table, in the folder itself."""
+    from folt.report.kept import claim, kept_fit, request_for
+    from folt.sampling import sample
     from folt.store import Store, array_digest
 
-    table = Observations(values, names, counts)
-    problems = {m: _problem(values, m, counts) for m in numbers}
     request = request_for(
         "mixture",
-        data=array_digest(values),
-        columns=names,
-        counts=counts,
-        labels=labels.value,
-        chains=chains,
-        draws=draws,
-        seed=seed,
-        effort=effort.value,
+        data=array_digest(table.values),
+        columns=table.names,
+        counts=table.counts,
+        **{**settings._asdict(), "effort": settings.effort.value},
+        components=components,
     )
     remember_compilations()
-    talk = not quiet and not as_json
     with Store(out) as store:
-        if len(numbers) == 1:
-            only = _fitted(problems[numbers[0]], store, numbers[0], request, table, not quiet)
-            fits = {numbers[0]: only}
-        else:
-            fits = _compared(problems, store, request, table, talk, not quiet)
-    ranking = _ranking(fits)
+        entry = store.entry()
+        claim(entry, request)
+        make = functools.partial(sample, problem, **settings.options(), progress=not quiet)
+        fit = kept_fit(entry, request, problem, make, functools.partial(fit_files, table=table))
+    files = [out / name for name in FILES]
     if as_json:
-        print_json("mixture", _files(out, numbers), {"candidates": _candidates(fits)})
-    elif talk and len(numbers) > 1:
-        console().print(_table(ranking, fits))
-        typer.echo(f"\nFits and reports are in {out}/k*, the comparison in {out}/components.csv.")
-    elif talk:
-        show(console(), only, _files(out, numbers))
+        print_json("mixture", files, {"candidates": _candidates({components: fit})})
+    elif not quiet:
+        show(console(), fit, files)
 
 
-def _files(out: Path, numbers: Sequence[int]) -> list[Path]:
+def _compared(
+    tables: dict[Path, Observations],
+    numbers: list[int],
+    settings: _Settings,
+    out: Path,
+    runner: Runner,
+    progress: bool,
+    talk: bool,
+) -> dict[Path, dict[int, Fit]]:
+    """Every size of every table as a fleet, then the comparison of each table."""
+    from folt.fit.file import load
+    from folt.fleet.many import run_jobs
+
+    names = {
+        (path, m): f"{path.stem}-k{m}" if len(tables) > 1 else f"k{m}"
+        for path in tables
+        for m in numbers
+    }
+    options = settings.options()
+    jobs = [job_for(names[key], tables[key[0]], key[1], options) for key in names]
+    remember_compilations(in_this_process=not runner.aside)
+    fits: dict[Path, dict[int, Fit]] = {}
+
+    def after(store: Store, rows: list[Row]) -> None:
+        if len(rows) < len(jobs) or any(row["error"] is not None for row in rows):
+            return
+        for path in tables:
+            fits[path] = {m: load(out / names[path, m] / "fit.nc") for m in numbers}
+            for name, data in comparison_files(fits[path], _prefix(path, tables)).items():
+                store.write(name, data)
+
+    def tell(name: str, row: Row, ended: int, count: int) -> None:
+        if talk:
+            typer.echo(f"{ended}/{count}  {name}  {row.get('error') or row['verdict']}")
+
+    rows = run_jobs(
+        jobs,
+        out,
+        runner,
+        retries=1 if runner.aside else 0,
+        changed="replace",
+        command="mixture",
+        progress=progress,
+        tell=tell,
+        # A comparison of fits that are about to go is no longer true.
+        derived=[path.name for path in _comparisons(out, tables)],
+        after=after,
+    )
+    failed = [row for row in rows if row["error"] is not None]
+    if failed:
+        raise RuntimeError(f"{failed[0]['job']}: {failed[0]['error']}")
+    return fits
+
+
+FILES = ("fit.nc", "report.html", "mixture.png")
+
+
+def _prefix(path: Path, tables: Mapping[Path, Observations]) -> str:
+    return f"{path.stem}-" if len(tables) > 1 else ""
+
+
+def _comparisons(out: Path, tables: Mapping[Path, Observations]) -> list[Path]:
+    names = ("components.csv", "components.png")
+    return [out / f"{_prefix(path, tables)}{name}" for path in tables for name in names]
+
+
+def _files(out: Path, tables: Mapping[Path, Observations], numbers: Sequence[int]) -> list[Path]:
     """What was written."""
-    names = ("fit.nc", "report.html", "mixture.png")
-    if len(numbers) == 1:
-        return [out / name for name in names]
-    compared = [out / "components.csv", out / "components.png"]
-    return [*compared, *(out / f"k{m}" / name for m in numbers for name in names)]
+    fits = [
+        out / f"{_prefix(path, tables)}k{m}" / name
+        for path in tables
+        for m in numbers
+        for name in FILES
+    ]
+    return [*_comparisons(out, tables), out / "table.csv", out / "index.html", *fits]
+
+
+def _require_apart(tables: Sequence[Path], given: int) -> None:
+    """Refuse files whose results would have one name."""
+    stems = [path.stem for path in tables]
+    if len(tables) < given or len({stem.casefold() for stem in stems}) < len(stems):
+        raise ValueError(f"expected files with names of their own, got {', '.join(stems)}")
 
 
 def component_numbers(text: str) -> list[int]:
@@ -146,172 +280,6 @@ def component_numbers(text: str) -> list[int]:
     return list(range(low, high + 1))
 
 
-def _observations(path: Path, columns: str) -> tuple[tuple[str, ...], np.ndarray]:
-    """The chosen columns with their names; a column that is not chosen may hold anything."""
-    from folt.store.tables import read_columns
-
-    table = read_columns(path)
-    count = table.values.shape[1]
-    names = table.names or tuple(f"column {i + 1}" for i in range(count))
-    wanted = [word.strip() for word in columns.split(",") if word.strip()]
-    if not wanted:
-        return names, _complete(path, table, list(range(count)))
-    chosen = []
-    for word in wanted:
-        if word in names:
-            chosen.append(names.index(word))
-        elif word.isdigit() and 1 <= int(word) <= count:
-            chosen.append(int(word) - 1)
-        else:
-            raise ValueError(f"no column {word!r} in {path}: it has {', '.join(names)}")
-        if chosen[-1] in chosen[:-1]:
-            raise ValueError(f"expected every column once, got {word!r} twice in --columns")
-    return tuple(names[i] for i in chosen), _complete(path, table, chosen)
-
-
-def _complete(path: Path, table: Columns, chosen: list[int]) -> np.ndarray:
-    """The chosen columns, if nothing is missing in them.
-
-    Raises:
-        ValueError: naming the line.
-    """
-    import numpy as np
-
-    values = table.values[:, chosen]
-    rows = np.flatnonzero(~np.isfinite(values).all(axis=1))
-    if rows.size:
-        raise ValueError(
-            f"{path}, line {table.lines[rows[0]]}: a value is missing or infinite: drop the line, "
-            "folt does not impute"
-        )
-    return values
-
-
-def _problem(values: np.ndarray, components: int, counts: bool) -> Problem:
-    from folt import models
-
-    if counts and values.shape[1] > 1:
-        raise ValueError("a mixture of Poissons has one column: choose it with --columns")
-    if counts:
-        return models.poisson_mixture(values[:, 0], components)
-    if values.shape[1] == 1:
-        return models.gaussian_mixture(values[:, 0], components)
-    _require_independent(values)
-    return models.multivariate_gaussian_mixture(values, components)
-
-
-def _require_independent(values: np.ndarray) -> None:
-    """Refuse columns of which one follows from the others: no covariance describes them."""
-    import numpy as np
-
-    spread = values.std(axis=0)
-    if not (spread > 0).all() or len(values) < 2:
-        return  # the model says what is wrong
-    smallest = np.linalg.svd((values - values.mean(axis=0)) / spread, compute_uv=False)[-1]
-    if smallest < 1e-10 * np.sqrt(len(values)):
-        raise ValueError(
-            "expected columns of which none follows from the others, got collinear ones: choose "
-            "some of them with --columns"
-        )
-
-
-def _fitted(
-    problem: Problem,
-    store: Store,
-    components: int,
-    settings: Document,
-    table: Observations,
-    progress: bool,
-    before: Callable[[], None] = lambda: None,
-) -> Fit:
-    """The fit, from its file if the same one was finished before."""
-    from folt.report.kept import claim, kept_fit
-    from folt.sampling import sample
-
-    entry, request = store.entry(), {**settings, "components": components}
-    claim(entry, request)
-    make = functools.partial(
-        sample,
-        problem,
-        seed=settings["seed"],
-        chains=settings["chains"],
-        draws=settings["draws"],
-        labels=settings["labels"],
-        effort=EffortName(settings["effort"]).chosen(),
-        progress=progress,
-    )
-    return kept_fit(
-        entry, request, problem, make, functools.partial(_fit_files, table=table), before
-    )
-
-
-def _fit_files(fit: Fit, table: Observations) -> dict[str, bytes]:
-    """The fit, its page with the data in it, and that picture."""
-    from folt.fit.section import Section
-    from folt.report.figures import png
-    from folt.report.kept import files_of
-    from folt.report.mixtures import plane_figure, poisson_figure, weighted_mixture_figure
-
-    values, names = table.values, table.names
-    posterior = {
-        name: value.reshape(-1, *value.shape[2:])[:: max(value.shape[0] * value.shape[1] // 400, 1)]
-        for name, value in fit.posterior.items()
-    }
-    if table.counts:
-        figure = poisson_figure(values[:, 0], posterior, names[0])
-    elif values.shape[1] == 1:
-        figure = weighted_mixture_figure(values[:, 0], posterior, names[0])
-    else:
-        figure = plane_figure(values[:, :2], posterior, (names[0], names[1]))
-    section = Section("The data and the mixture", SHOWN, figure)
-    return files_of(dataclasses.replace(fit, sections=(section,)), {"mixture.png": png(figure)})
-
-
-def _compared(
-    problems: dict[int, Problem],
-    store: Store,
-    settings: Document,
-    table: Observations,
-    talk: bool,
-    progress: bool,
-) -> dict[int, Fit]:
-    """One fit after the other, each kept as soon as it is finished, then the comparison."""
-    from folt.report.figures import png
-    from folt.report.kept import claim
-    from folt.report.mixtures import evidence_figure
-    from folt.store import Store
-
-    entry, request = store.entry(), {**settings, "components": list(problems)}
-    claim(entry, request)
-    fits = {}
-    for m, problem in problems.items():
-        if talk:
-            typer.echo(f"{m} components")
-        with Store(store.folder / f"k{m}") as place:
-            # A comparison of fits that are about to go is no longer true.
-            fits[m] = _fitted(problem, place, m, settings, table, progress, entry.withdraw)
-    ranking = _ranking(fits)
-    lines = ["components,log_evidence,standard_error,probability,probability_error,accept,status"]
-    lines += [
-        f"{row.name},{row.log_evidence:.6f},{row.standard_error:.6f},{row.probability:.6g},"
-        f"{row.probability_error:.3g},{fits[int(row.name)].accept_rate:.4f},"
-        f"{fits[int(row.name)].certificate.status.name}"
-        for row in ranking
-    ]
-    files = {
-        "components.csv": ("\n".join(lines) + "\n").encode(),
-        "components.png": png(evidence_figure(ranking, "number of components")),
-    }
-    entry.replace(request, files)
-    return fits
-
-
-def _ranking(fits: dict[int, Fit]) -> tuple[Candidate, ...]:
-    from folt.certificate.comparison import compare
-
-    return compare({str(m): fit.log_evidence for m, fit in fits.items()})
-
-
 def _candidates(fits: dict[int, Fit]) -> list[Document]:
     """The numbers of components with their evidence and probability, as plain values."""
     return [
@@ -322,28 +290,5 @@ def _candidates(fits: dict[int, Fit]) -> list[Document]:
             "believable": row.believable,
             **fit_fields(fits[int(row.name)]),
         }
-        for row in _ranking(fits)
+        for row in ranking(fits)
     ]
-
-
-def _table(ranking: Sequence[Candidate], fits: dict[int, Fit]) -> Table:
-    from rich.table import Table
-
-    from folt.certificate.face import verdict_words
-
-    table = Table(box=None, pad_edge=False, padding=(0, 3, 0, 0))
-    table.add_column("components")
-    for heading in ("log evidence", "probability", "accepted"):
-        table.add_column(heading, justify="right")
-    table.add_column("verdict")
-    for row in ranking:
-        fit = fits[int(row.name)]
-        doubt = "" if row.believable else " ?"
-        table.add_row(
-            row.name,
-            f"{row.log_evidence:.3f} ± {row.standard_error:.3f}{doubt}",
-            f"{row.probability:.3f} ± {row.probability_error:.3f}",
-            f"{100 * fit.accept_rate:.1f} %",
-            verdict_words(fit.certificate.status),
-        )
-    return table

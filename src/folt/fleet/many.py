@@ -122,6 +122,7 @@ def run_jobs(
     command: str = "fleet",
     progress: bool = True,
     tell: Told | None = None,
+    derived: Sequence[str] = (),
     after: Callable[[Store, list[Row]], None] | None = None,
 ) -> list[Row]:
     """What `fit_many` does, as plain rows, for commands that have more to say.
@@ -137,6 +138,8 @@ def run_jobs(
         command: what the folder is a result of.
         progress: say how far it is on standard error.
         tell: told of every job that is finished, those of earlier runs included.
+        derived: names of files that `after` writes and that are removed when a job is to be done,
+            because they would no longer be true.
         after: writes what else the rows say, at the end or when the run is cut short.
     """
     require_jobs(jobs)
@@ -144,6 +147,8 @@ def run_jobs(
     requests = requests_of(jobs)
     runner.require([Ticket(job, requests[job.name]) for job in jobs])
     with Store(out) as store:
+        if (store.folder / TOKEN).exists():  # of a run that was killed
+            remove(store.folder / TOKEN)
         done = opened(store, jobs, requests, command, resume, changed)
         table = Table(store, [job.name for job in jobs])
         ledger = _Ledger(store, table, requests, tell)
@@ -152,6 +157,8 @@ def run_jobs(
         schedule = Schedule(jobs, requests, done, store.folder.absolute(), retries)
         try:
             if not schedule.is_over:
+                for name in derived:
+                    remove(store.folder / name)
                 aside = runner.aside
                 with _token(store) as token, runner, Bar(progress and aside, len(jobs)) as bar:
                     place = Place(

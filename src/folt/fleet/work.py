@@ -167,14 +167,15 @@ def _fitted(job: Job, problem: Problem, start: Fit | None, progress: bool) -> Fi
 
 
 def _files(job: Job, fit: Fit) -> dict[str, bytes]:
+    """What is written of a fit: its file, and what else is asked for."""
     from folt.fit.file import to_bytes
 
-    files = {FIT: to_bytes(fit)}
-    if job.report:
+    more = {} if job.files is None else dict(job.files(fit))
+    if job.report and PAGE not in more:
         from folt.report.page import page
 
-        files[PAGE] = page(fit).encode()
-    return files | dict({} if job.files is None else job.files(fit))
+        more[PAGE] = page(fit).encode()
+    return more if FIT in more else {FIT: to_bytes(fit), **more}
 
 
 def _in_time(call: Callable[[], Row], timeout: float | None) -> Row:

@@ -1,0 +1,185 @@
+"""Behind `folt mixture`: its tables, what a worker builds and writes, how sizes compare."""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+if TYPE_CHECKING:
+    import numpy as np
+    from rich.table import Table
+
+    from folt.certificate.comparison import Candidate
+    from folt.fit import Fit
+    from folt.fleet import Job
+    from folt.problem import Problem
+    from folt.store.tables import Columns
+
+SHOWN = "The observations beneath the posterior: the whole mixture and each of its components."
+
+
+class Observations(NamedTuple):
+    """The columns that are fitted, their names, and whether they are counts."""
+
+    values: np.ndarray
+    names: tuple[str, ...]
+    counts: bool
+
+
+def observations(path: Path, columns: str, counts: bool) -> Observations:
+    """The chosen columns with their names; a column that is not chosen may hold anything."""
+    from folt.store.tables import read_columns
+
+    table = read_columns(path)
+    count = table.values.shape[1]
+    names = table.names or tuple(f"column {i + 1}" for i in range(count))
+    wanted = [word.strip() for word in columns.split(",") if word.strip()]
+    if not wanted:
+        return Observations(_complete(path, table, list(range(count))), names, counts)
+    chosen = []
+    for word in wanted:
+        if word in names:
+            chosen.append(names.index(word))
+        elif word.isdigit() and 1 <= int(word) <= count:
+            chosen.append(int(word) - 1)
+        else:
+            raise ValueError(f"no column {word!r} in {path}: it has {', '.join(names)}")
+        if chosen[-1] in chosen[:-1]:
+            raise ValueError(f"expected every column once, got {word!r} twice in --columns")
+    return Observations(_complete(path, table, chosen), tuple(names[i] for i in chosen), counts)
+
+
+def _complete(path: Path, table: Columns, chosen: list[int]) -> np.ndarray:
+    """The chosen columns, if nothing is missing in them.
+
+    Raises:
+        ValueError: naming the line.
+    """
+    import numpy as np
+
+    values = table.values[:, chosen]
+    rows = np.flatnonzero(~np.isfinite(values).all(axis=1))
+    if rows.size:
+        raise ValueError(
+            f"{path}, line {table.lines[rows[0]]}: a value is missing or infinite: drop the line, "
+            "folt does not impute"
+        )
+    return values
+
+
+def problem_for(values: np.ndarray, components: int, counts: bool) -> Problem:
+    """The mixture for a table: of Poissons, of normals, or of normals with full covariances."""
+    from folt import models
+
+    if counts and values.shape[1] > 1:
+        raise ValueError("a mixture of Poissons has one column: choose it with --columns")
+    if counts:
+        return models.poisson_mixture(values[:, 0], components)
+    if values.shape[1] == 1:
+        return models.gaussian_mixture(values[:, 0], components)
+    _require_independent(values)
+    return models.multivariate_gaussian_mixture(values, components)
+
+
+def _require_independent(values: np.ndarray) -> None:
+    """Refuse columns of which one follows from the others: no covariance describes them."""
+    import numpy as np
+
+    spread = values.std(axis=0)
+    if not (spread > 0).all() or len(values) < 2:
+        return  # the model says what is wrong
+    smallest = np.linalg.svd((values - values.mean(axis=0)) / spread, compute_uv=False)[-1]
+    if smallest < 1e-10 * np.sqrt(len(values)):
+        raise ValueError(
+            "expected columns of which none follows from the others, got collinear ones: choose "
+            "some of them with --columns"
+        )
+
+
+def job_for(name: str, table: Observations, components: int, options: Mapping[str, Any]) -> Job:
+    """One size for one table, with its page and picture."""
+    from folt.fleet import Job
+
+    return Job(
+        name,
+        functools.partial(problem_for, components=components, counts=table.counts),
+        data=table.values,
+        options=options,
+        files=functools.partial(fit_files, table=table),
+        report=True,
+    )
+
+
+def fit_files(fit: Fit, table: Observations) -> dict[str, bytes]:
+    """The fit, its page with the data in it, and that picture."""
+    from folt.fit.section import Section
+    from folt.report.figures import png
+    from folt.report.kept import files_of
+    from folt.report.mixtures import plane_figure, poisson_figure, weighted_mixture_figure
+
+    values, names = table.values, table.names
+    posterior = {
+        name: value.reshape(-1, *value.shape[2:])[:: max(value.shape[0] * value.shape[1] // 400, 1)]
+        for name, value in fit.posterior.items()
+    }
+    if table.counts:
+        figure = poisson_figure(values[:, 0], posterior, names[0])
+    elif values.shape[1] == 1:
+        figure = weighted_mixture_figure(values[:, 0], posterior, names[0])
+    else:
+        figure = plane_figure(values[:, :2], posterior, (names[0], names[1]))
+    section = Section("The data and the mixture", SHOWN, figure)
+    return files_of(dataclasses.replace(fit, sections=(section,)), {"mixture.png": png(figure)})
+
+
+def comparison_files(fits: Mapping[int, Fit], prefix: str = "") -> dict[str, bytes]:
+    """The sizes by evidence, as a table and as a picture."""
+    from folt.report.figures import png
+    from folt.report.mixtures import evidence_figure
+
+    ranked = ranking(fits)
+    lines = ["components,log_evidence,standard_error,probability,probability_error,accept,status"]
+    lines += [
+        f"{row.name},{row.log_evidence:.6f},{row.standard_error:.6f},{row.probability:.6g},"
+        f"{row.probability_error:.3g},{fits[int(row.name)].accept_rate:.4f},"
+        f"{fits[int(row.name)].certificate.status.name}"
+        for row in ranked
+    ]
+    return {
+        f"{prefix}components.csv": ("\n".join(lines) + "\n").encode(),
+        f"{prefix}components.png": png(evidence_figure(ranked, "number of components")),
+    }
+
+
+def ranking(fits: Mapping[int, Fit]) -> tuple[Candidate, ...]:
+    """The sizes with their evidence and probability, all equally probable before."""
+    from folt.certificate.comparison import compare
+
+    return compare({str(m): fit.log_evidence for m, fit in fits.items()})
+
+
+def ranking_table(fits: Mapping[int, Fit]) -> Table:
+    """The sizes as they are printed."""
+    from rich.table import Table
+
+    from folt.certificate.face import verdict_words
+
+    table = Table(box=None, pad_edge=False, padding=(0, 3, 0, 0))
+    table.add_column("components")
+    for heading in ("log evidence", "probability", "accepted"):
+        table.add_column(heading, justify="right")
+    table.add_column("verdict")
+    for row in ranking(fits):
+        fit = fits[int(row.name)]
+        doubt = "" if row.believable else " ?"
+        table.add_row(
+            row.name,
+            f"{row.log_evidence:.3f} ± {row.standard_error:.3f}{doubt}",
+            f"{row.probability:.3f} ± {row.probability_error:.3f}",
+            f"{100 * fit.accept_rate:.1f} %",
+            verdict_words(fit.certificate.status),
+        )
+    return table
