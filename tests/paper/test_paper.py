@@ -4,7 +4,7 @@ import json
 import math
 import runpy
 from pathlib import Path
-from types import SimpleNamespace
+from types import ModuleType, SimpleNamespace
 
 import jax.numpy as jnp
 import numpy as np
@@ -75,12 +75,13 @@ def document_of(name: str, rows: list[dict]) -> dict:
     }  # fmt: skip
 
 
-class Counting:
+class Counting(ModuleType):
     """A table that counts how often its rows are made, and may be interrupted."""
 
     NAME, TITLE = "counting", "A table that counts"
 
     def __init__(self, names: str = "abc", stop_at: str = "") -> None:
+        super().__init__("counting")
         self.names, self.stop_at, self.made = names, stop_at, []
 
     def cases(self, settings: Settings) -> list[Job]:
@@ -160,10 +161,12 @@ def test_a_second_run_makes_nothing_again(tmp_path):
 def test_an_interrupted_run_keeps_its_rows_and_goes_on(tmp_path):
     with pytest.raises(KeyboardInterrupt):
         reproduce([Counting(stop_at="c")], Settings(seeds=1), tmp_path, show=False)
-    assert {path.name for path in tmp_path.iterdir()} == {"counting.json", "counting.note.json"}
+    names = {"counting.json", "counting.note.json"}
+    assert {path.name for path in tmp_path.iterdir()} == {*names, "rows"}
     after = Counting()
     reproduce([after], Settings(seeds=1), tmp_path, show=False)
     assert after.made == [("c", 0)]
+    assert {path.name for path in tmp_path.iterdir()} == {*names, "counting.md"}
 
 
 def test_training_that_diverges_is_a_row_and_the_others_go_on(tmp_path):

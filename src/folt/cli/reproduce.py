@@ -7,6 +7,7 @@ from typing import Annotated, Literal, cast
 
 import typer
 
+from folt.cli.fleet import Scheduler, Workers, runner_for
 from folt.cli.machine import Json, print_json
 from folt.cli.terminal import (
     EffortName,
@@ -20,7 +21,7 @@ from folt.cli.terminal import (
 
 EXAMPLES = """\
 folt reproduce all --quick --out look
-folt reproduce label-switching --seeds 1 --out results
+folt reproduce label-switching --seeds 1 --workers 4 --out results
 folt reproduce modal --data typhoon_psd.csv --preset paper --out results"""
 
 
@@ -50,6 +51,8 @@ def reproduce(
         bool,
         typer.Option("--identity-orbit", help="Truncate the orbit, as the published tables do."),
     ] = False,
+    workers: Workers = None,
+    scheduler: Scheduler = None,
     as_json: Json = False,
     quiet: Quiet = False,
 ) -> None:
@@ -76,7 +79,8 @@ def reproduce(
         data=data,
         effort=effort.value,
     )
-    files = run_tables(tables, settings, out, show=not quiet)
+    runner = runner_for(workers, scheduler, here=True)
+    files = run_tables(tables, settings, out, runner=runner, show=not quiet)
     if as_json:
         print_json("reproduce", files, {"tables": [table.NAME for table in tables]})
     elif not quiet:

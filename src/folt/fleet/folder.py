@@ -46,7 +46,7 @@ def opened(
     """
     whole = store.entry()
     names = [job.name for job in jobs]
-    _require_own(whole, command, names, store.folder)
+    _require_own(whole, command, names if changed == "refuse" else None, store.folder)
     done: dict[str, Row] = {}
     for name in names:
         if not (store.folder / name).is_dir():
@@ -63,8 +63,8 @@ def opened(
     return done
 
 
-def _require_own(whole: Entry, command: str, names: Sequence[str], folder: Path) -> None:
-    """Refuse the folder of another command, or of a fleet that has no job of these."""
+def _require_own(whole: Entry, command: str, names: Sequence[str] | None, folder: Path) -> None:
+    """Refuse the folder of another command, or of a fleet that has no job of these names."""
     note = whole.read()
     if note is None:
         return
@@ -74,7 +74,7 @@ def _require_own(whole: Entry, command: str, names: Sequence[str], folder: Path)
             f"{folder} holds a result of folt {there}: give another folder, or remove that one"
         )
     known = note.result["jobs"] if isinstance(note.result, dict) else []
-    if known and not set(known) & set(names):
+    if names is not None and known and not set(known) & set(names):
         raise ValueError(
             f"{folder} holds another fleet, of {len(known)} jobs such as {known[0]!r}: give "
             "another folder, or remove that one"

@@ -1,13 +1,17 @@
-"""Run tables row by row: every finished row is on disk at once, and none is made twice."""
+"""Run tables as a fleet: every finished row is on disk at once, and none is made twice."""
 
 from __future__ import annotations
 
-import time
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+import functools
+import shutil
+from collections.abc import Sequence
 from pathlib import Path
 from types import ModuleType
 
+from folt.fleet import Here, Runner
+from folt.fleet import Job as FleetJob
+from folt.fleet.many import run_jobs
+from folt.fleet.rows import Row as FleetRow
 from folt.paper import document as documents
 from folt.paper.provenance import provenance
 from folt.paper.rows import Job, row
@@ -16,12 +20,17 @@ from folt.paper.tables import Row
 from folt.paper.workshop import Workshop
 from folt.store import Entry, Store
 
-Tell = Callable[[str, int], None]
-"""Called with the current job and the number of jobs done."""
+ROWS = "rows"
+"""Folder of rows that are finished and not in their table yet."""
 
 
 def reproduce(
-    tables: Sequence[ModuleType], settings: Settings, out: Path, *, show: bool = True
+    tables: Sequence[ModuleType],
+    settings: Settings,
+    out: Path,
+    *,
+    runner: Runner | None = None,
+    show: bool = True,
 ) -> list[Path]:
     """Run tables into a folder; what is there already is kept.
 
@@ -29,25 +38,97 @@ def reproduce(
         tables: modules of `folt.paper`.
         settings: what is asked for.
         out: the folder.
-        show: a live progress bar if standard error is a terminal.
+        runner: where rows are made; in this process if None, which lets tables share their fits.
+        show: say how far it is on standard error.
 
     Returns:
         The files of every table: NAME.json, NAME.md, and NAME.png where there is a figure.
 
     Raises:
         ValueError: the folder holds rows that were made with other settings.
+        RuntimeError: a row could not be made; the others are kept.
     """
+    runner = Here() if runner is None else runner
     with Store(out) as store:
-        opened = [(table, *_opened(store, table.NAME, settings)) for table in tables]
-        jobs = [(*part, part[0].cases(settings)) for part in opened]
-        total = sum(len(order) for *_, order in jobs)
-        workshop, files, done = Workshop(settings), [], 0
-        with _bar(show, total) as tell:
-            for table, entry, document, order in jobs:
-                _fill(table, document, order, workshop, entry, done, tell)
-                done += len(order)
-                files += write_table(table, document, entry)
+        opened = [
+            _Table(table, *_opened(store, table.NAME, settings), settings) for table in tables
+        ]
+        failed = _filled(opened, settings, out / ROWS, runner, show)
+        files = [path for one in opened for path in write_table(one.table, one.document, one.entry)]
+        if failed:
+            raise RuntimeError(f"{failed[0]['job']}: {failed[0]['error']}")
+        shutil.rmtree(out / ROWS, ignore_errors=True)  # all of them are in their tables
     return files
+
+
+class _Table:
+    """A table with its document, into which rows are put as they come."""
+
+    def __init__(
+        self, table: ModuleType, entry: Entry, document: documents.Document, settings: Settings
+    ) -> None:
+        self.table, self.entry, self.document, self.settings = table, entry, document, settings
+        self.order: list[Job] = table.cases(settings)
+
+    def missing(self) -> dict[str, Job]:
+        """Jobs whose rows are not there, by the names they have in a fleet."""
+        return {
+            _name(self.table.NAME, job): job
+            for job in self.order
+            if not documents.is_done(self.document, job)
+        }
+
+    def put(self, rows: list[Row], seconds: float) -> None:
+        """Add the rows of a job, and write the document."""
+        documents.put(self.document, rows, self.order)
+        spent = self.document["provenance"]["wall_s"] + seconds
+        command = self.settings.command(self.table.NAME)
+        self.document["provenance"] = provenance(command, spent)
+        self.entry.replace(_request(self.document), _rows_file(self.document))
+
+
+def _filled(
+    opened: Sequence[_Table], settings: Settings, folder: Path, runner: Runner, show: bool
+) -> list[FleetRow]:
+    """Make the rows that are missing; those that failed."""
+    places = {name: (one, job) for one in opened for name, job in one.missing().items()}
+    if not places:
+        return []
+
+    def tell(name: str, done: FleetRow, ended: int, count: int) -> None:
+        if done.get("error") is None:
+            places[name][0].put(done["rows"], done["seconds"])
+
+    jobs = [
+        FleetJob(name, run=functools.partial(_made, table=one.table, settings=settings), data=job)
+        for name, (one, job) in places.items()
+    ]
+    rows = run_jobs(
+        jobs,
+        folder,
+        runner,
+        retries=1 if runner.aside else 0,
+        changed="replace",
+        command="reproduce",
+        progress=show,
+        tell=tell,
+    )
+    return [one for one in rows if one["error"] is not None]
+
+
+def _name(table: str, job: Job) -> str:
+    return f"{table}-{job.case}-{'+'.join(job.methods)}-{job.seed}"
+
+
+def _made(job: Job, *, table: ModuleType, settings: Settings) -> documents.Document:
+    """The rows of a job, where it runs."""
+    return {"rows": _rows(table, _workshop(settings), job)}
+
+
+@functools.lru_cache(maxsize=1)
+def _workshop(settings: Settings) -> Workshop:
+    """One per process, so that the tables it makes share their fits."""
+    return Workshop(settings)
 
 
 def _opened(store: Store, name: str, settings: Settings) -> tuple[Entry, documents.Document]:
@@ -64,28 +145,6 @@ def _opened(store: Store, name: str, settings: Settings) -> tuple[Entry, documen
             f"it and {entry.note.name} to start over"
         )
     return entry, documents.open_document(path, name, settings)
-
-
-def _fill(
-    table: ModuleType,
-    document: documents.Document,
-    order: list[Job],
-    workshop: Workshop,
-    entry: Entry,
-    done: int,
-    tell: Tell,
-) -> None:
-    """Make the rows that are missing, one job after the other."""
-    settings, spent = workshop.settings, document["provenance"]["wall_s"]
-    for number, job in enumerate(order):
-        tell(f"{table.NAME}: {job}", done + number)
-        if documents.is_done(document, job):
-            continue
-        started = time.perf_counter()
-        documents.put(document, _rows(table, workshop, job), order)
-        spent += time.perf_counter() - started
-        document["provenance"] = provenance(settings.command(table.NAME), spent)
-        entry.replace(_request(document), _rows_file(document))
 
 
 def _rows(table: ModuleType, workshop: Workshop, job: Job) -> list[Row]:
@@ -120,23 +179,3 @@ def _rows_file(document: documents.Document) -> dict[str, bytes]:
 
 def _request(document: documents.Document) -> documents.Document:
     return {"command": "reproduce", "name": document["name"], **document["settings"]}
-
-
-@contextmanager
-def _bar(show: bool, total: int) -> Iterator[Tell]:
-    """A bar over the jobs with the current one; silent where nobody looks."""
-    from rich.console import Console
-    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
-
-    console = Console(stderr=True)
-    columns = (TextColumn("{task.description:<58}"), BarColumn(bar_width=24))
-    with Progress(
-        *columns,
-        MofNCompleteColumn(),
-        TimeElapsedColumn(),
-        console=console,
-        transient=True,
-        disable=not (show and console.is_terminal),
-    ) as bar:
-        task = bar.add_task("", total=total)
-        yield lambda name, number: bar.update(task, description=name[:58], completed=number)
