@@ -63,3 +63,12 @@ def pair():
     from folt.models import label_switching
 
     return label_switching(2, 2)
+
+
+def counted(given):
+    """A row, and a mark of every time it was made."""
+    path, value = given
+    with open(path, "a") as file:
+        file.write("x")
+    time.sleep(0.05)
+    return {"square": value * value}
