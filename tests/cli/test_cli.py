@@ -17,7 +17,7 @@ import typer
 import folt
 import folt.cli.demonstration
 from folt.cli import app, run
-from folt.cli.mixture import _observations
+from folt.cli.mixture_jobs import observations
 from folt.cli.user_code import problem_at
 from folt.fit.text import scalars
 from folt.flows import Gaussian
@@ -425,5 +425,5 @@ def test_the_demo_leaves_data_and_a_model_that_work(folder: Path) -> None:
     found = problem_at("model.py:problem")
     assert folt.check(found).holds
     assert found.dim == 6
-    _, values = _observations(data, "y")
+    values = observations(data, "y", False).values
     np.testing.assert_array_equal(values[:, 0], found.data)
