@@ -96,7 +96,7 @@ def test_help(arguments: list[str], capsys: pytest.CaptureFixture[str]) -> None:
     ("arguments", "message"),
     [
         (["--nope"], "--nope"),
-        (["nonsense"], "demo, mixture, modal, relabel, report, reproduce, sample"),
+        (["nonsense"], "demo, fleet, mixture, modal, relabel, report, reproduce, sample"),
         (["demo", "--nope"], "--out | --seed | --effort | --json | --quiet"),
         (["demo", "--seed", "x"], "--seed"),
         (["demo", "--out", "model.py"], "expected a folder"),

@@ -108,7 +108,7 @@ def folt(
         typer.Option(DEBUG, help="Show the traceback of an error; or FOLT_DEBUG=1."),
     ] = False,
 ) -> None:
-    """Draws, certificates and evidence for posteriors that repeat under relabelling."""
+    """Posteriors that repeat under relabelling: draws, certificates, evidence."""
     del debug  # It is taken out of the arguments before they are parsed.
     if version:
         from importlib.metadata import version as version_of

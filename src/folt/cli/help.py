@@ -10,7 +10,7 @@ from typing import Any
 import typer
 from typer.core import TyperCommand, TyperGroup
 
-OPTIONS_ON_THE_SCREEN = ("version", "debug", "help")
+OPTIONS_ON_THE_SCREEN = ("version", "debug")
 """What `folt --help` lists; other options work all the same."""
 
 
