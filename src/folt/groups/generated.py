@@ -142,7 +142,7 @@ def _listed(matrices: tuple[Matrix, ...]) -> Listed:
 def _products(matrices: tuple[Matrix, ...]) -> Int[np.ndarray, "order order"]:
     """Positions of all products, found by where they take a point that no two take to one place."""
     listed = _listed(matrices)
-    points = listed.matrices @ _ascending(listed.matrices.shape[-1])[::-1]
+    points = listed.matrices @ np.random.default_rng(1).normal(size=listed.matrices.shape[-1])
     heights = listed.along @ points.T
     order = np.argsort(heights[0])
     between = (heights[0][order][1:] + heights[0][order][:-1]) / 2.0
