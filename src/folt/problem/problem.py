@@ -154,13 +154,12 @@ class Problem(Density):
 
     def _face(self) -> Face:
         leaves = [
-            (jax.tree_util.keystr(path, simple=True, separator="."), leaf)
-            for path, leaf in jax.tree_util.tree_leaves_with_path(self.data)
+            (_name_of(path), leaf) for path, leaf in jax.tree_util.tree_leaves_with_path(self.data)
         ]
         rows = [
             ("Symmetry", " ".join(repr(self.group).split())),
             ("Parameters", _parameter_words(self)),
-            ("Data", shapes((name or "array", leaf) for name, leaf in leaves) or "none"),
+            ("Data", shapes((name, leaf) for name, leaf in leaves) or "none"),
             ("Prior", "given" if self.prior is not None else "none of its own"),
         ]
         held = "" if self.invariant else ", symmetry broken"
@@ -319,6 +318,12 @@ class Problem(Density):
         if old != new:
             raise ValueError(f"the new data must have the structure {old}, got {new}")
         return eqx.tree_at(lambda p: p.data, self, _own(data))
+
+
+def _name_of(path: jax.tree_util.KeyPath) -> str:
+    """Where an array of the data stands, in names; positions among arguments say nothing."""
+    named = [part for part in path if not isinstance(part, jax.tree_util.SequenceKey)]
+    return jax.tree_util.keystr(tuple(named), simple=True, separator=".") or "array"
 
 
 def _parameter_words(problem: Problem) -> str:

@@ -27,8 +27,9 @@ PILOT_DRAWS = 2_048
 WORTHWHILE = 1.2
 """Autocorrelation time of recorded draws above which more steps lie between them."""
 
-SHARP = 0.0017
-"""Standard error of log Z above which more proposals are drawn."""
+SHARP = 0.0013
+"""Standard error of log Z above which more proposals are drawn: a pilot guesses it, so that .0015
+is kept."""
 
 
 class TrainingData(NamedTuple):
