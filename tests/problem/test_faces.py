@@ -9,7 +9,8 @@ import pytest
 
 import folt
 from brief import brief_fit
-from folt.groups import Permutation
+from cases import GROUPS
+from folt.groups import Permutation, Product
 from folt.models import bayesian_mixture, gaussian_mixture, label_switching
 from folt.problem.faces import MOST_LINES, WIDTH, Face
 from folt.reference import HostChains
@@ -92,6 +93,14 @@ def test_what_a_notebook_shows_is_escaped():
     face = Face("<b>", (("<script>", "a & b"),))
     assert "<script>" not in face.html()
     assert "&lt;b&gt;" in face.html()
+
+
+@pytest.mark.parametrize("name", GROUPS)
+def test_groups_are_shown_in_a_few_lines(name):
+    group = GROUPS[name]()
+    is_short(group)
+    is_short(Product(*(group for _ in range(30))))
+    assert f"{group.order:,} elements" in group._repr_html_()
 
 
 def test_a_long_stage_is_announced_once_and_a_short_one_is_not(capsys):

@@ -4,6 +4,7 @@ A group says what its elements are, how one acts, how two compose, how one is un
 one folds a point. Everything else is derived here, once. This room knows no densities.
 """
 
+import html
 import math
 from abc import abstractmethod
 from collections.abc import Callable
@@ -25,6 +26,10 @@ LARGEST_ENUMERATED = 50_000
 """Largest group whose elements are listed one by one; 8! = 40 320 is below it."""
 
 
+MOST_LINES = 12
+"""Lines that a group takes to be shown."""
+
+
 def require_enumerable(order: int) -> None:
     """Raise if a group has too many elements to be listed."""
     if order > LARGEST_ENUMERATED:
@@ -43,6 +48,14 @@ class Group(eqx.Module):
     """
 
     dim: eqx.AbstractVar[int]
+
+    def __repr__(self) -> str:
+        lines = eqx.tree_pformat(self).splitlines()
+        return "\n".join(lines if len(lines) <= MOST_LINES else [*lines[: MOST_LINES - 1], "  …"])
+
+    def _repr_html_(self) -> str:
+        """The same in a notebook, with the number of elements."""
+        return f"<pre>{html.escape(repr(self))}</pre><p>{self.order:,} elements</p>"
 
     @property
     @abstractmethod
