@@ -19,7 +19,7 @@ LEAST, MOST = 2, 12
 IMAGES = 1440
 """Most images of one draw that are summed over in a refreshment: many images, fewer steps."""
 
-REMAINDER = 0.01
+REMAINDER = 0.003
 """Share of draws that may stay where they were, at the acceptance that the chains had."""
 
 
@@ -59,7 +59,7 @@ def refreshed(key: Key, judged: Judged, ratio: LogRatio, steps: int) -> Judged:
 
 
 def steps_for(accept_rate: float, order: int = 1) -> int:
-    """Steps after which all but one in a hundred draws have moved, within reason."""
+    """Steps after which all but `REMAINDER` of the draws have moved, within reason."""
     most = max(LEAST, min(MOST, IMAGES // order))
     if accept_rate <= 0.0 or accept_rate >= 1.0:
         return most if accept_rate <= 0.0 else LEAST
