@@ -79,7 +79,7 @@ def test_what_the_proposal_misses_stays_where_it_is():
 
 
 @pytest.mark.parametrize(
-    ("accept", "steps"), [(0.0, MOST), (0.05, MOST), (0.5, 7), (0.9, 2), (1.0, LEAST)]
+    ("accept", "steps"), [(0.0, MOST), (0.05, MOST), (0.5, 9), (0.9, 3), (1.0, LEAST)]
 )
 def test_steps_follow_the_acceptance(accept, steps):
     assert steps_for(accept) == steps
