@@ -5,7 +5,9 @@ import math
 import numpy as np
 import pytest
 
-from folt.certificate.comparison import compare
+from folt.certificate.comparison import compare, doubts
+from folt.certificate.outcomes import Outcome
+from folt.certificate.verdict import Status
 from folt.diagnostics import Evidence
 
 
@@ -41,3 +43,22 @@ def test_what_has_no_evidence_has_no_probability():
 
 def test_one_model_is_certain():
     assert compare({"3": Evidence(-1.0, 0.1, 0.2, 10)})[0].probability == pytest.approx(1.0)
+
+
+def test_what_is_not_certified_is_said_with_a_next_step():
+    """Mass that a proposal misses is missing in its evidence: only those may be too small."""
+    ranking = compare({name: Evidence(-3.0, 0.1, 0.2, 10) for name in "1234"})
+    outcomes = dict(
+        zip("1234", (Outcome.GOOD, Outcome.UNCOVERED, Outcome.UNDECIDED, Outcome.FAIR), strict=True)
+    )
+    statuses = {name: Status(outcome, "") for name, outcome in outcomes.items()}
+    second, third, share = doubts(ranking, statuses)
+    assert second.startswith("2: not certified (uncovered)")
+    assert "may be too small" in second
+    assert "may be too small" not in third
+    assert "first look" in third
+    assert "more effort" in third
+    assert "hold 0.5 of the probability" in share
+    assert doubts(ranking, dict.fromkeys("1234", Status(Outcome.FAIR, ""))) == ()
+    heavy = compare({"1": Evidence(-3.0, 0.1, 0.9, 10)})  # plain weights of infinite variance
+    assert "error of log Z" in doubts(heavy, {"1": statuses["1"]})[0]

@@ -1,5 +1,6 @@
 """`folt mixture`: one size or several, from a CSV file to evidence, draws and pictures."""
 
+import functools
 import json
 from pathlib import Path
 
@@ -9,8 +10,10 @@ import pytest
 import folt
 import folt.sampling
 from brief import REFERENCE, from_moments
+from folt.certificate.comparison import compare
 from folt.cli import run
 from folt.cli.mixture import component_numbers
+from folt.diagnostics import Evidence
 from folt.report import mixtures
 
 GENERATOR = np.random.default_rng(0)
@@ -151,3 +154,27 @@ def test_figures_show_every_component():
     for figure, components in ((flat, 3), (counts, 2), (plane, 2)):
         labels = [text.get_text() for text in figure.legends[0].get_texts()]
         assert sum(label.startswith("component") for label in labels) == components
+
+
+def test_sizes_stand_side_by_side_over_one_axis():
+    data = GENERATOR.normal(size=50)
+    sizes = {m: posterior(weight=(m,), mu=(m,), sigma=(m,)) for m in range(1, 8)}
+    figure = mixtures.sizes_figure(sizes, functools.partial(mixtures.draw_weighted, data))
+    panels = [panel for panel in figure.axes if panel.axison]
+    assert len(panels) == 7
+    assert panels[6].get_title(loc="left") == "Mixture of 7 components"
+    assert len({panel.get_ylim() for panel in panels}) == 1
+
+
+def test_evidence_is_drawn_near_the_best_and_doubt_is_hollow():
+    """A model 24 nats below would hide every error bar; it is an arrow at the edge instead."""
+    values = {"1": -246.4, "2": -223.0, "3": -222.0}
+    ranking = compare({k: Evidence(value, 0.01, 0.2, 10) for k, value in values.items()})
+    panel = mixtures.evidence_figure(ranking, "components", [True, True, False]).axes[0]
+    assert panel.get_ylim()[0] > -240.0
+    assert [text.get_text() for text in panel.get_xticklabels()] == ["1", "2", "3"]
+    arrows = [line for line in panel.lines if line.get_marker() == "v"]
+    assert arrows[0].get_xdata().tolist() == [0]
+    faces = [line.get_markerfacecolor() for line in panel.lines if line.get_marker() == "o"]
+    assert faces == [mixtures.PALETTE[0], "white"]
+    assert "hollow: not certified" in panel.get_title(loc="left")

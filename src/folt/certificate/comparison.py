@@ -4,11 +4,19 @@ from __future__ import annotations
 
 import dataclasses
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
 
 import numpy as np
 
+from folt.certificate.outcomes import Outcome, Use
 from folt.diagnostics import Evidence
+
+if TYPE_CHECKING:
+    from folt.certificate.verdict import Status
+
+TOO_SMALL = (Outcome.UNCOVERED, Outcome.HEAVY_TAIL, Outcome.FROZEN)
+"""Outcomes of proposals that miss mass: what they miss is missing in the evidence."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -64,3 +72,41 @@ def compare(evidences: Mapping[str, Evidence]) -> tuple[Candidate, ...]:
             evidences.items(), probabilities, spread, strict=True
         )
     )
+
+
+def doubts(ranking: Sequence[Candidate], statuses: Mapping[str, Status]) -> tuple[str, ...]:
+    """A sentence of advice for every model whose evidence is not certified.
+
+    Args:
+        ranking: the models, as `compare` gives them.
+        statuses: the verdict on the fit of each, by its name.
+    """
+    doubtful = [row for row in ranking if _doubtful(row, statuses[row.name].outcome)]
+    sentences = [_doubt(row, statuses[row.name].outcome) for row in doubtful]
+    if doubtful and len(doubtful) < len(ranking):
+        share = sum(row.probability for row in doubtful)
+        sentences.append(
+            f"Together they hold {share:.2g} of the probability, as estimated; the others compare "
+            "with each other as the table says, whatever becomes of these."
+        )
+    return tuple(sentences)
+
+
+def _doubtful(row: Candidate, outcome: Outcome) -> bool:
+    return not (row.believable and outcome.usable)
+
+
+def _doubt(row: Candidate, outcome: Outcome) -> str:
+    told = f"{row.name}: not certified ({outcome.label})"
+    if outcome.usable:
+        return (
+            f"{row.name}: the weights have too heavy a tail for the error of log Z to mean "
+            "anything; fit it again with more effort."
+        )
+    if outcome in TOO_SMALL:
+        told += "; what its proposal misses is missing in log Z too, which may be too small"
+    elif outcome.use is Use.FIRST_LOOK:
+        told += "; its log Z is a first look"
+    else:
+        told += "; its log Z says nothing"
+    return f"{told}. Fit it again with more effort, or compare without it."
