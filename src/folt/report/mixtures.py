@@ -193,7 +193,7 @@ def _evidences(panel: Axes, ranking: Sequence[Candidate], firm: Sequence[bool]) 
     shown = np.flatnonzero(~low)
     panel.plot(shown, values[shown], color=PALETTE[0], linewidth=0.8)
     for at in shown:
-        fill = PALETTE[0] if firm[at] else "white"
+        fill = PALETTE[0] if firm[int(at)] else "white"
         panel.errorbar(
             at,
             values[at],
