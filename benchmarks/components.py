@@ -57,7 +57,7 @@ def rows(sizes: list[dict[str, Any]]) -> list[tuple[Any, ...]]:
     ranking = compare(
         {
             str(one["components"]): Evidence(
-                one["log_z"], one["standard_error"], one["pareto_k"], 1, one["method"]
+                one["log_z"], one["standard_error"], one["pareto_k"], 1, method=one["method"]
             )
             for one in sizes
         }

@@ -16,8 +16,9 @@ from typing import TYPE_CHECKING, Any, ParamSpec, Protocol, TypeVar, runtime_che
 
 import equinox as eqx
 import jax
+import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Float, PRNGKeyArray
+from jaxtyping import Array, Bool, Float, PRNGKeyArray
 
 if TYPE_CHECKING:
     from folt.groups import Group
@@ -99,6 +100,15 @@ class OrbitSummed(Distribution):
     @abstractmethod
     def log_orbit_sum(self, z: Point) -> Scalar:
         """Log Σ_g q(g·z), the same at every image of z."""
+
+    @property
+    def whole(self) -> bool:
+        """Whether the sum runs over all of every orbit; if not, some draws do not count."""
+        return True
+
+    def propose(self, key: Key) -> tuple[Point, Bool[Array, ""]]:
+        """A draw, and whether it counts: whether the sum over its orbit has a term for it."""
+        return self.sample(key), jnp.asarray(True)
 
     @abstractmethod
     def draw_image(self, key: Key, z: Point) -> Point:

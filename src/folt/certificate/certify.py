@@ -48,14 +48,18 @@ class Examined:
         judged: held-out draws with their h, refreshed unless they are exact.
         fresh: h at fresh proposals.
         mixing: the mixing certificate.
+        died: how many of them a truncated orbit left out.
     """
 
     judged: Judged
     fresh: Float[np.ndarray, " proposals"]
     mixing: Mixing
+    died: int = 0
 
     @classmethod
-    def of(cls, judged: Judged, fresh: np.ndarray, chain_length: int | None = None) -> Examined:
+    def of(
+        cls, judged: Judged, fresh: np.ndarray, chain_length: int | None = None, died: int = 0
+    ) -> Examined:
         """What judged draws and fresh proposals say of the kernel."""
         mixing = mixing_certificate(
             fresh,
@@ -65,7 +69,7 @@ class Examined:
             dependence=judged.dependence,
             chain_length=chain_length,
         )
-        return cls(judged, fresh, mixing)
+        return cls(judged, fresh, mixing, died)
 
     def burn_in(self, least: int) -> int:
         """Steps to throw away: as many as are certified to bring the chain within .05."""
@@ -97,11 +101,11 @@ def examine(
         chain_length: steps of a chain, for the bound on its effective size.
     """
     judged = held_out.judge(ratio)
-    _, fresh = ratio.draw(jax.random.fold_in(key, 0), proposals)
+    _, fresh, alive = ratio.propose(jax.random.fold_in(key, 0), proposals)
     if not judged.exact:
         steps = steps_for(_accept_rate(fresh, judged.log_ratio), ratio.terms)
         judged = refreshed(jax.random.fold_in(key, 1), judged, ratio, steps)
-    return Examined.of(judged, fresh, chain_length)
+    return Examined.of(judged, fresh, chain_length, int(np.sum(~alive)))
 
 
 def _accept_rate(fresh: np.ndarray, held_out: np.ndarray) -> float:
@@ -149,7 +153,7 @@ def certify(
         safety=SafetyFacts.of(safety_weight),
         reference=reference,
         effective=examined.effective(PRIMARY),
-        faults=Faults.count(fresh),
+        faults=Faults.count(fresh, examined.died),
     )
 
 

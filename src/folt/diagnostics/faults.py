@@ -9,11 +9,15 @@ import numpy as np
 
 @dataclasses.dataclass(frozen=True)
 class Faults:
-    """Log ratios that are not finite among proposals: rejections and real faults."""
+    """Log ratios that are not finite among proposals: rejections and real faults.
+
+    Proposals that `died` have a labelling that a truncated orbit leaves out: rejections too.
+    """
 
     outside_support: int
     not_a_number: int
     infinite: int
+    died: int = 0
 
     @property
     def real(self) -> int:
@@ -21,10 +25,11 @@ class Faults:
         return self.not_a_number + self.infinite
 
     @classmethod
-    def count(cls, log_ratios: np.ndarray) -> Faults:
-        """Count -inf (outside the support), NaN and +inf."""
+    def count(cls, log_ratios: np.ndarray, died: int = 0) -> Faults:
+        """Count -inf (outside the support, but for those that died), NaN and +inf."""
         return cls(
-            int(np.isneginf(log_ratios).sum()),
+            int(np.isneginf(log_ratios).sum()) - died,
             int(np.isnan(log_ratios).sum()),
             int(np.isposinf(log_ratios).sum()),
+            died,
         )

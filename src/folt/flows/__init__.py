@@ -17,6 +17,7 @@ from folt.flows.mixture import Mixture
 from folt.flows.pushed import Pushed, symmetric_root, whitening
 from folt.flows.safety import OrbitSafety, Safety
 from folt.flows.student import StudentT
+from folt.flows.truncated import TruncatedOrbit
 
 __all__ = [
     "ClassChain",
@@ -28,6 +29,7 @@ __all__ = [
     "Safety",
     "SpectralCoupling",
     "StudentT",
+    "TruncatedOrbit",
     "certified",
     "paper_architecture",
     "refreshed",

@@ -5,6 +5,7 @@ from __future__ import annotations
 import equinox as eqx
 import jax
 import jax.numpy as jnp
+from jaxtyping import Array, Bool
 
 from folt.groups import Group
 from folt.types import Distribution, Key, OrbitSummed, Point, Scalar
@@ -76,6 +77,18 @@ class OrbitSafety(Safety, OrbitSummed):
     def log_orbit_sum(self, z: Point) -> Scalar:
         """The log of (1-λ)·main_F(z) + λ·s·guard(z)."""
         return jnp.logaddexp(*self._parts(z))
+
+    @property
+    def whole(self) -> bool:
+        """Whether that of the main part is."""
+        return self.main.whole
+
+    def propose(self, key: Key) -> tuple[Point, Bool[Array, ""]]:
+        """A draw and whether it counts: the guard's always do, its sum being over all images."""
+        choice_key, main_key, guard_key = jax.random.split(key, 3)
+        guarded = jax.random.bernoulli(choice_key, self.weight)
+        x, alive = self.main.propose(main_key)
+        return jnp.where(guarded, self.guard.sample(guard_key), x), guarded | alive
 
     def draw_image(self, key: Key, z: Point) -> Point:
         """By the main part with its share of the sum, else uniformly."""

@@ -91,6 +91,11 @@ class Joint(Relabelling):
                 return part.sort_keys(piece, self.m)
         raise AssertionError("the constructor admits no Joint without a part to sort by")
 
+    def carried(self, x: Point) -> Float[Array, "m features"]:
+        """What every part has of each label, side by side."""
+        pieces = zip(self.parts, self.pieces(x), strict=True)
+        return jnp.concatenate([part.carried(piece, self.m) for part, piece in pieces], axis=1)
+
     def pieces(self, x: Point) -> list[Array]:
         """The coordinates of each part."""
         ends = np.cumsum([part.length(self.m) for part in self.parts])[:-1].tolist()

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 MOST_LABELS = 14
-"""Most exchangeable labels: a sum over all their orders goes through 2^m sets of them."""
+"""Most exchangeable labels that a sum over all their orders takes: it goes through 2^m sets."""
+
+MOST_LIKELY_LABELS = 20
+"""Most exchangeable labels at all: beyond those above, the likeliest orders alone are summed."""
 
 
 def require_labels(word: str, count: int) -> None:
@@ -16,5 +19,5 @@ def require_labels(word: str, count: int) -> None:
     Raises:
         ValueError: with the largest number.
     """
-    if count > MOST_LABELS:
-        raise ValueError(f"expected at most {MOST_LABELS} {word}, got {count}")
+    if count > MOST_LIKELY_LABELS:
+        raise ValueError(f"expected at most {MOST_LIKELY_LABELS} {word}, got {count}")

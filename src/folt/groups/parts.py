@@ -36,6 +36,10 @@ class Part(ABC):
         """One number per label by which labels may be sorted, where `has_keys`."""
         raise ValueError(f"{type(self).__name__} has no sort key")
 
+    def carried(self, piece: Piece, m: int) -> Float[Array, "m features"]:
+        """Numbers that move with each label: the sort keys, if there are any."""
+        return self.sort_keys(piece, m)[:, None] if self.has_keys else jnp.zeros((m, 0))
+
 
 @dataclasses.dataclass(frozen=True)
 class Blocks(Part):
@@ -64,6 +68,10 @@ class Blocks(Part):
     def sort_keys(self, piece: Piece, m: int) -> Float[Array, " m"]:
         """Coordinate `sort_by` of every block."""
         return piece.reshape(m, self.size)[:, self.sort_by]
+
+    def carried(self, piece: Piece, m: int) -> Float[Array, "m features"]:
+        """The blocks."""
+        return piece.reshape(m, self.size)
 
 
 @dataclasses.dataclass(frozen=True)

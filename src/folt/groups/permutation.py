@@ -53,5 +53,9 @@ class Permutation(Relabelling):
         """Coordinate `sort_by` of every block."""
         return self._rows(x)[:, self.sort_by]
 
+    def carried(self, x: Point) -> Float[Array, "m features"]:
+        """The blocks."""
+        return self._rows(x)
+
     def _rows(self, x: Point) -> Float[Array, "m p"]:
         return x.reshape(self.blocks, self.size)

@@ -39,6 +39,14 @@ class Relabelling(Group):
     def sort_keys(self, x: Point) -> Float[Array, " m"]:
         """One number per label; they ascend in the fundamental domain."""
 
+    def carried(self, x: Point) -> Float[Array, "m features"]:
+        """Numbers that a label carries with it: row i of those of g·x is row g[i] of those of x.
+
+        They tell likely labellings from unlikely ones without going through all of them. The
+        sort keys, unless a kind of relabelling knows more.
+        """
+        return self.sort_keys(x)[:, None]
+
     @property
     def order(self) -> int:
         """Number of elements, m!."""

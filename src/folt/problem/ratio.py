@@ -21,7 +21,7 @@ from folt.problem.batching import map_keys, map_points
 from folt.problem.fold import Folded
 from folt.problem.orbits import OrbitSum, orbit_sum
 from folt.problem.problem import Problem
-from folt.types import Distribution, Key, Point, Scalar
+from folt.types import Distribution, Key, OrbitSummed, Point, Scalar
 
 Points = Float[np.ndarray, "n dim"]
 Values = Float[np.ndarray, " n"]
@@ -85,11 +85,18 @@ class LogRatio:
 
     def draw(self, key: Key, count: int) -> tuple[Points, Values]:
         """Proposals folded into D, with their h; -inf for those that died or lie outside."""
-        if self.kept is None:
-            points = self.orbit.draw(key, count)
-            return points, self.at(points)
-        points, alive = map_keys(_propose, self._truncated, key, count)
-        return points, np.where(alive, self.at(points), -np.inf)
+        return self.propose(key, count)[:2]
+
+    def propose(self, key: Key, count: int) -> tuple[Points, Values, Bool[np.ndarray, " n"]]:
+        """Proposals as `draw` gives them, and whether each lives: only a truncated orbit kills."""
+        if self.kept is not None:
+            points, alive = map_keys(_propose, self._truncated, key, count)
+        elif isinstance(self.proposal, OrbitSummed) and not self.proposal.whole:
+            terms = self.proposal.orbit_cost
+            points, alive = map_keys(_propose_alive, self.proposal, key, count, terms=terms)
+        else:
+            points, alive = self.orbit.draw(key, count), np.ones(count, bool)
+        return points, np.where(alive, self.at(points), -np.inf), alive
 
     def log_proposal(self, points: Points) -> Values:
         """Log q_F, or log q_N of the truncated orbit."""
@@ -145,6 +152,11 @@ class _Truncated(eqx.Module):
 def _propose(orbit: _Truncated, key: Key) -> tuple[Array, Bool[Array, ""]]:
     x = orbit.proposal.sample(key)
     return orbit.group.fold(x), orbit.survives(x)
+
+
+def _propose_alive(proposal: OrbitSummed, key: Key) -> tuple[Array, Bool[Array, ""]]:
+    x, alive = proposal.propose(key)
+    return proposal.summed_over.fold(x), alive
 
 
 def _difference(log_target: Values, log_proposal: Values) -> Values:

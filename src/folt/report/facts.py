@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from folt.fit.text import MISSING, number, shape_words
 
 if TYPE_CHECKING:
+    from folt.certificate.certificate import Certificate
     from folt.fit import Fit
 
 
@@ -162,11 +163,27 @@ def _proposal(fit: Fit) -> Facts:
             f"{certificate.faults.outside_support:,} proposals",
             "where the density is zero; they are rejected",
         ),
+        *_deaths(certificate),
         Fact(
             "Faults",
             f"{certificate.faults.not_a_number:,} not a number, "
             f"{certificate.faults.infinite:,} infinite",
         ),
+    ]
+
+
+def _deaths(certificate: Certificate) -> Facts:
+    """The share of proposals that a truncated orbit kills, where there is one."""
+    died, drawn = certificate.faults.died, certificate.evidence.draws
+    if not died:
+        return []
+    return [
+        Fact(
+            "Died",
+            f"{100 * died / drawn:.1f} % of the proposals",
+            "their labelling is not among those that the sum over the orbit goes through; the "
+            "chain is exact all the same and accepts that much less",
+        )
     ]
 
 

@@ -12,9 +12,11 @@ from folt.training.paper import fit_paper_flow
 from folt.training.paper_flow import PaperFlow
 from folt.training.regression import Sample, Setting, TrainingTask, regress
 from folt.training.thrifty import ThriftyMixture
+from folt.training.truncated import LikelyOrbits
 from folt.training.widening import Wide, widen
 
 __all__ = [
+    "LikelyOrbits",
     "OrbitChain",
     "OrbitMixture",
     "PaperFlow",

@@ -13,6 +13,7 @@ from folt.flows.elliptical import precision_root
 from folt.groups import Group
 from folt.problem import Problem
 from folt.training.orbit_chain import OrbitChain
+from folt.training.truncated import LikelyOrbits, likely_orbits, sums_in_part
 from folt.types import OrbitSummed
 
 SUMMED_ONE_BY_ONE = 500
@@ -37,6 +38,9 @@ def proposal_maker(problem: Problem, given: Any, default: Any) -> Any:
         ValueError: at once, where the group is too large for what is asked.
     """
     group = problem.group
+    if sums_in_part(group, given):
+        _require_invariant(problem)
+        return likely_orbits(group, given)
     if isinstance(given, (OrbitChain, OrbitSummed)):
         block_form_of(group)
         _require_invariant(problem)
@@ -66,7 +70,7 @@ def _require_invariant(problem: Problem) -> None:
 
 def sums_itself(maker: Any) -> bool:
     """Whether what it makes, or is, sums itself over the orbit and needs an invariant guard."""
-    return isinstance(maker, (OrbitChain, OrbitSummed))
+    return isinstance(maker, (LikelyOrbits, OrbitChain, OrbitSummed))
 
 
 def invariant_guard(group: Group, points: np.ndarray) -> StudentT:
