@@ -1,4 +1,4 @@
-"""Sums over the likeliest labellings alone: exact against brute force, with mutants that are not."""
+"""Sums over the likeliest labellings alone: exact against brute force, mutants not."""
 
 import dataclasses
 import itertools

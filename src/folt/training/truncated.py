@@ -27,7 +27,7 @@ from folt.problem.orbits.components import log_sum_exp
 from folt.problem.orbits.sums import components_of
 from folt.training.host_em import fit_components
 from folt.training.host_newton import KEPT, HostPool, stepped
-from folt.training.regression import Arena, Sample
+from folt.training.regression import Sample, TrainingTask
 from folt.training.thrifty import LEAST_DAMPING, WIDTH, affordable, as_mixture
 from folt.types import Key, Progress, host_generator
 
@@ -109,7 +109,7 @@ class LikelyOrbits:
     def __call__(
         self,
         key: Key,
-        arena: Arena,
+        task: TrainingTask,
         start: TruncatedOrbit | None = None,
         progress: Progress | None = None,
     ) -> TruncatedOrbit:
@@ -117,14 +117,14 @@ class LikelyOrbits:
 
         Args:
             key: randomness of starts and fresh draws.
-            arena: draws, target values, symmetry and safety; its guard must be invariant.
+            task: draws, target values, symmetry and safety; its guard must be invariant.
             start: an earlier fit's, whose labels are taken instead of finding some.
             progress: told the fraction done and a message.
         """
-        bench = _Bench(host_generator(key), arena, self)
+        bench = _Bench(host_generator(key), task, self)
         flow = start if isinstance(start, TruncatedOrbit) else self._labelled(bench)
         best = self._rounds(bench, bench.fitted(flow, 1), progress)
-        size = min(affordable(arena.group.dim), len(bench.training.points) // 64)
+        size = min(affordable(task.group.dim), len(bench.training.points) // 64)
         if best.accept < self.goal and size > 1:
             richer = self._rounds(bench, bench.fitted(best.flow, size), progress)
             best = richer if richer.time < best.time else best
@@ -167,15 +167,17 @@ class LikelyOrbits:
 class _Bench:
     """What training works with: draws, the target, the group and the guard."""
 
-    def __init__(self, generator: np.random.Generator, arena: Arena, how: LikelyOrbits) -> None:
-        self.generator, self.arena, self.how = generator, arena, how
-        group = arena.group
+    def __init__(
+        self, generator: np.random.Generator, task: TrainingTask, how: LikelyOrbits
+    ) -> None:
+        self.generator, self.task, self.how = generator, task, how
+        group = task.group
         assert isinstance(group, Relabelling), "`likely_orbits` refuses any other"
         self.group = group
         self.kept = min(how.kept, most_arrangements(group.labels))
-        every = max(1, len(arena.training.points) // how.most)
-        self.training = Sample(*(part[::every] for part in arena.training))
-        self.guard = None if arena.guard is None else HostDistribution(arena.guard)
+        every = max(1, len(task.training.points) // how.most)
+        self.training = Sample(*(part[::every] for part in task.training))
+        self.guard = None if task.guard is None else HostDistribution(task.guard)
 
     def about(self, points: Points) -> TruncatedOrbit:
         """One component and the normals of all labels, from labelled draws."""
@@ -220,9 +222,9 @@ class _Bench:
         flow = dataclasses.replace(flow, main=as_mixture(main))
         points = main.sample(self.generator, self.how.fresh)
         alive = map_points(TruncatedOrbit.survives, flow, points, terms=flow.kept)
-        log_target = self.arena.evaluate(points)
+        log_target = self.task.evaluate(points)
         own = np.where(alive, log_target - self.log_sum(flow, main, points), -np.inf)
-        selected = self.arena.selection
+        selected = self.task.selection
         reference = selected.log_target - self.log_sum(flow, main, selected.points)
         chances = chances_to_leave(own, reference)
         inside = np.isfinite(log_target)
@@ -261,9 +263,9 @@ class _Bench:
         """Log of λ/(1-λ)·s·r, r being the same at every image."""
         if self.guard is None:
             return np.full(len(points), -np.inf)
-        odds = math.log(self.arena.guard_weight / (1.0 - self.arena.guard_weight))
+        odds = math.log(self.task.guard_weight / (1.0 - self.task.guard_weight))
         return odds + self.group.log_order + self.guard.log_probs(points)
 
 
 def _carried(group: Relabelling, point: np.ndarray) -> np.ndarray:
-    return group.carried(jnp.asarray(point))
+    return np.asarray(group.carried(jnp.asarray(point)))
