@@ -12,19 +12,13 @@ from __future__ import annotations
 import functools
 from abc import abstractmethod
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, ParamSpec, Protocol, TypeVar, runtime_checkable
+from typing import Any, ParamSpec, Protocol, TypeVar, runtime_checkable
 
 import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Bool, Float, PRNGKeyArray
-
-if TYPE_CHECKING:
-    from folt.groups import Group
-    from folt.problem import Problem
-    from folt.reference import Reference
-    from folt.training import TrainingTask
 
 Key = PRNGKeyArray
 Point = Float[Array, " dim"]
@@ -34,6 +28,9 @@ Scalars = Float[Array, " n"]
 
 P = ParamSpec("P")
 R = TypeVar("R")
+
+Upper = Any
+"""A type of a room above this one, which cannot be named here; the docstring says which."""
 
 Progress = Callable[[float, str], None]
 """Told how far a stage is: the fraction done and what is being done."""
@@ -89,8 +86,8 @@ class OrbitSummed(Distribution):
 
     @property
     @abstractmethod
-    def summed_over(self) -> Group:
-        """The group whose orbits it sums over."""
+    def summed_over(self) -> Upper:
+        """The `folt.groups.Group` whose orbits it sums over."""
 
     @property
     @abstractmethod
@@ -132,13 +129,13 @@ class Trainer(Protocol):
     """
 
     def __call__(
-        self, key: Key, task: TrainingTask, start: Any = None, progress: Progress | None = None, /
+        self, key: Key, task: Upper, start: Upper = None, progress: Progress | None = None, /
     ) -> Distribution:
         """The proposal.
 
         Args:
             key: the only source of randomness.
-            task: draws to learn from, target values, symmetry and tail safety.
+            task: a `folt.training.TrainingTask`: draws to learn from, target values, symmetry and tail safety.
             start: the proposal of an earlier fit, or None.
             progress: told how far training is.
         """
@@ -155,14 +152,12 @@ class ReferenceSampler(Protocol):
                 return folt.reference.Given(my_sampler(problem))(key, problem, progress)
     """
 
-    def __call__(
-        self, key: Key, problem: Problem, progress: Progress | None = None, /
-    ) -> Reference:
-        """Folded draws by chain, with what is known of their health.
+    def __call__(self, key: Key, problem: Upper, progress: Progress | None = None, /) -> Upper:
+        """Folded draws by chain, a `folt.reference.Reference`, with what is known of their health.
 
         Args:
             key: the only source of randomness.
-            problem: whose posterior to draw from.
+            problem: a `folt.Problem`, whose posterior to draw from.
             progress: told how far the run is.
         """
 
