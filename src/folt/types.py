@@ -135,7 +135,8 @@ class Trainer(Protocol):
 
         Args:
             key: the only source of randomness.
-            task: a `folt.training.TrainingTask`: draws to learn from, target values, symmetry and tail safety.
+            task: a `folt.training.TrainingTask`: draws to learn from, target values, symmetry,
+                tail safety.
             start: the proposal of an earlier fit, or None.
             progress: told how far training is.
         """
