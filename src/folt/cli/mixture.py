@@ -48,15 +48,18 @@ folt mixture field*.csv --components 1:10 --workers 8 --out fields
 folt mixture visits.csv --components 1:3 --columns n --counts --json"""
 
 
+DataFiles = Annotated[
+    list[Path],
+    typer.Argument(
+        metavar="DATA.csv...",
+        help="Observations in rows. One column: univariate; several: full covariances.",
+        show_default=False,
+    ),
+]
+
+
 def mixture(
-    data: Annotated[
-        list[Path],
-        typer.Argument(
-            metavar="DATA.csv...",
-            help="Observations in rows. One column: univariate; several: full covariances.",
-            show_default=False,
-        ),
-    ],
+    data: DataFiles,
     components: Annotated[
         str, typer.Option(help="How many, such as 3, or 2:6 to compare them.", show_default=False)
     ],
@@ -96,15 +99,8 @@ def mixture(
     if len(problems) == 1:
         if workers is not None or scheduler is not None:
             raise ValueError("expected several files or sizes with --workers or --scheduler")
-        _single(
-            next(iter(problems.values())),
-            tables[data[0]],
-            numbers[0],
-            settings,
-            out,
-            as_json,
-            quiet,
-        )
+        (problem,) = problems.values()
+        _single(problem, tables[data[0]], numbers[0], settings, out, as_json, quiet)
         return
     runner = runner_for(workers, scheduler, here=True)
     fits = _compared(tables, numbers, settings, out, runner, not quiet, not (quiet or as_json))
@@ -115,14 +111,18 @@ def mixture(
         told = [{"file": str(p), "candidates": _candidates(fits[p])} for p in tables]
         print_json("mixture", files, {"data": told})
     elif not quiet:
-        for path, sizes in fits.items():
-            if len(fits) > 1:
-                typer.echo(f"\n{path}")
-            console().print(ranking_table(sizes))
-        typer.echo(
-            f"\nFits and reports are in {out}/{PARTS[len(tables) > 1]}, all of them in "
-            f"{out}/index.html."
-        )
+        _say(fits, out)
+
+
+def _say(fits: dict[Path, dict[int, Fit]], out: Path) -> None:
+    """The sizes of every file ranked, and where everything is."""
+    for path, sizes in fits.items():
+        if len(fits) > 1:
+            typer.echo(f"\n{path}")
+        console().print(ranking_table(sizes))
+    typer.echo(
+        f"\nFits and reports are in {out}/{PARTS[len(fits) > 1]}, all of them in {out}/index.html."
+    )
 
 
 PARTS = {False: "k*", True: "*-k*"}

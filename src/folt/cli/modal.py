@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import functools
 import re
-from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -12,6 +11,25 @@ import typer
 
 from folt.cli.fleet import Scheduler, Workers, runner_for
 from folt.cli.machine import Json, fit_fields, print_json
+from folt.cli.modal_options import (
+    Averages,
+    Band,
+    Damping,
+    Draws,
+    Frequencies,
+    ModelName,
+    ModelOption,
+    MotionName,
+    MotionOption,
+    NumberOfModes,
+    Overlap,
+    Rate,
+    RecordFile,
+    Segment,
+    SpectrumFile,
+    Step,
+    Window,
+)
 from folt.cli.terminal import (
     EffortName,
     EffortOption,
@@ -43,14 +61,6 @@ LARGEST_DAMPING = 100.0
 ONE_SPECTRUM_DRAWS, WINDOW_DRAWS = 5000, 1000
 
 
-class ModelName(StrEnum):
-    """Which model of the spectrum."""
-
-    auto = "auto"
-    paper = "paper"
-    powers = "powers"
-
-
 MODELS: dict[ModelName, Model | None] = {
     ModelName.auto: None,
     ModelName.paper: "paper",
@@ -58,66 +68,25 @@ MODELS: dict[ModelName, Model | None] = {
 }
 
 
-class MotionName(StrEnum):
-    """What the sensors measure."""
-
-    acceleration = "acceleration"
-    velocity = "velocity"
-    displacement = "displacement"
-
-
 def modal(
-    record: Annotated[
-        Path | None,
-        typer.Argument(
-            metavar="RECORD",
-            help="A record as CSV, .npy or .npz: one column per channel.",
-            show_default=False,
-        ),
-    ] = None,
-    psd: Annotated[
-        Path | None,
-        typer.Option(
-            help="A spectrum instead of a record: CSV, frequency_hz,psd[,averages].",
-            metavar="FILE",
-        ),
-    ] = None,
-    modes: Annotated[str, typer.Option(help="Number of modes, or a range such as 1:4.")] = "3",
-    band: Annotated[
-        tuple[float, float] | None, typer.Option(help="Lowest and highest frequency in Hz.")
-    ] = None,
-    rate: Annotated[float | None, typer.Option(help="Samples per second.")] = None,
+    record: RecordFile = None,
+    psd: SpectrumFile = None,
+    modes: NumberOfModes = "3",
+    band: Band = None,
+    rate: Rate = None,
     out: Annotated[Path, typer.Option(help="Folder for the results.")] = Path("folt-modal"),
-    model: Annotated[
-        ModelName, typer.Option(help="By default powers where the averages are known.")
-    ] = ModelName.auto,
-    averages: Annotated[
-        float | None, typer.Option(help="Effective number of averages behind --psd.")
-    ] = None,
-    frequencies: Annotated[
-        tuple[float, float] | None, typer.Option(help="Prior range of natural frequencies, Hz.")
-    ] = None,
-    damping: Annotated[
-        tuple[float, float], typer.Option(help="Prior range of damping ratios, percent.")
-    ] = (0.1, 5.0),
-    motion: Annotated[
-        MotionName, typer.Option(help="What the sensors measure.")
-    ] = MotionName.acceleration,
-    segment: Annotated[
-        str | None, typer.Option(help="Length of Welch's segments, such as 128s.")
-    ] = None,
-    overlap: Annotated[float, typer.Option(help="Share that segments overlap.")] = 0.75,
-    window: Annotated[
-        str | None, typer.Option(help="Window after window of a long record, such as 30min.")
-    ] = None,
-    step: Annotated[
-        str | None, typer.Option(help="From one window to the next; the window if not given.")
-    ] = None,
+    model: ModelOption = ModelName.auto,
+    averages: Averages = None,
+    frequencies: Frequencies = None,
+    damping: Damping = (0.1, 5.0),
+    motion: MotionOption = MotionName.acceleration,
+    segment: Segment = None,
+    overlap: Overlap = 0.75,
+    window: Window = None,
+    step: Step = None,
     workers: Workers = None,
     scheduler: Scheduler = None,
-    draws: Annotated[
-        int | None, typer.Option(help="Draws per chain; 5000, or 1000 per window.", min=1)
-    ] = None,
+    draws: Draws = None,
     chains: Annotated[int, typer.Option(help="Independent chains.", min=1)] = 4,
     as_json: Json = False,
     seed: Seed = 0,
@@ -141,7 +110,7 @@ def modal(
 
     settings = Settings(
         model=MODELS[model],
-        frequency_range=frequencies if frequencies is not None else band,
+        frequency_range=frequencies or band,
         damping_range=(damping[0] / 100, damping[1] / 100),
         motion=motion.value,
         chains=chains,
@@ -150,23 +119,32 @@ def modal(
         effort=effort.chosen(),
     )
     length = None if segment is None else seconds("--segment", segment)
-    if window is not None:
+    if window is not None and band is not None:
         loaded = _record(record, rate)
-        assert band is not None
         cut = (seconds("--window", window), seconds("--step", step or window), band)
         runner = runner_for(workers, scheduler, here=True)
         _windows(loaded, (*cut, length, overlap), numbers[0], settings, out, runner, as_json, quiet)
         return
-    if psd is not None:
-        from folt.modal import read_spectrum
-
-        measured = read_spectrum(psd, averages, band)
-    else:
-        from folt.modal import welch
-
-        assert band is not None
-        measured = welch(_record(record, rate), band, segment=length, overlap=overlap)
+    measured = _measured(psd, averages, record, rate, band, length, overlap)
     _spectrum(measured, numbers, settings, out, as_json, quiet)
+
+
+def _measured(
+    psd: Path | None,
+    averages: float | None,
+    record: Path | None,
+    rate: float | None,
+    band: tuple[float, float] | None,
+    segment: float | None,
+    overlap: float,
+) -> Measured:
+    """The spectrum as it was given, or the averaged one of a record, within the band."""
+    from folt.modal import read_spectrum, welch
+
+    if psd is not None:
+        return read_spectrum(psd, averages, band)
+    assert band is not None
+    return welch(_record(record, rate), band, segment=segment, overlap=overlap)
 
 
 def _spectrum(

@@ -44,13 +44,15 @@ Posterior = Annotated[
     ),
 ]
 
+Names = Annotated[
+    str,
+    typer.Option("--vars", help="Variables permuted together: mu,sigma,w.", show_default=False),
+]
+
 
 def relabel(
     posterior: Posterior,
-    names: Annotated[
-        str,
-        typer.Option("--vars", help="Variables permuted together: mu,sigma,w.", show_default=False),
-    ],
+    names: Names,
     method: Annotated[
         Method, typer.Option(help="The method by which labels are chosen.")
     ] = Method.auto,

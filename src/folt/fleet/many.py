@@ -159,15 +159,10 @@ def run_jobs(
             if not schedule.is_over:
                 for name in derived:
                     remove(store.folder / name)
-                aside = runner.aside
-                with _token(store) as token, runner, Bar(progress and aside, len(jobs)) as bar:
-                    place = Place(
-                        out=str(store.folder.absolute()),
-                        token=token,
-                        versions=versions(),
-                        timeout=timeout,
-                        progress=progress and not aside,
-                    )
+                shown = progress and runner.aside
+                with _token(store) as token, runner, Bar(shown, len(jobs)) as bar:
+                    folder, told = str(store.folder.absolute()), progress and not runner.aside
+                    place = Place(folder, token, versions(), timeout, told)
                     _course(schedule, runner, place, ledger, bar)
         finally:
             table.write()
