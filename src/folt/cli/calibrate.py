@@ -11,7 +11,7 @@ import typer
 
 from folt.cli.fleet import Scheduler, Workers, runner_for
 from folt.cli.machine import Json, print_json
-from folt.cli.terminal import EffortName, Quiet, Seed, console, remember_compilations, wrote
+from folt.cli.terminal import EffortName, Quiet, Seed, console, wrote
 from folt.cli.user_code import things_at
 
 if TYPE_CHECKING:
@@ -57,7 +57,6 @@ def calibrate(
     from folt.fleet.calibration import calibrate as run_calibration
 
     found = _asked(study_at(study), simulations, effort)
-    remember_compilations(in_this_process=False)
     result = run_calibration(
         found.simulate,
         found.fit,

@@ -15,7 +15,6 @@ from folt.cli.terminal import (
     Quiet,
     Seed,
     console,
-    remember_compilations,
     show,
 )
 from folt.cli.user_code import problem_at
@@ -53,7 +52,6 @@ def certify(
 
     Chains stuck in different labellings are welcome. The JSON document is that of `folt sample`.
     """
-    remember_compilations()
     from folt.report.kept import claim, files_of, keep, request_for
     from folt.sampling.certification import certify as run_certify
     from folt.store import Store

@@ -18,7 +18,6 @@ from folt.cli.terminal import (
     Quiet,
     Seed,
     console,
-    remember_compilations,
     show,
 )
 
@@ -50,7 +49,6 @@ def demo(
     with Store(out) as store:
         if talk:
             typer.echo(BEFORE)
-        remember_compilations()
         from folt.cli.demonstration import run_in, write_model
 
         result = run_in(store, seed, progress=not quiet, effort=effort.chosen())

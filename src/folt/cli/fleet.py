@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from folt.cli.machine import Json, print_json
-from folt.cli.terminal import Quiet, console, remember_compilations, wrote
+from folt.cli.terminal import Quiet, console, wrote
 from folt.cli.user_code import things_at
 
 if TYPE_CHECKING:
@@ -60,7 +60,6 @@ def fleet(
     from folt.fleet.many import run_jobs
 
     found = jobs_at(jobs)
-    remember_compilations(in_this_process=False)
     rows = run_jobs(
         found,
         out,

@@ -28,7 +28,6 @@ from folt.cli.terminal import (
     Quiet,
     Seed,
     console,
-    remember_compilations,
     show,
 )
 
@@ -165,7 +164,6 @@ def _single(
         **{**settings._asdict(), "effort": settings.effort.value},
         components=components,
     )
-    remember_compilations()
     with Store(out) as store:
         entry = store.entry()
         claim(entry, request)
@@ -198,7 +196,6 @@ def _compared(
     }
     options = settings.options()
     jobs = [job_for(names[key], tables[key[0]], key[1], options) for key in names]
-    remember_compilations(in_this_process=not runner.aside)
     fits: dict[Path, dict[int, Fit]] = {}
 
     def after(store: Store, rows: list[Row]) -> None:

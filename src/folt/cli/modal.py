@@ -36,7 +36,6 @@ from folt.cli.terminal import (
     Quiet,
     Seed,
     console,
-    remember_compilations,
     wrote,
 )
 
@@ -105,7 +104,6 @@ def modal(
     numbers = _numbers(modes)
     _require_one_source(record, psd, band, averages, window, step, workers, scheduler, numbers)
     _require_ranges(damping, frequencies, band)
-    remember_compilations()
     from folt.modal import Settings
 
     settings = Settings(

@@ -15,7 +15,6 @@ from folt.cli.terminal import (
     Quiet,
     Seed,
     console,
-    remember_compilations,
     wrote,
 )
 
@@ -66,7 +65,6 @@ def reproduce(
 
     tables = tables_named(name)
     preset_named(preset)
-    remember_compilations()
     from folt.paper.runner import reproduce as run_tables
     from folt.paper.settings import Settings
 

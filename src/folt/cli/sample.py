@@ -15,7 +15,6 @@ from folt.cli.terminal import (
     Quiet,
     Seed,
     console,
-    remember_compilations,
     show,
 )
 from folt.cli.user_code import problem_at
@@ -67,7 +66,6 @@ def sample(
     The JSON document holds what every fit has: verdict, estimates, log_evidence, certificate,
     warnings, wall_s, evaluations.
     """
-    remember_compilations()
     from folt.report.kept import claim, files_of, keep, request_for
     from folt.sampling import sample as run_sample
     from folt.store import Store

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
-import os
 from collections.abc import Sequence
 from enum import StrEnum
 from pathlib import Path
@@ -38,34 +36,6 @@ EffortOption = Annotated[
     EffortName, typer.Option("--effort", help="What the fit may cost; thorough trains longest.")
 ]
 Quiet = Annotated[bool, typer.Option("--quiet", help="Print nothing but errors.")]
-
-
-def remember_compilations(*, in_this_process: bool = True) -> None:
-    """Keep compiled programs between runs of the command; never for those who import folt.
-
-    Args:
-        in_this_process: False where only other processes compile, which read it from their
-            environment.
-    """
-    import platformdirs
-
-    if os.environ.get("JAX_COMPILATION_CACHE_DIR"):
-        return
-    folder = Path(platformdirs.user_cache_dir("folt")) / "jax"
-    with contextlib.suppress(OSError):
-        folder.mkdir(parents=True, exist_ok=True)
-    if not os.access(folder, os.R_OK | os.W_OK | os.X_OK):
-        return
-    if not in_this_process:
-        os.environ["JAX_COMPILATION_CACHE_DIR"] = str(folder)
-        os.environ["JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS"] = "0"
-        os.environ["JAX_PERSISTENT_CACHE_MIN_ENTRY_SIZE_BYTES"] = "-1"
-        return
-    import jax
-
-    jax.config.update("jax_compilation_cache_dir", str(folder))
-    jax.config.update("jax_persistent_cache_min_compile_time_secs", 0.0)
-    jax.config.update("jax_persistent_cache_min_entry_size_bytes", -1)
 
 
 def console() -> Console:

@@ -17,6 +17,7 @@ import jax
 import numpy as np
 from jaxtyping import ArrayLike, PyTree
 
+from folt.store.compilations import remember_compilations
 from folt.types import Key
 
 Function = Callable[..., PyTree]
@@ -116,6 +117,7 @@ _mapped_keys_once: Function = eqx.filter_jit(
 
 def _joined(chunk: Callable[[int], PyTree], count: int, length: int) -> PyTree:
     """All chunks, side by side on both cores, in order and on the host."""
+    remember_compilations()
     starts = range(0, count, length)
     # The first chunk compiles; run alone, it compiles once.
     pieces = [_to_host(chunk(0))]
