@@ -1,87 +1,127 @@
 """`python -m benchmarks [--seeds 3] [NAME ...]`: every problem in a cold process, as measurements.
 
-Without names the problems that folt contains go to `results/engine.json` and the typhoon window,
-where its file is at hand, to `results/engine-typhoon.json`.
+A name is a problem or one of the `GROUPS`; without names all groups are run, those whose data are
+at hand. A group goes to `results/engine-GROUP.json`, the group `own` to `results/engine.json`.
+Where a problem is asked to be as fast as NUTS, NumPyro runs beside it: the first seed's process is
+followed by one of `benchmarks.peers.once`.
 """
 
 from __future__ import annotations
 
 import argparse
 import json
+import os
+import statistics
 import subprocess
 import sys
-from collections.abc import Callable, Iterable
+import tempfile
+from collections.abc import Callable
+from typing import Any
 
 from benchmarks import record
 from benchmarks.problems import ASKED, BORROWED, available
 
-TITLE = "Speed and quality of a fit from a cold process, compilation included; worst of {} seeds"
+TITLE = "A fit from a cold process, compilation included, beside NUTS + sort: worst of {} seeds"
+SMALL = ("multivariate", "factors", "regressions", "classes", "regimes", *BORROWED)
+GROUPS: dict[str, tuple[str, ...]] = {
+    "own": tuple(name for name in ASKED if name not in SMALL),
+    "typhoon": ("typhoon",),
+    "brought": ("regressions", "classes", "regimes"),
+    "large": ("multivariate", "factors"),
+}
+
+Fit = dict[str, Any]
 
 
 def main() -> None:
     """Run what was asked for and write a measurement of each group of problems."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks")
-    parser.add_argument("names", nargs="*")
+    parser.add_argument("names", nargs="*", choices=[*GROUPS, *ASKED, []])
     parser.add_argument("--seeds", type=int, default=3)
     arguments = parser.parse_args()
     for name, problems in groups(arguments.names).items():
-        before = record.cpu_seconds()
-        fits = [once(problem, seed) for problem in problems for seed in range(arguments.seeds)]
-        path = record.write(
-            name,
-            TITLE.format(arguments.seeds),
-            list(COLUMNS),
-            table(fits),
-            command=" ".join(["python -m benchmarks", *sys.argv[1:]]),
-            cpu_s=record.cpu_seconds() - before,
-            fits=fits,
-        )
+        before, fits, nuts = record.cpu_seconds(), [], {}
+        for problem in problems:
+            for seed in range(arguments.seeds):
+                fits.append(fitted(problem, seed))
+                if seed == 0 and ASKED[problem].ratio is not None:
+                    nuts[problem] = cold("benchmarks.peers.once", "nuts", problem, "0")
+            path = record.write(
+                name,
+                TITLE.format(arguments.seeds),
+                list(COLUMNS),
+                table(fits, nuts),
+                command=" ".join(["python -m benchmarks", *sys.argv[1:]]),
+                cpu_s=record.cpu_seconds() - before,
+                fits=fits,
+                nuts=nuts,
+            )
         print(f"wrote {path}", flush=True)
 
 
 def groups(names: list[str]) -> dict[str, list[str]]:
     """Problems by the measurement they go to: a run of some leaves the table of all alone."""
-    if names:
-        return {"-".join(["engine", *names]): names}
-    own = [name for name in available() if name not in BORROWED]
-    borrowed = [name for name in available() if name in BORROWED]
-    return {"engine": own, **{f"engine-{name}": [name] for name in borrowed}}
+    single = [name for name in names if name not in GROUPS]
+    chosen = [name for name in GROUPS if name in names or not names]
+    there = available()
+    found = {
+        "engine" if name == "own" else f"engine-{name}": [p for p in GROUPS[name] if p in there]
+        for name in chosen
+    }
+    if single:
+        found["-".join(["engine", *single])] = single
+    return {name: problems for name, problems in found.items() if problems}
 
 
-def once(name: str, seed: int) -> dict:
-    """One fit in a process of its own, compilation included."""
-    command = [sys.executable, "-m", "benchmarks.once", name, str(seed)]
-    done = subprocess.run(command, capture_output=True, text=True, check=True)
-    row = json.loads(done.stdout.splitlines()[-1])
-    print(f"{name} seed {seed}: gamma {row['gamma_target']:.3f}, {row['wall_s']:.1f} s", flush=True)
+def fitted(name: str, seed: int) -> Fit:
+    """One fit in a process of its own."""
+    row = cold("benchmarks.once", name, str(seed))
+    words = f"acceptance {row['accept']:.3f}, {row['cpu_s']:.1f} CPU s, {row['status']}"
+    print(f"{name} seed {seed}: {words}", flush=True)
     return row
 
 
-def table(fits: list[dict]) -> list[list[str | None]]:
-    """A row for each problem, the least favourable seed in every column."""
+def cold(module: str, *arguments: str) -> Fit:
+    """What a module prints last, run in a process with an empty compilation cache."""
+    with tempfile.TemporaryDirectory() as cache:
+        kept = {key: value for key, value in os.environ.items() if not key.startswith("JAX_")}
+        done = subprocess.run(
+            [sys.executable, "-m", module, *arguments],
+            capture_output=True,
+            text=True,
+            check=True,
+            env=kept | {"FOLT_COMPILATION_CACHE": cache},
+        )
+    return json.loads(done.stdout.splitlines()[-1])
+
+
+def table(fits: list[Fit], nuts: dict[str, Fit]) -> list[list[str | None]]:
+    """A row for each problem, the least favourable seed in every column but the times' median."""
     problems = dict.fromkeys(fit["problem"] for fit in fits)
     grouped = ([fit for fit in fits if fit["problem"] == problem] for problem in problems)
-    return [[shown(group) for shown in COLUMNS.values()] for group in grouped]
+    return [
+        [shown(group, nuts.get(group[0]["problem"])) for shown in COLUMNS.values()]
+        for group in grouped
+    ]
 
 
-def _worst(
-    key: str, pick: Callable[[Iterable[float]], float], places: int
-) -> Callable[[list[dict]], str]:
-    return lambda fits: f"{pick(fit[key] for fit in fits):.{places}f}"
+Shown = Callable[[list[Fit], Fit | None], str | None]
 
 
-def _asked(key: str, places: int | None = None) -> Callable[[list[dict]], str | None]:
-    def shown(fits: list[dict]) -> str | None:
+def _over(key: str, pick: Callable[[list[float]], float], places: int) -> Shown:
+    return lambda fits, nuts: f"{pick([fit[key] for fit in fits]):.{places}f}"
+
+
+def _asked(key: str, places: int | None = None) -> Shown:
+    def shown(fits: list[Fit], nuts: Fit | None) -> str | None:
         value = getattr(ASKED[fits[0]["problem"]], key)
         return value if value is None or places is None else f"{value:.{places}f}"
 
     return shown
 
 
-def _steps(fits: list[dict]) -> str | None:
+def _steps(fits: list[Fit], nuts: Fit | None) -> str:
     """Certified steps, the most over seeds; a dash where some seed could not have them."""
-    if any("steps" not in fit for fit in fits):
-        return None
     cells = []
     for epsilon in ("0.1", "0.05", "0.01"):
         found = [fit["steps"][epsilon] for fit in fits]
@@ -89,29 +129,47 @@ def _steps(fits: list[dict]) -> str | None:
     return "/".join(cells)
 
 
-def _evidence(fits: list[dict]) -> str:
+def _evidence(fits: list[Fit], nuts: Fit | None) -> str:
     far = max(fits, key=lambda fit: fit["standard_error"])
     return f"{far['log_evidence']:.4f} ± {far['standard_error']:.4f}"
 
 
-COLUMNS: dict[str, Callable[[list[dict]], str | None]] = {
+def _verdicts(fits: list[Fit], nuts: Fit | None) -> str:
+    names = [fit["status"] for fit in fits]
+    return ", ".join(f"{names.count(name)} {name}" for name in dict.fromkeys(names))
+
+
+def _nuts(value: Callable[[Fit], float], places: int) -> Shown:
+    return lambda fits, nuts: None if nuts is None else f"{value(nuts):.{places}f}"
+
+
+def _ratio(fits: list[Fit], nuts: Fit | None) -> str | None:
+    if nuts is None:
+        return None
+    return f"{statistics.median(fit['cpu_s'] for fit in fits) / nuts['cpu_s']:.2f}"
+
+
+COLUMNS: dict[str, Shown] = {
     "problem": _asked("title"),
-    "γ, target draws": _worst("gamma_target", min, 3),
-    "γ, proposal draws": _worst("gamma_proposal", min, 3),
-    "the paper (proposal draws)": _asked("published"),
-    "acceptance": _worst("accept", min, 3),
+    "acceptance": _over("accept", min, 3),
     "steps to .1/.05/.01": _steps,
     "log Z": _evidence,
-    "seconds": _worst("wall_s", max, 0),
-    "effective draws/s": _worst("ess_per_s", min, 0),
-    "values per effective draw": _worst("values_per_ess", max, 1),
-    "gradients per effective draw": _worst("gradients_per_ess", max, 1),
-    "next 4 x 5000, s": _worst("second_20000_s", max, 2),
-    "peak GB": _worst("peak_gb", max, 1),
-    "γ asked": _asked("gamma", 2),
+    "verdicts": _verdicts,
+    "CPU s": _over("cpu_s", statistics.median, 1),
+    "NUTS + sort, CPU s": _nuts(lambda run: run["cpu_s"], 1),
+    "ratio": _ratio,
+    "effective draws per CPU s": _over("ess_per_cpu_s", min, 0),
+    "of NUTS + sort": _nuts(lambda run: run["ess"] / run["cpu_s"], 0),
+    "values per effective draw": _over("values_per_ess", max, 1),
+    "gradients per effective draw": _over("gradients_per_ess", max, 1),
+    "evaluations": _over("evaluations", max, 0),
+    "peak MB": _over("peak_mb", max, 0),
+    "γ, target draws": _over("gamma_target", min, 3),
     "acceptance asked": _asked("accept", 2),
     "steps to .05 asked": _asked("steps", 0),
-    "seconds asked": _asked("seconds", 0),
+    "error of log Z asked": _asked("error"),
+    "CPU s asked": _asked("seconds", 0),
+    "ratio asked": _asked("ratio", 1),
 }
 
 

@@ -19,9 +19,9 @@ class Recorded:
     def __init__(self):
         self.asked = 0
 
-    def at(self, points):
+    def at(self, points, log_target=None):
         self.asked += 1
-        return points.sum(axis=1)
+        return points.sum(axis=1) if log_target is None else log_target
 
 
 def test_the_seal_opens_for_one_proposal_only():
@@ -35,6 +35,13 @@ def test_the_seal_opens_for_one_proposal_only():
     assert first.asked == 1
     with pytest.raises(RuntimeError, match="another proposal"):
         sealed.judge(Recorded())
+
+
+def test_values_that_are_known_are_sealed_too_and_not_computed_again():
+    draws, known = np.zeros((2, 4, 3)), np.arange(8.0).reshape(2, 4)
+    sealed = HeldOut(draws, False, known)
+    known[:] = -1.0
+    np.testing.assert_array_equal(sealed.judge(Recorded()).log_ratio.ravel(), np.arange(8.0))
 
 
 def test_nothing_else_gives_the_draws_away():

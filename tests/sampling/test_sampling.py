@@ -10,14 +10,15 @@ import pytest
 from scipy import stats
 
 import folt
+from folt.fit.text import cost_words
 from folt.flows import Gaussian, Mixture, Pushed, SpectralCoupling
 from folt.groups import Permutation, Trivial
 from folt.models import broken_banana, label_switching
 from folt.problem import Problem
 from folt.problem.fold import Folded
 from folt.problem.ratio import LogRatio, Target
-from folt.reference import Exact, TemperedChains
-from folt.sampling import presets, settled
+from folt.reference import Concern, Exact, TemperedChains
+from folt.sampling import algorithm, presets, settled
 from folt.training import OrbitMixture, PaperFlow, Setting
 
 LEVEL = 1e-4  # about twenty goodness-of-fit checks: a false alarm about once in 500 runs
@@ -324,3 +325,29 @@ def test_a_flow_in_single_precision_is_judged_in_double():
     ratio = LogRatio(Target(problem), double, problem.group)
     _, h = ratio.draw(jax.random.key(0), 500)
     assert np.std(h) < 1e-8
+
+
+def test_a_cap_says_what_it_cost():
+    """Particles and proposals against the same effort without it; nothing where nothing is cut."""
+    effort = folt.Effort.default()
+    (caution,) = algorithm._capped(effort.within(30_000))
+    assert caution.concern is Concern.CAPPED
+    cut = effort.within(30_000)
+    assert caution.numbers["particles"] == cut.particles < caution.numbers["usual"]
+    assert caution.numbers["blur"] == pytest.approx(
+        (effort.certification_draws / cut.certification_draws) ** 0.5
+    )
+    assert "30000 evaluations" in str(caution)
+    assert algorithm._capped(effort) == ()
+    assert algorithm._capped(effort.within(10**9)) == ()
+
+
+def test_the_summary_says_what_was_spent_and_what_more_would_buy(problem):
+    fit = sampled(problem, seed=3)
+    assert fit.provenance["spent"]["cpu_s"] > 0.0
+    assert fit.provenance["spent"]["programs"] >= 0
+    words = cost_words(fit)
+    assert f"{fit.evaluations['value']} log densities" in words
+    assert f"at most {100 * (1 - fit.accept_rate):.0f} % of acceptance" in words
+    thorough = dataclasses.replace(fit, provenance={**fit.provenance, "effort": "thorough"})
+    assert "thorough" not in cost_words(thorough)

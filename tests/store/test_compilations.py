@@ -49,7 +49,8 @@ def test_the_second_process_compiles_nothing_and_computes_the_same(tmp_path):
     together = [finished(process) for process in [child(tmp_path), child(tmp_path)]]
     assert all(hits + misses > 0 for hits, misses, _ in together)
     hits, misses, values = finished(child(tmp_path))
-    assert hits > 0 and misses == 0
+    assert hits > 0
+    assert misses == 0
     assert {values} == {other for _, _, other in together}
 
 
@@ -75,7 +76,8 @@ def test_the_folder_is_bounded_and_the_users_own(settings, tmp_path, monkeypatch
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
     monkeypatch.setattr(compilations, "_machine", lambda: "this")
     folder = remember_compilations.__wrapped__()
-    assert folder is not None and folder.name == "this"
+    assert folder is not None
+    assert folder.name == "this"
     assert jax.config.jax_compilation_cache_dir == str(folder)
     assert jax.config.jax_compilation_cache_max_size == MOST_BYTES
 

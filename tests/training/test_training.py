@@ -9,11 +9,12 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from folt.flows import Gaussian, Mixture, StudentT
+from folt.flows import Gaussian, Mixture, Safety, StudentT
 from folt.flows.elliptical import log_radial
 from folt.groups import Permutation, Trivial
 from folt.problem.batching import map_keys, map_points
 from folt.problem.fold import Folded
+from folt.problem.orbits import Components, ListedSum, action_of, orbit_sum
 from folt.training import OrbitMixture, Sample, TrainingTask, regress
 from folt.training.gauss_newton import _row, huber, moved
 from folt.training.guard import GUARD_DEGREES, guard_of, guard_stretch
@@ -21,6 +22,7 @@ from folt.training.orbit_em import fit_orbit_mixture
 from folt.training.orbit_mixture import nearest_images, relabelled
 from folt.training.pool import Resolver
 from folt.training.regression import SINGLE
+from folt.training.thrifty import _Bench, as_mixture
 from folt.training.widening import doubled
 
 GROUP = Permutation(3, 1)
@@ -250,3 +252,27 @@ def test_the_guard_sits_around_the_training_draws(points):
     np.testing.assert_allclose(guard.mean, points.mean(axis=0))
     precision = guard.factor.T @ guard.factor * guard_stretch(3, 0.02) ** 2
     np.testing.assert_allclose(np.linalg.inv(precision), np.cov(points.T), rtol=1e-9)
+
+
+def test_tails_that_stay_are_what_the_fit_will_have():
+    """Odds on the bench are shares of the proposal: the main part, wider copies, the guard."""
+    draws = np.random.default_rng(0).normal(size=(200, 3))
+    sample = Sample(draws, -0.5 * np.sum(draws**2, axis=1))
+    arena = TrainingTask(
+        group=GROUP,
+        target=None,
+        guard=guard_of(draws, 0.02),
+        guard_weight=0.02,
+        evaluate=lambda points: -0.5 * np.sum(points**2, axis=1),
+        training=sample,
+        selection=sample,
+    )
+    bench = _Bench(np.random.default_rng(1), arena, action_of(GROUP), 64)
+    main = Components(np.log([0.3, 0.7]), draws[:2], np.repeat(np.eye(3)[None], 2, axis=0))
+    tails = main.wider(2.5)
+    sheltered = bench.sheltered(tails, 0.1)
+    on_bench = ListedSum((main, *sheltered.guard.parts), bench.action).log_sum(draws)
+    in_fit = Safety(as_mixture(main.joined(tails, 0.1)), arena.guard, 0.02)
+    wanted = orbit_sum(in_fit, GROUP).log_sum(draws)
+    np.testing.assert_allclose(on_bench - on_bench[0], wanted - wanted[0], atol=1e-9)
+    assert np.cov(tails.sample(np.random.default_rng(2), 20_000).T).trace() > 6.0

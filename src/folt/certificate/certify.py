@@ -137,7 +137,9 @@ def certify(
     held_out = judged.log_ratio
     finite = np.isfinite(held_out).all()
     facts = ChainFacts.of(chains, burn_in)
-    made = evidences(fresh, chains.log_ratio, frozen=bool(facts.frozen))
+    # What was proposed to held-out draws is as fresh as any: the evidence counts it too.
+    proposed = np.concatenate([fresh, judged.proposed])
+    made = evidences(proposed, chains.log_ratio, frozen=bool(facts.frozen))
     gap = gap_upper(np.concatenate([held_out.ravel(), fresh]), made.importance.value)
     return Certificate(
         mixing=examined.mixing,

@@ -26,6 +26,7 @@ class Judged:
         exact: whether they are independent draws of π_F by construction.
         steps: steps of the chain's kernel that each was moved by.
         before: the draws and their h before they were moved; None if they were not.
+        proposed: h of all that was proposed to them on the way, each an independent draw of q_F.
     """
 
     points: Float[np.ndarray, "chain draw dim"]
@@ -35,6 +36,7 @@ class Judged:
     before: tuple[Float[np.ndarray, "chain draw dim"], Float[np.ndarray, "chain draw"]] | None = (
         None
     )
+    proposed: Float[np.ndarray, " n"] = dataclasses.field(default_factory=lambda: np.empty(0))
 
     @property
     def as_they_came(self) -> Float[np.ndarray, "chain draw dim"]:
@@ -53,12 +55,19 @@ class HeldOut:
     Args:
         draws: (chain, draw, dim), folded; copied, so that no view of them stays outside.
         exact: whether they are independent draws of π_F by construction.
+        log_target: log π_F at them, where it is known: sealed with them, and not computed again.
     """
 
-    __slots__ = ("__draws", "__judged", "exact", "shape")
+    __slots__ = ("__draws", "__judged", "__log_target", "exact", "shape")
 
-    def __init__(self, draws: Float[np.ndarray, "chain draw dim"], exact: bool):
+    def __init__(
+        self,
+        draws: Float[np.ndarray, "chain draw dim"],
+        exact: bool,
+        log_target: Float[np.ndarray, "chain draw"] | None = None,
+    ):
         self.__draws = np.array(draws, np.float64)
+        self.__log_target = None if log_target is None else np.array(log_target, np.float64)
         self.__judged: tuple[LogRatio, Judged] | None = None
         self.shape = self.__draws.shape
         self.exact = exact
@@ -70,14 +79,15 @@ class HeldOut:
             RuntimeError: the draws have judged another proposal already.
         """
         if self.__judged is not None:
-            known, judged = self.__judged
-            if known is not ratio:
+            earlier, judged = self.__judged
+            if earlier is not ratio:
                 raise RuntimeError(
                     "these held-out draws have judged another proposal: a second one needs draws "
                     "of its own, because choosing between two by their certificates is selection"
                 )
             return judged
-        values = ratio.at(self.__draws.reshape(-1, self.shape[-1])).reshape(self.shape[:2])
+        known = None if self.__log_target is None else self.__log_target.ravel()
+        values = ratio.at(self.__draws.reshape(-1, self.shape[-1]), known).reshape(self.shape[:2])
         judged = Judged(self.__draws, values, self.exact)
         self.__judged = (ratio, judged)
         return judged

@@ -41,10 +41,11 @@ def refreshed(key: Key, judged: Judged, ratio: LogRatio, steps: int) -> Judged:
     """
     shape = judged.points.shape
     points = judged.points.reshape(-1, shape[-1])
-    values = judged.log_ratio.ravel()
+    values, drawn = judged.log_ratio.ravel(), [judged.proposed]
     for number in range(steps):
         propose_key = jax.random.fold_in(key, 2 * number)
         proposals, proposed = ratio.draw(propose_key, values.size)
+        drawn.append(proposed)
         generator = host_generator(jax.random.fold_in(key, 2 * number + 1))
         moved = accepted(generator, values, proposed)
         points = np.where(moved[:, None], proposals, points)
@@ -54,6 +55,7 @@ def refreshed(key: Key, judged: Judged, ratio: LogRatio, steps: int) -> Judged:
         points=points.reshape(shape),
         log_ratio=values.reshape(shape[:2]),
         steps=judged.steps + steps,
+        proposed=np.concatenate(drawn),
         before=(judged.points, judged.log_ratio) if judged.before is None else judged.before,
     )
 

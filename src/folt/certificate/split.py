@@ -49,11 +49,12 @@ def split_by_chain(
         raise ValueError(f"expected at least 3 chains to split into three parts, got {chains}")
     learn, certify = _chains_per_part(chains, length, training, certification)
     select = min(max(1, round(learn / 5)), learn - 1)
-    draws = reference.draws
+    draws, known = reference.draws, reference.log_target
+    sealed = slice(learn, learn + certify)
     return Split(
         train=draws[: learn - select],
         select=draws[learn - select : learn],
-        certify=HeldOut(draws[learn : learn + certify], reference.exact),
+        certify=HeldOut(draws[sealed], reference.exact, None if known is None else known[sealed]),
     )
 
 

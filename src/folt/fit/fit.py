@@ -221,7 +221,8 @@ class Fit(Shown):
         key = jax.random.fold_in(jax.random.key(self.provenance["seed"]), EXTENSIONS)
         key = jax.random.fold_in(key, self.draws.shape[1])
         old = Chains(self.draws, self.log_ratio, self.accepted)
-        new = continue_chains(key, ratio, old, draws, self.steps_per_draw)
+        with self.problem.evaluating():
+            new = continue_chains(key, ratio, old, draws, self.steps_per_draw)
         new = new._replace(draws=labelled(new.draws, self.proposal, self.group, self.labels))
         both = Chains(*(np.concatenate(parts, axis=1) for parts in zip(old, new, strict=True)))
         return dataclasses.replace(

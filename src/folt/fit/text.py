@@ -181,10 +181,7 @@ def facts(fit: Fit) -> Table:
         ("Mixing", mixing_words(fit)),
         ("Gamma", f"{gamma_words(fit)} (ρ = 0.05; the paper's diagnostic, not a bound)"),
         ("Time", time_words(fit)),
-        (
-            "Cost",
-            f"{fit.evaluations['value']} log densities, {fit.evaluations['gradient']} gradients",
-        ),
+        ("Cost", cost_words(fit)),
     ]
     for name, text in rows:
         table.add_row(name, Text(text))
@@ -229,6 +226,18 @@ def time_words(fit: Fit) -> str:
     """Wall time, whole and by stage."""
     stages = ", ".join(f"{name} {seconds(wall)}" for name, wall in fit.wall.items())
     return f"{seconds(sum(fit.wall.values()))} s ({stages})"
+
+
+def cost_words(fit: Fit) -> str:
+    """What was spent, and what the thorough effort could buy at most."""
+    spent, effort = fit.provenance.get("spent"), fit.provenance.get("effort")
+    words = f"{fit.evaluations['value']} log densities, {fit.evaluations['gradient']} gradients"
+    if spent is not None:
+        words += f", {spent['programs']} programs, {seconds(spent['cpu_s'])} CPU s"
+    if effort in (None, "thorough") or fit.provenance.get("preset") != "default":
+        return words
+    points = 100.0 * (1.0 - fit.accept_rate)
+    return f"{words}; effort thorough could win at most {points:.0f} % of acceptance"
 
 
 def seconds(value: float) -> str:

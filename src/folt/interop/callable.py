@@ -21,6 +21,7 @@ def from_callable(
     *,
     vectorized: bool = False,
     batch: int = 8192,
+    workers: int = 1,
     invariant: bool = True,
     prior: Distribution | None = None,
     names: Sequence[str] | None = None,
@@ -39,6 +40,10 @@ def from_callable(
         symmetry: the group that leaves the function unchanged.
         vectorized: whether the function takes many points at once; far faster in NumPy.
         batch: most points handed to a vectorized function in one call.
+        workers: processes that evaluate the function side by side, for calls that take
+            milliseconds; they start with `folt.sample` and end with it. Same seed, same draws,
+            whatever the number, unless a vectorized function lets the points of a batch touch
+            each other. A script needs `if __name__ == "__main__":` around its work.
         invariant: False for a symmetry that does not hold exactly; the chain leaves the density
             invariant all the same.
         prior: a `Distribution` on R^dim to begin from.
@@ -65,8 +70,12 @@ def from_callable(
         raise ValueError(f"expected a group that acts on {dim} coordinates, got {symmetry.dim}")
     if batch < 1:
         raise ValueError(f"expected batch ≥ 1, got {batch}")
+    if isinstance(workers, bool) or not isinstance(workers, int) or workers < 1:
+        raise ValueError(f"expected workers to be a whole number of at least 1, got {workers!r}")
+    black_box = BlackBox(function, vectorized, batch, workers)
+    black_box.close()  # what cannot be sent to other processes is refused here
     return Problem(
-        BlackBox(function, vectorized, batch),
+        black_box,
         symmetry,
         invariant=invariant,
         prior=prior,

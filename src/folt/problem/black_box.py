@@ -7,11 +7,14 @@ way; there is no gradient, and whatever needs one says so.
 from __future__ import annotations
 
 import dataclasses
+import functools
 from collections.abc import Callable
 from typing import NoReturn
 
 import numpy as np
 from jaxtyping import ArrayLike, Float
+
+from folt.problem.workers import Workers
 
 Points = Float[np.ndarray, "n dim"]
 Values = Float[np.ndarray, " n"]
@@ -25,11 +28,34 @@ class BlackBox:
         function: from a point (dim,) to a number; from points (n, dim) to n numbers if vectorized.
         vectorized: whether the function takes many points at once.
         batch: most points handed to a vectorized function in one call.
+        workers: processes that evaluate it side by side; 1 for this one alone.
     """
 
     function: Callable[[np.ndarray], ArrayLike]
     vectorized: bool = False
     batch: int = 8192
+    workers: int = 1
+
+    @functools.cached_property
+    def pool(self) -> Workers | None:
+        """The processes, where there are several.
+
+        Raises:
+            ValueError: the function cannot be sent to another process.
+        """
+        if self.workers == 1:
+            return None
+        alone = dataclasses.replace(self, workers=1)
+        return Workers(alone.values, self.workers, self.batch if self.vectorized else None)
+
+    def __getstate__(self) -> dict[str, Any]:
+        """A copy elsewhere starts processes of its own."""
+        return {name: value for name, value in self.__dict__.items() if name != "pool"}
+
+    def close(self) -> None:
+        """End the processes; new ones start where more values are asked for."""
+        if self.pool is not None:
+            self.pool.close()
 
     def __call__(self, *arguments: object) -> NoReturn:
         """Refuse to be traced: a black box has values on the host and nothing else."""
@@ -45,6 +71,8 @@ class BlackBox:
             ValueError: the function returns something else than one real number per point.
         """
         points = np.array(points, np.float64)  # a copy: the function may write into what it gets
+        if self.pool is not None and len(points) > 1:
+            return self.pool(points)
         if not self.vectorized:
             return np.array([_number(self.function(point)) for point in points], np.float64)
         starts = range(0, points.shape[0], self.batch)

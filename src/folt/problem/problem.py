@@ -5,7 +5,8 @@ Every front-end produces a `Problem`; everything else consumes one.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+import contextlib
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 import equinox as eqx
@@ -184,6 +185,15 @@ class Problem(Density):
     def black_box(self) -> BlackBox | None:
         """The host function behind the density, or None where the density is written in JAX."""
         return self.log_density if isinstance(self.log_density, BlackBox) else None
+
+    @contextlib.contextmanager
+    def evaluating(self) -> Iterator[None]:
+        """While values are asked for; the processes of a black box end with it."""
+        try:
+            yield
+        finally:
+            if self.black_box is not None:
+                self.black_box.close()
 
     def log_probs(self, points: Points) -> Values:
         """Log density at many points: compiled, or by the black box in batches of its own."""

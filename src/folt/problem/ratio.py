@@ -79,9 +79,10 @@ class LogRatio:
         if self.kept is not None and 0 not in self.kept:
             raise ValueError(f"a truncated orbit must keep the identity, got {self.kept}")
 
-    def at(self, points: Points) -> Values:
-        """H at points of the domain D."""
-        return _difference(self.target(points), self.log_proposal(points))
+    def at(self, points: Points, log_target: Values | None = None) -> Values:
+        """H at points of the domain D; log π_F there may be known already."""
+        values = self.target(points) if log_target is None else log_target
+        return _difference(values, self.log_proposal(points))
 
     def draw(self, key: Key, count: int) -> tuple[Points, Values]:
         """Proposals folded into D, with their h; -inf for those that died or lie outside."""

@@ -39,6 +39,13 @@ class Concern(enum.StrEnum):
         "was tried.",
     )
 
+    CAPPED = (
+        "capped",
+        "The cap of {evaluations:.0f} evaluations left {particles:.0f} particles instead of "
+        "{usual:.0f}, which may miss a mode of weight below {weight:.2g}, and blurs log Z "
+        "{blur:.1f}-fold: a larger evaluations= buys both back.",
+    )
+
     sentence: str
 
     def __new__(cls, value: str, sentence: str = "") -> Concern:

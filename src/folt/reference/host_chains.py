@@ -66,6 +66,7 @@ class HostChains:
         warmup: iterations that tune the step size of the paths; thrown away.
         acceptance: acceptance probability that it is tuned to.
         thin: random-walk steps between two recorded draws, where there is no gradient.
+        leap_every: recorded draws per leap.
         bandwidth: width of the leaps' kernels, as a multiple of the root of Σ̄.
         searchers: walkers of the search.
         search_steps: their steps, and how many more per dimension.
@@ -80,6 +81,7 @@ class HostChains:
     warmup: int = 20
     acceptance: float = 0.8
     thin: int = 8
+    leap_every: int = 1
     bandwidth: float = 0.5
     searchers: int = 512
     search_steps: tuple[int, int] = (150, 25)
@@ -170,15 +172,20 @@ class HostChains:
         values = np.empty((self.draws, self.chains))
         for number in range(self.draws):
             for _ in range(every):
-                _iterate(generator, mover, leap, tuning=False)
+                leaps = number % self.leap_every == self.leap_every - 1
+                _iterate(generator, mover, leap if leaps else None, tuning=False)
             record[number], values[number] = mover.states.points, mover.states.values
             tell((number + 1) / self.draws, "chains")
         return record.swapaxes(0, 1), values.T
 
 
-def _iterate(generator: np.random.Generator, mover: _Mover, leap: LeapKernel, tuning: bool) -> None:
-    """One move of every chain, then one leap."""
-    states = mover.move(generator, tuning)
+def _iterate(
+    generator: np.random.Generator, mover: _Mover, leap: LeapKernel | None, tuning: bool
+) -> None:
+    """One move of every chain, then one leap, where one is due."""
+    states = mover.states = mover.move(generator, tuning)
+    if leap is None:
+        return
     proposed = mover.at(leap.sample(generator, len(states.values)))
     mover.states, _ = leap.move(generator, states, proposed)
 

@@ -6,6 +6,7 @@ and proposal, chains from it, and the certificate from sealed draws and fresh pr
 
 from __future__ import annotations
 
+import dataclasses
 import platform
 from importlib.metadata import version
 from typing import Literal
@@ -29,9 +30,10 @@ from folt.reference.soundness import require_numbers_around
 from folt.sampling.checks import require_possible
 from folt.sampling.forecast import forecast, reference_work
 from folt.sampling.options import Options
-from folt.sampling.presets import capped, preset_named
+from folt.sampling.presets import cap_cautions, capped, preset_named
 from folt.sampling.progress import Stages
 from folt.sampling.proposals import TrainingData, proposal_from, worthwhile
+from folt.sampling.spending import Spending
 from folt.store.strict_json import Document
 from folt.training import proposal_maker
 from folt.training.effort import Effort
@@ -104,13 +106,15 @@ def _sampled(problem: Problem, asked: Options) -> Fit:
     preset = preset_named(asked.preset, limit)
     sampler = reference_for(problem, asked.reference, preset.reference)
     maker = proposal_maker(problem, asked.flow, preset.trainer)
-    keys, target = _named_keys(asked.seed), Target(problem)
-    with Stages(asked.progress) as stages:
+    keys, target, spending = _named_keys(asked.seed), Target(problem), Spending()
+    with Stages(asked.progress) as stages, problem.evaluating():
         with stages.stage("symmetry"):
             account = require_symmetry(problem, asked.seed)
         stages.expect("reference", *forecast(problem, account, reference_work(problem, sampler)))
         with stages.stage("reference") as tell:
             run = _reference_draws(keys, sampler, target, tell)
+            if asked.reference is None and not run.exact:
+                run = dataclasses.replace(run, cautions=run.cautions + cap_cautions(preset.effort))
             train, select, sealed = split_by_chain(
                 run, preset.training_draws, preset.effort.held_out_draws
             )
@@ -149,7 +153,10 @@ def _sampled(problem: Problem, asked: Options) -> Fit:
         evaluations=target.evaluations,
         labels=asked.labels,
         whole_orbit=asked.whole_orbit,
-        provenance=_provenance(problem, asked, preset.effort.name, steps),
+        provenance={
+            **_provenance(problem, asked, preset.effort.name, steps),
+            "spent": spending.so_far(),
+        },
     )
 
 

@@ -3,15 +3,21 @@
 from __future__ import annotations
 
 import dataclasses
+import math
+from typing import Any
 
 from folt.problem import Problem
 from folt.reference import Exact, HostChains, Sampler, TemperedChains
+from folt.reference.cautions import Caution, Concern
 from folt.training import OrbitMixture, PaperFlow, ThriftyMixture
-from folt.training.effort import Effort, evaluations_of_black_box
+from folt.training.effort import EFFORTS, Effort, evaluations_of_black_box
 from folt.types import Trainer
 
 GUARD_WEIGHT = 0.02
 """λ of the tail safety."""
+
+PARTICLES_PER_MODE = 5
+"""Particles that a mode should have on average to be found."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -53,7 +59,19 @@ class Preset:
             draws=effort.draws,
             longest=2 if effort.evaluations is None else 1,
             thin=effort.walk_steps,
+            **({} if effort.evaluations is None else _economical(effort.evaluations, problem.dim)),
         )
+
+
+def _economical(evaluations: int, dim: int) -> dict[str, Any]:
+    """A search that takes a tenth of the evaluations, and a leap for every other draw."""
+    first, more = 30, 8
+    walkers = evaluations // (10 * (first + more * dim))
+    return {
+        "searchers": min(max(walkers, 32), 512),
+        "search_steps": (first, more),
+        "leap_every": 2,
+    }
 
 
 def preset_of(effort: Effort) -> Preset:
@@ -102,3 +120,19 @@ def capped(
     if evaluations is None or preset != "default":
         return effort
     return (Effort.default() if effort is None else effort).within(evaluations)
+
+
+def cap_cautions(effort: Effort) -> tuple[Caution, ...]:
+    """What a cap on evaluations cost, against the same effort without it."""
+    usual = EFFORTS[effort.name]() if effort.name in EFFORTS else effort
+    if effort.evaluations is None or effort.particles >= usual.particles:
+        return ()
+    caution = Caution.of(
+        Concern.CAPPED,
+        evaluations=effort.evaluations,
+        particles=effort.particles,
+        usual=usual.particles,
+        weight=PARTICLES_PER_MODE / effort.particles,
+        blur=math.sqrt(usual.certification_draws / effort.certification_draws),
+    )
+    return (caution,)

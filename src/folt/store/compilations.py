@@ -13,6 +13,7 @@ import os
 import platform
 import warnings
 from pathlib import Path
+from typing import Any
 
 SWITCH = "FOLT_COMPILATION_CACHE"
 """Environment variable: `off` for no cache, a folder for another place."""
@@ -35,7 +36,8 @@ def remember_compilations() -> Path | None:
     """
     import jax
 
-    if jax.config.jax_compilation_cache_dir or not jax.config.jax_enable_compilation_cache:
+    settings: Any = jax.config
+    if settings.jax_compilation_cache_dir or not settings.jax_enable_compilation_cache:
         return None
     folder = _folder()
     if folder is None or not _usable(folder):

@@ -72,9 +72,10 @@ class Effort(Shown):
     def within(self, evaluations: int) -> Effort:
         """The same effort cut down to about so many evaluations of the log density.
 
-        A third goes to the tempering, a sixth each to the chains of the reference, to training and
-        to the certificate, the rest to the draws. Fewer particles find fewer modes: a cap is for
-        densities whose calls are dear.
+        About a seventh each goes to the tempering and to the draws, a tenth to the search where
+        there is no prior, a fifth to the chains of the reference and a third to the certificate,
+        which needs thousands of held-out draws to say anything at 5 %. Fewer particles find fewer
+        modes: a cap is for densities whose calls are dear.
 
         Raises:
             ValueError: fewer than `FEWEST`.
@@ -82,21 +83,25 @@ class Effort(Shown):
         if evaluations < FEWEST:
             raise ValueError(f"expected at least {FEWEST} evaluations, got {evaluations}")
         chains = _between(12, evaluations // 1_250, self.chains)
-        draws = _between(24, evaluations // 600, self.draws)
+        most = self.chains * self.draws // chains
+        draws = _between(24, 2 * evaluations // (15 * chains), most)
+        count = chains * draws
+        learnt = max(count // 6, min(evaluations // 40, count // 4))
+        held_out = min(count - learnt, self.held_out_draws)
         rounds = 3 if self.rounds is None else min(3, self.rounds)
         return dataclasses.replace(
             self,
-            particles=_between(128, evaluations // 120, self.particles),
+            particles=_between(128, evaluations // 210, self.particles),
             moves=_between(3, evaluations // 7_500, self.moves),
             chains=chains,
             draws=draws,
-            training_draws=chains * draws // 2,
-            held_out_draws=chains * draws // 2,
-            certification_draws=_between(1_000, evaluations // 7, self.certification_draws),
+            training_draws=min(count - held_out, self.training_draws),
+            held_out_draws=held_out,
+            certification_draws=_between(1_000, evaluations // 20, self.certification_draws),
             rounds=rounds,
-            fresh=_between(256, evaluations // 40, self.fresh),
+            fresh=_between(256, evaluations // 50, self.fresh),
             steps_per_draw=1,
-            walk_steps=_between(2, evaluations // 10_000, self.walk_steps),
+            walk_steps=_between(1, evaluations // 40_000, self.walk_steps),
             evaluations=evaluations,
         )
 

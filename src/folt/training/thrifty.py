@@ -43,6 +43,12 @@ LEAST_DAMPING, EXACT_DAMPING = 0.1, 1e-6
 WORTHWHILE, EXACT_WORTHWHILE = 0.02, 0.002
 """Gain in autocorrelation time that a round must bring, likewise."""
 
+WIDER, WIDER_SHARE = 2.5, 0.05
+"""Factor on the covariances of the tails' components, and their share of the mixture."""
+
+LEAST_CHANCE = 0.04
+"""Chance to leave below which selection draws count alike: one of them would decide otherwise."""
+
 LABELLED_TERMS = 48_000
 """Draws times images from which the first labelling is found."""
 
@@ -116,12 +122,15 @@ class ThriftyMixture:
         best = bench.judge(single)
         if best.spread < promising_spread(task):
             best = self._exact_rounds(bench, best)
-        if best.accept < self.goal:
-            mixture = self._rounds(
-                bench, bench.judge(self._mixture(bench, single, size)), self.goal, progress
-            )
-            best = mixture if mixture.time < best.time else best
-        return as_mixture(best.main)
+        if best.accept >= self.goal:
+            return as_mixture(best.main)
+        first = self._mixture(bench, single, size)
+        tails = first.wider(WIDER)
+        sheltered = bench.sheltered(tails, WIDER_SHARE)
+        mixture = self._rounds(sheltered, sheltered.judge(first), self.goal, progress)
+        if mixture.time > best.time:
+            return as_mixture(best.main)
+        return as_mixture(mixture.main.joined(tails, WIDER_SHARE))
 
     def _labelled(self, bench: _Bench) -> Components:
         """One component from several labellings: the likeliest on the selection draws."""
@@ -202,6 +211,18 @@ class _Bench:
             )
             self.guard = ListedSum(tuple(weighted), action)
 
+    def sheltered(self, tails: Components, share: float) -> _Bench:
+        """The same bench with components that stay as they are, for a share of the mixture."""
+        bench = _Bench(self.generator, self.arena, self.action, self.fresh)
+        odds = math.log(share / (1.0 - share))
+        frozen = dataclasses.replace(tails, log_weights=tails.log_weights + odds)
+        # The odds of the guard are against the mixture as a whole.
+        parts = () if self.guard is None else self.guard.parts
+        whole = -math.log1p(-share)
+        raised = (dataclasses.replace(part, log_weights=part.log_weights + whole) for part in parts)
+        bench.guard = ListedSum((frozen, *raised), self.action)
+        return bench
+
     def judge(self, main: Components) -> Judged:
         """A mixture by what a chain with it would do."""
         guard = () if self.guard is None else self.guard.parts
@@ -216,7 +237,7 @@ class _Bench:
         return Judged(
             main,
             float(chances.mean()),
-            autocorrelation_time(chances),
+            autocorrelation_time(np.maximum(chances, LEAST_CHANCE)),
             float(np.std(reference)),
             Sample(points[inside], log_target[inside]),
         )

@@ -55,6 +55,20 @@ class Components:
         factors = factors.reshape(-1, self.dim, self.dim)
         return Components(np.tile(self.log_weights, order), means, factors, self.degrees)
 
+    def wider(self, factor: float) -> Components:
+        """The components with their covariances times a factor."""
+        return dataclasses.replace(self, factors=self.factors / math.sqrt(factor))
+
+    def joined(self, others: Components, share: float) -> Components:
+        """One set of components, in which the others have a share of the weight."""
+        parts = (self.log_weights + math.log1p(-share), others.log_weights + math.log(share))
+        return Components(
+            np.concatenate(parts),
+            np.concatenate([self.means, others.means]),
+            np.concatenate([self.factors, others.factors]),
+            self.degrees,
+        )
+
     def log_terms(self, points: Points) -> Float[np.ndarray, "n components"]:
         """Log w_k + log p_k(x) of every point and component.
 

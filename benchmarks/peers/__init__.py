@@ -1,0 +1,1 @@
+"""folt beside other tools, each in a process of its own and with its own recommended settings."""

@@ -1,0 +1,44 @@
+"""Environments for tools that folt does not depend on, made once in the user's cache folder."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import platformdirs
+
+from benchmarks.record import ROOT
+
+EXTRA: dict[str, tuple[str, ...]] = {
+    "nutpie": ("nutpie==0.16.8",),
+    "flowmc": ("flowMC==0.6.4",),
+    "pocomc": ("pocomc==1.2.6",),
+    "dynesty": ("dynesty==3.1.0",),
+}
+"""What each tool needs beside folt; a tool without an entry is in folt's own environment."""
+
+
+def python_for(tool: str) -> str:
+    """The interpreter that has folt and the tool; its environment is made where it is missing.
+
+    Raises:
+        subprocess.CalledProcessError: the packages could not be installed.
+    """
+    if tool not in EXTRA:
+        return sys.executable
+    folder = Path(platformdirs.user_cache_dir("folt")) / "peers" / tool
+    python, made = folder / "bin" / "python", folder / "made"
+    wanted = " ".join(EXTRA[tool])
+    if not made.is_file() or made.read_text(encoding="utf-8") != wanted:
+        uv = shutil.which("uv") or str(Path(sys.executable).with_name("uv"))
+        folt = f"{ROOT}[numpyro]"
+        _run(uv, "venv", "--quiet", "--clear", "--python", sys.executable, str(folder))
+        _run(uv, "pip", "install", "--quiet", "--python", str(python), folt, *EXTRA[tool])
+        made.write_text(wanted, encoding="utf-8")
+    return str(python)
+
+
+def _run(*command: str) -> None:
+    subprocess.run(command, check=True)
