@@ -10,7 +10,6 @@ import dataclasses
 
 import numpy as np
 from jaxtyping import Float, Int
-from scipy import stats
 
 from folt.diagnostics.coupling_bounds import acceptance
 
@@ -105,7 +104,9 @@ def geometric_p_value(generator: np.random.Generator, meetings: Meetings) -> flo
     before = np.where(waited > 0, np.exp(np.maximum(waited, 1) * log_stay), 1.0)
     after = np.where(met, np.exp((waited + 1) * log_stay), 0.0)
     values = 1.0 - after - generator.random(met.size) * (before - after)
-    return float(stats.kstest(values, "uniform").pvalue)
+    from scipy.stats import kstest
+
+    return float(kstest(values, "uniform").pvalue)
 
 
 def _advance(

@@ -8,7 +8,7 @@ import math
 
 import numpy as np
 from jaxtyping import Float
-from scipy.stats import norm
+from scipy.special import ndtr
 
 from folt.diagnostics.chains import effective_size
 
@@ -78,7 +78,7 @@ def agreement(
     )
     where = np.unravel_index(int(np.argmax(np.abs(scores))), scores.shape)
     worst = float(scores[where])
-    p_value = float(min(2.0 * norm.sf(abs(worst)) * scores.size, 1.0))
+    p_value = float(min(2.0 * ndtr(-abs(worst)) * scores.size, 1.0))
     return Agreement(p_value, int(where[0]), worst, tuple(Compared)[where[1]])
 
 

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import dataclasses
-from typing import Any
 
 import numpy as np
+
+from folt.diagnostics.autocorrelation import bulk_size, mean_size, rank_rhat, tail_size
 
 TAILS = (0.05, 0.95)
 """Quantiles whose effective sizes are the tail ESS, the smaller of the two."""
@@ -23,7 +24,7 @@ class ChainSummary:
 
 
 def frozen_chains(accepted: np.ndarray) -> tuple[int, ...]:
-    """Chains that never moved. Tested first: ArviZ gives a constant chain its full length."""
+    """Chains that never moved. Tested first: a constant chain would be given its full length."""
     return tuple(int(i) for i in np.flatnonzero(~np.asarray(accepted).any(axis=1)))
 
 
@@ -52,21 +53,25 @@ def summarise_chains(draws: np.ndarray, accepted: np.ndarray | None = None) -> C
 
 
 def effective_size(values: np.ndarray, method: str = "bulk") -> float:
-    """Rank-normalised effective sample size of scalars (chain, draw); zero if constant."""
+    """Effective sample size of scalars (chain, draw), bulk, tail or mean; zero if constant."""
     if values.shape[1] < 4 or np.ptp(values) == 0:
         return 0.0
-    quantiles = TAILS if method == "tail" else None
-    return float(_statistics().ess(values, method=method, prob=quantiles))
+    values = np.asarray(values, float)
+    if method == "tail":
+        return tail_size(values, TAILS)
+    return bulk_size(values) if method == "bulk" else mean_size(values)
 
 
 def split_rhat(values: np.ndarray) -> float:
     """Rank-normalised split R-hat of scalars (chain, draw); a single chain counts as its halves."""
-    if values.shape[0] == 1:  # ArviZ wants two chains, and says so on standard error
+    if values.shape[0] == 1:
         half = values.shape[1] // 2
         values = values[:, : 2 * half].reshape(2, half)
     if values.shape[0] * values.shape[1] < 8 or values.shape[1] < 4 or np.ptp(values) == 0:
         return float("nan")
-    return float(_statistics().rhat(values))
+    if np.isnan(values).any():
+        return float("nan")
+    return rank_rhat(np.asarray(values, float))
 
 
 def batch_means_ess(values: np.ndarray) -> float:
@@ -83,10 +88,3 @@ def batch_means_ess(values: np.ndarray) -> float:
         spread = size * batches.var(ddof=1)
         total += length * variance / spread if spread > 0 else 0.0
     return float(total)
-
-
-def _statistics() -> Any:
-    """ArviZ's statistics on arrays, imported late because the import takes a second."""
-    from arviz_stats.base import array_stats
-
-    return array_stats

@@ -6,7 +6,7 @@ import dataclasses
 import math
 from collections.abc import Sequence
 
-from scipy.stats import chi2
+from scipy.special import chdtri
 
 from folt.diagnostics.covering import require_share
 
@@ -44,7 +44,7 @@ def separation_table(
     require_share("alpha", alpha)
     rows = []
     for dim in dims:
-        quantile = float(chi2.isf(alpha, dim))
+        quantile = float(chdtri(dim, alpha))
         needed = 2.0 * math.sqrt(quantile)
         rows.append(Separation(int(dim), quantile, needed, bool(separation > needed)))
     return tuple(rows)
