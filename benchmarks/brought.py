@@ -105,6 +105,7 @@ def black_box(count: int = 80) -> Problem:
         rng.random(count) < 0.5, rng.normal(-1.2, 0.7, count), rng.normal(1.6, 1.0, count)
     )
 
+    @np.errstate(all="ignore")
     def log_density(point: np.ndarray) -> float:
         mu, log_sigma = point.reshape(2, 2).T
         terms = -0.5 * ((data[:, None] - mu) / np.exp(log_sigma)) ** 2 - log_sigma

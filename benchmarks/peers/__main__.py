@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import argparse
 import json
-import math
 import os
 import subprocess
 import sys
@@ -118,7 +117,7 @@ def row(run: dict[str, Any], judge: dict[str, Any] | None) -> list[Any]:
         None if calls is None else f"{calls / run['ess']:.1f}",
         *_evidence(run),
         None if judge is None or "failure" in judge else f"{_worst_mean(run, judge):.1f}",
-        f"{run['orderings']} of {run['of']}",
+        "folded" if run["tool"] == "folt" else f"{run['orderings']} of {run['of']}",
     ]
 
 
@@ -128,8 +127,7 @@ def _evidence(run: dict[str, Any]) -> tuple[str | None, str | None]:
         return None, None
     value, error = run["log_evidence"]
     off = value - float(record.read(TRUTHS[run["problem"]])["log_evidence"])
-    known = error is not None and math.isfinite(error) and error > 0.0
-    return f"{off:+.4f}", f"{abs(off) / error:.1f}" if known else None
+    return f"{off:+.4f}", f"{abs(off) / error:.1f}" if error else None
 
 
 def _worst_mean(run: dict[str, Any], judge: dict[str, Any]) -> float:

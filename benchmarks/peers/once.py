@@ -1,6 +1,6 @@
-"""One tool on one problem in this process: `python -m benchmarks.peers.once TOOL NAME SEED FILE`.
+"""One tool on one problem in this process: `python -m benchmarks.peers.once TOOL NAME SEED`.
 
-A line of JSON on standard output; moments of the folded draws go to FILE.
+A line of JSON on standard output, with the moments of the folded draws.
 """
 
 from __future__ import annotations

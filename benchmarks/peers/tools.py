@@ -35,7 +35,7 @@ class Run:
     draws: np.ndarray
     effective: float | None = None
     evaluations: int | None = None
-    log_evidence: tuple[float, float] | None = None
+    log_evidence: tuple[float, float | None] | None = None
 
 
 class Base(NamedTuple):
@@ -165,7 +165,7 @@ def tempered_smc(problem: Problem, seed: int) -> Run:
         log_z, rounds = log_z + float(facts.log_likelihood_increment), rounds + 1
     draws = np.asarray(state.particles)[None]
     count = particles * (1 + rounds * moves * path)
-    return Run(draws, effective=particles, evaluations=count, log_evidence=(log_z, math.nan))
+    return Run(draws, effective=particles, evaluations=count, log_evidence=(log_z, None))
 
 
 def _temperature(state: Any) -> Any:

@@ -48,7 +48,7 @@ class BlackBox:
         alone = dataclasses.replace(self, workers=1)
         return Workers(alone.values, self.workers, self.batch if self.vectorized else None)
 
-    def __getstate__(self) -> dict[str, Any]:
+    def __getstate__(self) -> dict[str, object]:
         """A copy elsewhere starts processes of its own."""
         return {name: value for name, value in self.__dict__.items() if name != "pool"}
 

@@ -97,7 +97,7 @@ class Effort(Shown):
             draws=draws,
             training_draws=min(count - held_out, self.training_draws),
             held_out_draws=held_out,
-            certification_draws=_between(1_000, evaluations // 20, self.certification_draws),
+            certification_draws=_between(1_000, evaluations // 24, self.certification_draws),
             rounds=rounds,
             fresh=_between(256, evaluations // 50, self.fresh),
             steps_per_draw=1,
