@@ -18,7 +18,7 @@ from folt.problem import Problem
 from folt.problem.fold import Folded
 from folt.problem.ratio import LogRatio, Target
 from folt.reference import Concern, Exact, TemperedChains
-from folt.sampling import algorithm, presets, settled
+from folt.sampling import presets, settled
 from folt.training import OrbitMixture, PaperFlow, Setting
 
 LEVEL = 1e-4  # about twenty goodness-of-fit checks: a false alarm about once in 500 runs
@@ -330,7 +330,7 @@ def test_a_flow_in_single_precision_is_judged_in_double():
 def test_a_cap_says_what_it_cost():
     """Particles and proposals against the same effort without it; nothing where nothing is cut."""
     effort = folt.Effort.default()
-    (caution,) = algorithm._capped(effort.within(30_000))
+    (caution,) = presets.cap_cautions(effort.within(30_000))
     assert caution.concern is Concern.CAPPED
     cut = effort.within(30_000)
     assert caution.numbers["particles"] == cut.particles < caution.numbers["usual"]
@@ -338,8 +338,8 @@ def test_a_cap_says_what_it_cost():
         (effort.certification_draws / cut.certification_draws) ** 0.5
     )
     assert "30000 evaluations" in str(caution)
-    assert algorithm._capped(effort) == ()
-    assert algorithm._capped(effort.within(10**9)) == ()
+    assert presets.cap_cautions(effort) == ()
+    assert presets.cap_cautions(effort.within(10**9)) == ()
 
 
 def test_the_summary_says_what_was_spent_and_what_more_would_buy(problem):

@@ -43,7 +43,7 @@ def rank_rhat(values: Chains) -> float:
     return float(max(_rhat(_normal_scores(halves)), _rhat(_normal_scores(folded))))
 
 
-def _halves(values: Chains) -> Chains:
+def _halves(values: Chains) -> Float[np.ndarray, "halves half"]:
     half = values.shape[1] // 2
     return np.concatenate([values[:, :half], values[:, -half:]])
 

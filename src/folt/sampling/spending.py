@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import functools
 import time
-from typing import Any
 
 COMPILED = "/jax/core/compile/backend_compile_duration"
 
@@ -15,7 +14,7 @@ class Spending:
     def __init__(self) -> None:
         self._seconds, self._programs = time.process_time(), _programs()[0]
 
-    def so_far(self) -> dict[str, Any]:
+    def so_far(self) -> dict[str, float]:
         """CPU seconds of all threads, and programs compiled or loaded."""
         seconds = time.process_time() - self._seconds
         return {"cpu_s": round(seconds, 2), "programs": _programs()[0] - self._programs}
@@ -28,7 +27,7 @@ def _programs() -> list[int]:
 
     count = [0]
 
-    def listen(event: str, duration_secs: float, **facts: Any) -> None:
+    def listen(event: str, duration_secs: float, **facts: str | int) -> None:
         count[0] += event == COMPILED
 
     jax.monitoring.register_event_duration_secs_listener(listen)

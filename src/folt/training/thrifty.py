@@ -110,7 +110,7 @@ class ThriftyMixture:
         """
         action = action_of(task.group)
         size = self.size or affordable(task.group.dim)
-        if not action.listed or action.group.order * (size + 1) > MOST_TERMS:
+        if not action.listed or action.group.order * (2 * size + 1) > MOST_TERMS:
             earlier_mixture = start if isinstance(start, Mixture) else None
             return OrbitMixture()(key, task, earlier_mixture, progress)
         bench = _Bench(host_generator(key), task, action, self.fresh)
@@ -213,7 +213,7 @@ class _Bench:
 
     def sheltered(self, tails: Components, share: float) -> _Bench:
         """The same bench with components that stay as they are, for a share of the mixture."""
-        bench = _Bench(self.generator, self.arena, self.action, self.fresh)
+        bench = _Bench(self.generator, self.task, self.action, self.fresh)
         odds = math.log(share / (1.0 - share))
         frozen = dataclasses.replace(tails, log_weights=tails.log_weights + odds)
         # The odds of the guard are against the mixture as a whole.
