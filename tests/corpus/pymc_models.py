@@ -171,7 +171,56 @@ def stick_breaking():
     return model
 
 
+def four_poissons():
+    with pm.Model() as model:
+        rate = pm.Exponential("rate", 0.1, shape=4)
+        w = pm.Dirichlet("w", np.ones(4))
+        pm.Mixture("y", w=w, comp_dists=pm.Poisson.dist(rate), observed=COUNTS)
+    return model
+
+
+def pinned_softmax():
+    with pm.Model() as model:
+        eta = pm.Normal("eta", 0.0, 1.0, shape=2)
+        mu = pm.Normal("mu", 0.0, 5.0, shape=3)
+        w = pm.math.softmax(pt.concatenate([eta, np.zeros(1)]))
+        pm.NormalMixture("y", w=w, mu=mu, sigma=1.0, observed=DATA)
+    return model
+
+
+def shared_scale_and_coords():
+    coords = {"component": ["a", "b", "c"], "obs": np.arange(len(DATA))}
+    with pm.Model(coords=coords) as model:
+        w = pm.Dirichlet("w", UNIT, dims="component")
+        mu = pm.Normal("mu", 0.0, 5.0, dims="component")
+        pm.NormalMixture(
+            "y", w=w, mu=mu, sigma=pm.HalfNormal("sigma", 1), observed=DATA, dims="obs"
+        )
+    return model
+
+
+def twins():
+    """Groups with equal counts are alike by accident: their labels mean something."""
+    with pm.Model() as model:
+        rate = pm.Beta("rate", 1.0, 3.0, shape=4)
+        pm.Binomial("deaths", n=20, p=rate, observed=np.array([0, 0, 0, 3]))
+    return model
+
+
+def random_effects():
+    with pm.Model() as model:
+        centre, spread = pm.Normal("centre", 0, 5), pm.HalfNormal("spread", 2)
+        a = pm.Normal("a", centre, spread, shape=5)
+        pm.Normal("y", a[np.arange(len(DATA)) % 5], 1.0, observed=DATA)
+    return model
+
+
 PYMC = {
+    "four Poissons": Case(four_poissons, (), order=24, together=moving("rate w")),
+    "pinned softmax": Case(pinned_softmax, (), order=2, together=moving("eta mu")),
+    "shared scale and coords": Case(shared_scale_and_coords, (), order=6, together=moving("w mu")),
+    "twins": Case(twins, (), words="rate"),
+    "random effects": Case(random_effects, (), words="a"),
     "vectors and a Dirichlet": Case(
         vectors_and_dirichlet, (), order=6, together=moving("w mu sigma")
     ),

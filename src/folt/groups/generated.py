@@ -22,6 +22,9 @@ Matrix = tuple[tuple[float, ...], ...]
 LARGEST_GENERATED = 1_000
 """Most elements of a group that is given by its generators."""
 
+MOST_ENTRIES = 1 << 22
+"""Most entries of all its matrices together."""
+
 ROUNDING = 1e-9
 """Difference of two entries that counts as rounding."""
 
@@ -120,6 +123,7 @@ class Listed(NamedTuple):
 def _listed(matrices: tuple[Matrix, ...]) -> Listed:
     given = np.array(matrices)
     dim = given.shape[-1]
+    most = min(LARGEST_GENERATED, MOST_ENTRIES // dim**2)
     found = [np.eye(dim)]
     place = {_key(found[0]): 0}
     for element in found:  # grows while it is gone through
@@ -128,10 +132,9 @@ def _listed(matrices: tuple[Matrix, ...]) -> Listed:
             if _key(product) not in place:
                 place[_key(product)] = len(found)
                 found.append(product)
-        if len(found) > LARGEST_GENERATED:
+        if len(found) > most:
             raise ValueError(
-                f"the matrices generate more than {LARGEST_GENERATED} elements, perhaps "
-                "infinitely many"
+                f"the matrices generate more than {most} elements, perhaps infinitely many"
             )
     every = np.array(found)
     generators = np.array([place[_key(each)] for each in given], np.int32)

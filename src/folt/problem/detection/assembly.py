@@ -75,20 +75,27 @@ def clustered(factors: Iterable[Factor]) -> list[Cluster]:
 
 
 def generated(cluster: Cluster, dim: int) -> Generated:
-    """The group that several factors generate, on all coordinates of a point.
+    """The group that some factors generate, on the coordinates that they move.
 
     Raises:
         ValueError: it is too large.
     """
-    axes = np.eye(dim)
-    return Generated([move(axes).T for factor in cluster for move in factor.generators])
+    places = _moved(cluster)
+    axes = np.eye(dim)[places]
+    moves = [move for factor in cluster for move in factor.generators]
+    return Generated([move(axes)[:, places].T for move in moves])
+
+
+def _moved(cluster: Cluster) -> list[int]:
+    """The coordinates that some factors move, each once."""
+    movers = [mover for factor in cluster for mover in factor.movers]
+    return list(dict.fromkeys(place for mover in movers for place in mover.columns.flat))
 
 
 def _places(cluster: Cluster) -> list[int]:
     """Coordinates of a factor, mover by mover; label by label where signs belong to labels."""
     if len(cluster) > 1:
-        found = [place for factor in cluster for mover in factor.movers for place in _flat(mover)]
-        return list(dict.fromkeys(found))
+        return _moved(cluster)
     (factor,) = cluster
     pairs = list(zip(factor.movers, factor.moves, strict=True))
     if not factor.signed:
@@ -99,13 +106,9 @@ def _places(cluster: Cluster) -> list[int]:
     return np.concatenate(blocks, axis=1).reshape(-1).tolist()
 
 
-def _flat(mover: Mover) -> list[int]:
-    return mover.columns.reshape(-1).tolist()
-
-
 def _signs(cluster: Cluster) -> list[int]:
     if len(cluster) > 1:
-        return [1] * len(_places(cluster))
+        return [1] * len(_moved(cluster))
     (factor,) = cluster
     pairs = zip(factor.movers, factor.moves, strict=True)
     return [int(sign) for mover, move in pairs for sign in move.signs(mover.shape)]
@@ -123,9 +126,7 @@ def _group(clusters: Sequence[Cluster], dim: int, rest: int) -> Group:
 
 def _factors(cluster: Cluster, dim: int) -> list[Group]:
     if len(cluster) > 1:
-        places = _places(cluster)
-        whole = generated(cluster, dim)
-        return [Generated([np.array(each)[np.ix_(places, places)] for each in whole.matrices])]
+        return [generated(cluster, dim)]
     (factor,) = cluster
     if not factor.signed:
         return [_relabelling(factor, 0)]

@@ -39,7 +39,10 @@ def with_signs(probe: Probe, factor: Factor) -> tuple[Factor, tuple[Attempt, ...
         for chosen in map(frozenset, itertools.combinations(range(len(movers)), size)):
             if any(other <= chosen for other in flipping):
                 continue
-            some = _flips(probe, [movers[n] for n in sorted(chosen)], labels)
+            flipped = [movers[n] for n in sorted(chosen)]
+            some = _flips(probe, flipped, range(1))
+            if some[0].change.holds:
+                some = _flips(probe, flipped, labels)
             attempts += some
             if all(attempt.change.holds for attempt in some):
                 flipping.append(chosen)

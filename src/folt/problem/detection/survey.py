@@ -10,7 +10,6 @@ from collections.abc import Hashable, Iterable, Sequence
 import numpy as np
 
 from folt.groups.base import LARGEST_ENUMERATED
-from folt.groups.generated import LARGEST_GENERATED
 from folt.problem.detection.assembly import Cluster, clustered, generated
 from folt.problem.detection.candidates import LONGEST_AXIS, Place, families, movers_for
 from folt.problem.detection.findings import Attempt, Factor, Kind, Reason, Remark, Rotation
@@ -103,11 +102,12 @@ def _apart(factors: Iterable[Factor], dim: int, result: Survey) -> list[Factor]:
 def _enlarges(factor: Factor, near: list[Cluster], dim: int) -> bool | None:
     """Whether a factor adds to the group of those it overlaps; None if that gets too large."""
     cluster = [other for each in near for other in each]
-    if any(other.order > LARGEST_GENERATED for other in cluster):
+    try:
+        before = math.prod(generated(each, dim).order for each in near)
+    except ValueError:  # too large to be listed: what is smaller and moves no more is inside
         inside = any(factor.places <= other.places for other in cluster)
         return False if inside and factor.order < cluster[0].order else None
     try:
-        before = math.prod(generated(each, dim).order for each in near)
         return generated([*cluster, factor], dim).order > before
     except ValueError:
         return None
