@@ -191,8 +191,8 @@ def test_large_groups_get_a_chain_and_small_ones_the_default() -> None:
 @pytest.mark.parametrize(
     ("problem", "flow", "message"),
     [
-        (folt.Problem(zero, Permutation(15, 1)), None, "at most 14 labels, got 15"),
-        (folt.Problem(zero, Permutation(200, 1)), None, "at most 14 labels, got 200"),
+        (folt.Problem(zero, Permutation(15, 1)), OrbitChain(), "at most 14 labels, got 15"),
+        (folt.Problem(zero, Permutation(200, 1)), None, "at most 20 exchangeable labels, got 200"),
         (folt.Problem(zero, Joint(9, (Blocks(1), ZeroSum()))), None, "whole blocks"),
         (folt.Problem(zero, Permutation(9, 1), invariant=False), None, "broken symmetry"),
         (folt.Problem(zero, Permutation(9, 1)), OrbitMixture(), "one by one"),

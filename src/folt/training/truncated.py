@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Float
+from jaxtyping import Array, Float
 
 from folt.chains import autocorrelation_time, chances_to_leave
 from folt.flows import TruncatedOrbit
@@ -29,7 +29,7 @@ from folt.training.host_em import fit_components
 from folt.training.host_newton import KEPT, HostPool, stepped
 from folt.training.regression import Sample, TrainingTask
 from folt.training.thrifty import LEAST_DAMPING, WIDTH, affordable, as_mixture
-from folt.types import Key, Progress, host_generator
+from folt.types import Key, Point, Progress, host_generator
 
 Points = Float[np.ndarray, "n dim"]
 
@@ -267,5 +267,5 @@ class _Bench:
         return odds + self.group.log_order + self.guard.log_probs(points)
 
 
-def _carried(group: Relabelling, point: np.ndarray) -> np.ndarray:
-    return np.asarray(group.carried(jnp.asarray(point)))
+def _carried(group: Relabelling, point: Point) -> Float[Array, "m features"]:
+    return group.carried(point)
