@@ -77,7 +77,8 @@ def place(fits, tmp_path, monkeypatch):
     monkeypatch.setattr("folt.report.figures.png", lambda figure: b"\x89PNG")
     monkeypatch.setattr(Section, "drawing", lambda self, name: "<svg/>")
     monkeypatch.setattr("folt.report.mixtures.weighted_mixture_figure", lambda *_: None)
-    monkeypatch.setattr("folt.report.mixtures.evidence_figure", lambda *_: None)
+    for figure in ("evidence_figure", "sizes_figure"):
+        monkeypatch.setattr(f"folt.report.mixtures.{figure}", lambda *_: None)
     monkeypatch.setattr("folt.report.figures.relabelled_figure", lambda *_: None)
     # A fit as its number: writing and reading it whole is tested elsewhere.
     for module in ("folt.report.kept", "folt.fit.file"):

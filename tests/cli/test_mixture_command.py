@@ -13,7 +13,9 @@ from brief import REFERENCE, from_moments
 from folt.certificate.comparison import compare
 from folt.cli import run
 from folt.cli.mixture import component_numbers
+from folt.cli.mixture_jobs import left_words, time_left
 from folt.diagnostics import Evidence
+from folt.fleet import Here
 from folt.report import mixtures
 
 GENERATOR = np.random.default_rng(0)
@@ -66,7 +68,8 @@ def test_files_and_comparison(compared):
     for k in (1, 2):
         for name in ("fit.nc", "report.html", "mixture.png"):
             assert (out / f"k{k}" / name).stat().st_size > 1_000
-    assert (out / "components.png").read_bytes().startswith(b"\x89PNG")
+    for name in ("components.png", "densities.png"):
+        assert (out / name).read_bytes().startswith(b"\x89PNG")
     fit = folt.load(out / "k2" / "fit.nc")
     means = fit.posterior["mu"].mean(axis=(0, 1))
     np.testing.assert_allclose(means, [-3.0, 2.0], atol=0.6)  # numbered in order
@@ -96,7 +99,7 @@ def test_a_second_run_fits_nothing_again(compared, monkeypatch, capsys):
 
 BAD = {
     "no such column": (["--columns", "z"], "it has x, y, n"),
-    "too many components": (["--components", "200"], "at most 14 components"),
+    "too many components": (["--components", "200"], "at most 20 components"),
     "several columns of counts": (["--counts"], "one column"),
     "fractional counts": (["--counts", "--columns", "x"], "whole numbers"),
     "no number": (["--components", "many"], "such as 3 or 2:6"),
@@ -130,6 +133,16 @@ def test_bad_files_are_one_line(text, words, tmp_path, capsys):
     error = capsys.readouterr().err
     assert words in error
     assert error.count("\n") == 1
+
+
+def test_the_time_left_grows_with_the_size():
+    assert time_left({}, [1]) is None
+    assert time_left({1: 5.0}, []) is None
+    assert time_left({1: 10.0, 2: 20.0, 3: 30.0}, [4, 5]) == pytest.approx(40.0 + 50.0)
+    assert time_left({1: 30.0, 2: 20.0}, [3]) == pytest.approx(20.0)  # compilation came first
+    sizes = {f"k{m}": m for m in range(1, 5)}
+    assert left_words({"k1": 60.0, "k2": 120.0}, sizes, Here()) == ", about 7 min left"
+    assert left_words({"k1": 1.0}, sizes, Here()) == ""
 
 
 def posterior(draws=20, **shapes):

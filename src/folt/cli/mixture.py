@@ -10,16 +10,19 @@ from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 import typer
 
 from folt.cli.fleet import Scheduler, Workers, runner_for
-from folt.cli.machine import Json, fit_fields, print_json
+from folt.cli.machine import Json, print_json
 from folt.cli.mixture_jobs import (
+    COMPARISON,
     Observations,
+    advice,
     comparison_files,
     fit_files,
     job_for,
+    left_words,
     observations,
     problem_for,
-    ranking,
     ranking_table,
+    told_of,
 )
 from folt.cli.sample import Labels
 from folt.cli.terminal import (
@@ -37,7 +40,6 @@ if TYPE_CHECKING:
     from folt.fleet.rows import Row
     from folt.problem import Problem
     from folt.store import Store
-    from folt.store.strict_json import Document
 
 
 EXAMPLES = """\
@@ -83,8 +85,8 @@ def mixture(
 
     The JSON document has `candidates`, one per number of components: components, probability,
     probability_error (all numbers equally probable before), believable (whether the error of
-    log Z can be believed), and what every fit has. Of several files it has `data`, a list with
-    file and candidates.
+    log Z can be believed), and what every fit has; and `advice`, a sentence for every number that
+    is not certified. Of several files it has `data`, a list with file, candidates and advice.
     """
     numbers = component_numbers(components)
     tables = {path: observations(path, columns, counts) for path in data}
@@ -105,9 +107,9 @@ def mixture(
     fits = _compared(tables, numbers, settings, out, runner, not quiet, not (quiet or as_json))
     files = _files(out, tables, numbers)
     if as_json and len(tables) == 1:
-        print_json("mixture", files, {"candidates": _candidates(fits[data[0]])})
+        print_json("mixture", files, told_of(fits[data[0]]))
     elif as_json:
-        told = [{"file": str(p), "candidates": _candidates(fits[p])} for p in tables]
+        told = [{"file": str(p), **told_of(fits[p])} for p in tables]
         print_json("mixture", files, {"data": told})
     elif not quiet:
         _say(fits, out)
@@ -119,6 +121,8 @@ def _say(fits: dict[Path, dict[int, Fit]], out: Path) -> None:
         if len(fits) > 1:
             typer.echo(f"\n{path}")
         console().print(ranking_table(sizes))
+        for number, sentence in enumerate(advice(sizes)):
+            typer.echo(f"{'' if number else chr(10)}{sentence}")
     typer.echo(
         f"\nFits and reports are in {out}/{PARTS[len(fits) > 1]}, all of them in {out}/index.html."
     )
@@ -171,7 +175,7 @@ def _single(
         fit = kept_fit(entry, request, problem, make, functools.partial(fit_files, table=table))
     files = [out / name for name in FILES]
     if as_json:
-        print_json("mixture", files, {"candidates": _candidates({components: fit})})
+        print_json("mixture", files, told_of({components: fit}))
     elif not quiet:
         show(console(), fit, files)
 
@@ -203,12 +207,18 @@ def _compared(
             return
         for path in tables:
             fits[path] = {m: load(out / names[path, m] / "fit.nc") for m in numbers}
-            for name, data in comparison_files(fits[path], _prefix(path, tables)).items():
+            made = comparison_files(fits[path], tables[path], _prefix(path, tables))
+            for name, data in made.items():
                 store.write(name, data)
 
+    sizes = {name: m for (_, m), name in names.items()}
+    told: dict[str, float] = {}
+
     def tell(name: str, row: Row, ended: int, count: int) -> None:
+        told[name] = float(row["seconds"])
         if talk:
-            typer.echo(f"{ended}/{count}  {name}  {row.get('error') or row['verdict']}")
+            words = row.get("error") or row["verdict"]
+            typer.echo(f"{ended}/{count}  {name}  {words}{left_words(told, sizes, runner)}")
 
     rows = run_jobs(
         jobs,
@@ -237,8 +247,7 @@ def _prefix(path: Path, tables: Mapping[Path, Observations]) -> str:
 
 
 def _comparisons(out: Path, tables: Mapping[Path, Observations]) -> list[Path]:
-    names = ("components.csv", "components.png")
-    return [out / f"{_prefix(path, tables)}{name}" for path in tables for name in names]
+    return [out / f"{_prefix(path, tables)}{name}" for path in tables for name in COMPARISON]
 
 
 def _files(out: Path, tables: Mapping[Path, Observations], numbers: Sequence[int]) -> list[Path]:
@@ -275,17 +284,3 @@ def component_numbers(text: str) -> list[int]:
 
     require_labels("components", high)
     return list(range(low, high + 1))
-
-
-def _candidates(fits: dict[int, Fit]) -> list[Document]:
-    """The numbers of components with their evidence and probability, as plain values."""
-    return [
-        {
-            "components": int(row.name),
-            "probability": row.probability,
-            "probability_error": row.probability_error,
-            "believable": row.believable,
-            **fit_fields(fits[int(row.name)]),
-        }
-        for row in ranking(fits)
-    ]

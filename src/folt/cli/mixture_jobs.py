@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import dataclasses
 import functools
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
+
+from folt.cli.machine import fit_fields
 
 if TYPE_CHECKING:
     import numpy as np
@@ -14,8 +16,9 @@ if TYPE_CHECKING:
 
     from folt.certificate.comparison import Candidate
     from folt.fit import Fit
-    from folt.fleet import Job
+    from folt.fleet import Job, Runner
     from folt.problem import Problem
+    from folt.report.mixtures import Draw
     from folt.store.tables import Columns
 
 SHOWN = "The observations beneath the posterior: the whole mixture and each of its components."
@@ -120,11 +123,7 @@ def fit_files(fit: Fit, table: Observations) -> dict[str, bytes]:
     from folt.report.kept import files_of
     from folt.report.mixtures import plane_figure, poisson_figure, weighted_mixture_figure
 
-    values, names = table.values, table.names
-    posterior = {
-        name: value.reshape(-1, *value.shape[2:])[:: max(value.shape[0] * value.shape[1] // 400, 1)]
-        for name, value in fit.posterior.items()
-    }
+    values, names, posterior = table.values, table.names, _thinned(fit)
     if table.counts:
         figure = poisson_figure(values[:, 0], posterior, names[0])
     elif values.shape[1] == 1:
@@ -135,12 +134,29 @@ def fit_files(fit: Fit, table: Observations) -> dict[str, bytes]:
     return files_of(dataclasses.replace(fit, sections=(section,)), {"mixture.png": png(figure)})
 
 
-def comparison_files(fits: Mapping[int, Fit], prefix: str = "") -> dict[str, bytes]:
-    """The sizes by evidence, as a table and as a picture."""
+def _thinned(fit: Fit) -> dict[str, np.ndarray]:
+    """Some 400 draws of every parameter, all chains together: enough for a picture."""
+    return {
+        name: value.reshape(-1, *value.shape[2:])[:: max(value.shape[0] * value.shape[1] // 400, 1)]
+        for name, value in fit.posterior.items()
+    }
+
+
+COMPARISON = ("components.csv", "components.png", "densities.png")
+"""What is written over all sizes."""
+
+
+def comparison_files(
+    fits: Mapping[int, Fit], table: Observations, prefix: str = ""
+) -> dict[str, bytes]:
+    """The sizes by evidence, as a table and as a picture, and their fitted densities."""
     from folt.report.figures import png
-    from folt.report.mixtures import evidence_figure
+    from folt.report.mixtures import evidence_figure, sizes_figure
 
     ranked = ranking(fits)
+    certified = [fits[int(row.name)].certificate.status.outcome.usable for row in ranked]
+    evidence = evidence_figure(ranked, "number of components", certified)
+    densities = sizes_figure({m: _thinned(fit) for m, fit in fits.items()}, _drawing(table))
     lines = ["components,log_evidence,standard_error,probability,probability_error,accept,status"]
     lines += [
         f"{row.name},{row.log_evidence:.6f},{row.standard_error:.6f},{row.probability:.6g},"
@@ -148,10 +164,46 @@ def comparison_files(fits: Mapping[int, Fit], prefix: str = "") -> dict[str, byt
         f"{fits[int(row.name)].certificate.status.name}"
         for row in ranked
     ]
-    return {
-        f"{prefix}components.csv": ("\n".join(lines) + "\n").encode(),
-        f"{prefix}components.png": png(evidence_figure(ranked, "number of components")),
-    }
+    contents = (("\n".join(lines) + "\n").encode(), png(evidence), png(densities))
+    return {f"{prefix}{name}": data for name, data in zip(COMPARISON, contents, strict=True)}
+
+
+def _drawing(table: Observations) -> Draw:
+    """How a mixture for this table is drawn."""
+    from folt.report.mixtures import draw_counts, draw_plane, draw_weighted
+
+    values, names = table.values, table.names
+    if table.counts:
+        return functools.partial(draw_counts, values[:, 0], name=names[0])
+    if values.shape[1] == 1:
+        return functools.partial(draw_weighted, values[:, 0], name=names[0])
+    return functools.partial(draw_plane, values[:, :2], names=(names[0], names[1]))
+
+
+def advice(fits: Mapping[int, Fit]) -> tuple[str, ...]:
+    """A sentence for every size that is not certified."""
+    from folt.certificate.comparison import doubts
+
+    return doubts(ranking(fits), {str(m): fit.certificate.status for m, fit in fits.items()})
+
+
+def time_left(seconds: Mapping[int, float], remaining: Sequence[int]) -> float | None:
+    """Seconds that the sizes to come will take, by a line through those that were fitted.
+
+    A larger mixture takes longer, and none is expected to take less than the last one did.
+
+    Args:
+        seconds: what each finished size took.
+        remaining: sizes to come.
+    """
+    import numpy as np
+
+    if not seconds or not remaining:
+        return None
+    sizes, took = np.array(list(seconds)), np.array(list(seconds.values()))
+    slope = 0.0 if len(took) < 2 else max(float(np.polyfit(sizes, took, 1)[0]), 0.0)
+    last = max(seconds)
+    return float(sum(seconds[last] + slope * max(m - last, 0) for m in remaining))
 
 
 def ranking(fits: Mapping[int, Fit]) -> tuple[Candidate, ...]:
@@ -183,3 +235,32 @@ def ranking_table(fits: Mapping[int, Fit]) -> Table:
             verdict_words(fit.certificate.status),
         )
     return table
+
+
+def left_words(told: Mapping[str, float], sizes: Mapping[str, int], runner: Runner) -> str:
+    """About how long the jobs to come will take, in words; nothing where that is under a minute.
+
+    Args:
+        told: seconds of the jobs that have ended.
+        sizes: the number of components of every job.
+        runner: where they run.
+    """
+    seconds = {sizes[name]: took for name, took in told.items()}
+    left = time_left(seconds, [m for name, m in sizes.items() if name not in told])
+    left = (left or 0.0) / (max(runner.slots, 1) if runner.aside else 1)
+    return f", about {left / 60.0:.0f} min left" if left >= 60.0 else ""
+
+
+def told_of(fits: Mapping[int, Fit]) -> dict[str, Any]:
+    """The numbers of components with their evidence and probability, as plain values."""
+    candidates = [
+        {
+            "components": int(row.name),
+            "probability": row.probability,
+            "probability_error": row.probability_error,
+            "believable": row.believable,
+            **fit_fields(fits[int(row.name)]),
+        }
+        for row in ranking(fits)
+    ]
+    return {"candidates": candidates, "advice": list(advice(fits))}
