@@ -366,6 +366,20 @@ def test_fingerprints_know_what_matters():
     assert json.dumps(identity([array, square, folt.Effort.quick(), Fault.LOST, range(3), b"x"]))
 
 
+def test_a_decorated_function_is_recognised_by_what_is_inside():
+    def loud(function):
+        lock = object()
+
+        @functools.wraps(function)
+        def wrapped(*arguments):
+            assert lock
+            return function(*arguments)
+
+        return wrapped
+
+    assert identity(loud(square)) == identity(square) != identity(loud(doubled))
+
+
 def test_a_file_is_recognised_by_what_is_in_it(tmp_path):
     path, copy = tmp_path / "a.csv", tmp_path / "b.csv"
     path.write_text("1\n")

@@ -55,7 +55,13 @@ def is_future(value: Any) -> bool:
 
 
 def _function(function: Any) -> Any:
-    """A function by its name, its text, and what it has been given to keep."""
+    """A function by its name, its text, and what it has been given to keep.
+
+    What is wrapped around it, as by a decorator, changes how it is called and not what it is.
+    """
+    function = inspect.unwrap(function)
+    if not isinstance(function, types.FunctionType):
+        return identity(function)
     kept = [_content(cell) for cell in function.__closure__ or ()]
     return {
         "function": _place(function),
