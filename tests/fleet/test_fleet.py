@@ -461,3 +461,13 @@ def test_those_that_start_from_another_wait_for_it(tmp_path):
     assert taken[0].start == str(tmp_path / "a" / "fit.nc")
     resumed = schedule_of(jobs, tmp_path, done=["a"])
     assert resumed.take(4, together=True)[1][0].job.name == "b"
+
+
+def test_processes_that_do_not_come_back_are_begun_anew(tmp_path, monkeypatch):
+    """All workers gone for good, as on a machine that is too busy to start them in time."""
+    monkeypatch.setattr("folt.fleet.processes.PATIENCE", 0.5)
+    with Processes(1) as own:
+        own.client.sync(own._cluster.workers[0].close)
+        jobs = [Job(f"n{i}", run=square, data=i) for i in range(2)]
+        table = fit_many(jobs, tmp_path, runner=own, progress=False)
+    assert list(table["square"]) == [0, 1]

@@ -5,13 +5,16 @@ from __future__ import annotations
 import contextlib
 import logging
 import os
+import signal
 import sys
+import time
 from collections.abc import Sequence
 from types import TracebackType
 from typing import Any
 
 from folt.fleet.on_dask import OnDask, quiet, require_packable
-from folt.fleet.work import Ticket
+from folt.fleet.runners import Lost
+from folt.fleet.work import Ended, Ticket
 
 ONE_THREAD = {
     "OMP_NUM_THREADS": "1",
@@ -21,6 +24,10 @@ ONE_THREAD = {
     "FOLT_THREADS": "1",
 }
 """Settings of a worker with one core: set before it starts, for libraries read them then."""
+
+
+PATIENCE = 120.0
+"""Seconds without any process after which they are begun anew."""
 
 
 class Processes(OnDask):
@@ -64,6 +71,7 @@ class Processes(OnDask):
             "distributed.scheduler.allowed-failures": 0,
             "distributed.scheduler.worker-saturation": 1.0,
         }
+        self._seen = time.monotonic()
         with dask.config.set(settings):
             self._cluster = LocalCluster(
                 n_workers=self.workers,
@@ -71,6 +79,7 @@ class Processes(OnDask):
                 processes=True,
                 host="127.0.0.1",
                 dashboard_address=None,
+                scheduler_kwargs={"dashboard_address": "127.0.0.1:0"},  # no fixed port is taken
                 worker_dashboard_address=None,
                 silence_logs=logging.CRITICAL,
             )
@@ -84,13 +93,37 @@ class Processes(OnDask):
     ) -> None:
         super().__exit__(kind, error, trace)
         self._entered -= 1
-        if self._entered:
-            return
+        if not self._entered:
+            self._end(at_once=kind is not None)
+
+    def _end(self, at_once: bool) -> None:
         with quiet(), contextlib.suppress(Exception):
-            if kind is not None:
+            if at_once:
                 _end_processes(self._cluster)
             self.client.close(timeout=2)
             self._cluster.close(timeout=5)
+
+    def wait(self, seconds: float) -> list[tuple[int, list[Ended] | Lost]]:
+        """What ended since; where no process has come back for long, all of them are begun anew."""
+        ended = super().wait(seconds)
+        if ended or self.client.nthreads():
+            self._seen = time.monotonic()
+        elif time.monotonic() > self._seen + PATIENCE:
+            ended = [(number, Lost("its worker died")) for number, *_ in self._futures.values()]
+            self._futures.clear()
+            self._end(at_once=True)
+            self._begin()
+        return ended
+
+    def _restart(self, address: str) -> None:
+        """End a process; another takes its place. Waits until nothing more is sent to it."""
+        for nanny in self._cluster.workers.values():
+            if nanny.worker_address == address:
+                with contextlib.suppress(OSError):
+                    os.kill(nanny.pid, signal.SIGKILL)
+        end = time.monotonic() + PATIENCE
+        while address in self.client.nthreads() and time.monotonic() < end:
+            time.sleep(0.05)
 
 
 def cores() -> int:
