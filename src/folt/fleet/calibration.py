@@ -18,7 +18,7 @@ from folt.fleet.many import run_jobs, runner_for
 from folt.fleet.rows import Row
 from folt.fleet.simulation import RANKED, Fitter, Quantities, Simulate, simulation
 from folt.store import write_whole
-from folt.store.strict_json import plain, strict_json
+from folt.store.strict_json import Document, plain, strict_json
 
 if TYPE_CHECKING:
     from folt.fleet.runners import Runner
@@ -118,7 +118,7 @@ class Calibration:
         values = [one.uniformity.p_value for one in self.quantities]
         return min(1.0, min(values) * len(values)) if values else 1.0
 
-    def to_dict(self) -> dict[str, Any]:
+    def to_dict(self) -> Document:
         """All of it as plain values."""
         tree = {
             "format": FORMAT,

@@ -5,22 +5,21 @@ from __future__ import annotations
 import functools
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 
 from folt.fleet.job import FORMAT, Job
 from folt.fleet.rows import Row
 from folt.fleet.schedule import finished_row
 from folt.fleet.work import ROW
 from folt.store import Entry, Store, fingerprint
-from folt.store.strict_json import plain
+from folt.store.strict_json import Document, plain
 
 
-def requests_of(jobs: Sequence[Job]) -> dict[str, dict[str, Any]]:
+def requests_of(jobs: Sequence[Job]) -> dict[str, Document]:
     """What each job asks for; one that starts from another asks for that one too."""
     plainly = {job.name: plain(job.request()) for job in jobs}
     by_name = {job.name: job for job in jobs}
 
-    def whole(name: str) -> dict[str, Any]:
+    def whole(name: str) -> Document:
         start = by_name[name].start
         return plainly[name] if start is None else {**plainly[name], "start": [start, mark(start)]}
 
@@ -34,7 +33,7 @@ def requests_of(jobs: Sequence[Job]) -> dict[str, dict[str, Any]]:
 def opened(
     store: Store,
     jobs: Sequence[Job],
-    requests: dict[str, dict[str, Any]],
+    requests: dict[str, Document],
     command: str,
     resume: bool,
     changed: str,
@@ -81,7 +80,7 @@ def _require_own(whole: Entry, command: str, names: Sequence[str] | None, folder
         )
 
 
-def _require_unchanged(entry: Entry, name: str, request: dict[str, Any]) -> None:
+def _require_unchanged(entry: Entry, name: str, request: Document) -> None:
     """Refuse a job that was finished with other settings; one that failed may be changed."""
     note, differing = entry.read(), entry.difference(request)
     if note is None or differing is None or (note.result or {}).get("error"):
@@ -93,7 +92,7 @@ def _require_unchanged(entry: Entry, name: str, request: dict[str, Any]) -> None
     )
 
 
-def _inmost(part: str, then: Any, now: Any) -> tuple[str, str, str]:
+def _inmost(part: str, then: object, now: object) -> tuple[str, str, str]:
     """The first difference within a difference, so that one setting is named and not all."""
     while isinstance(then, dict) and isinstance(now, dict):
         keys = [key for key in {**then, **now} if then.get(key) != now.get(key)]

@@ -8,8 +8,11 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from folt.fleet.identity import identity
+from folt.store.strict_json import Document
 
 if TYPE_CHECKING:
+    from jaxtyping import PyTree
+
     from folt.fit import Fit
     from folt.problem import Problem
 
@@ -44,22 +47,22 @@ class Job:
 
     name: str
     build: Callable[..., Problem] | Problem | None = None
-    data: Any = None
+    data: PyTree = None
     options: Mapping[str, Any] = dataclasses.field(default_factory=dict)
-    run: Callable[..., Mapping[str, Any]] | None = None
+    run: Callable[..., Mapping[str, object]] | None = None
     start: str | None = None
     fit: Callable[[Problem, Fit | None, bool], Fit] | None = None
-    describe: Callable[[Fit], Mapping[str, Any]] | None = None
+    describe: Callable[[Fit], Mapping[str, object]] | None = None
     files: Callable[[Fit], Mapping[str, bytes]] | None = None
     report: bool = False
 
-    def request(self) -> dict[str, Any]:
+    def request(self) -> Document:
         """What is asked for, as plain values; nothing is built.
 
         Raises:
             ValueError: some part cannot be recognised again; with which.
         """
-        tree: dict[str, Any] = {"command": "job", "format": FORMAT, "name": self.name}
+        tree: Document = {"command": "job", "format": FORMAT, "name": self.name}
         for field in dataclasses.fields(self):
             value = getattr(self, field.name)
             if field.name in ("name", "start") or value is None:

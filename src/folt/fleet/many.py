@@ -19,6 +19,7 @@ from folt.fleet.table import INDEX, Table, frame
 from folt.fleet.work import ROW, TOKEN, Ended, Place, Ticket, versions
 from folt.store import Entry, Store
 from folt.store.files import make_folder, remove
+from folt.store.strict_json import Document
 
 if TYPE_CHECKING:
     import pandas
@@ -176,7 +177,7 @@ class _Ledger:
     """Where what became of jobs is written down."""
 
     def __init__(
-        self, store: Store, table: Table, requests: dict[str, dict[str, Any]], tell: Told | None
+        self, store: Store, table: Table, requests: dict[str, Document], tell: Told | None
     ) -> None:
         self._store, self.table, self._requests, self._tell = store, table, requests, tell
         self.ended = self.failed = 0
@@ -235,7 +236,7 @@ def _token(store: Store) -> Iterator[str]:
             remove(path)
 
 
-def _require_numbers(retries: Any, timeout: Any, runner: Runner) -> None:
+def _require_numbers(retries: object, timeout: object, runner: Runner) -> None:
     if not isinstance(retries, int) or retries < 0:
         raise ValueError(f"expected retries to be a whole number, 0 or more, got {retries!r}")
     if timeout is None:

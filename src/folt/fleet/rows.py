@@ -6,12 +6,12 @@ import json
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from folt.store.strict_json import plain
+from folt.store.strict_json import Document, plain
 
 if TYPE_CHECKING:
     from folt.fit import Fit
 
-Row = dict[str, Any]
+Row = Document
 
 FIRST = ("job", "error", "verdict")
 """Columns that every table begins with."""

@@ -6,12 +6,12 @@ import collections
 import statistics
 from collections.abc import Iterable, Mapping
 from pathlib import Path
-from typing import Any
 
 from folt.fleet.job import Job
 from folt.fleet.runners import Lost
 from folt.fleet.work import FIT, ROW, Ended, Fault, Ticket
 from folt.store import Entry, fingerprint
+from folt.store.strict_json import Document
 
 TOGETHER = 0.1
 """Seconds of short jobs that are sent in one call, so that sending them does not take longer."""
@@ -33,7 +33,7 @@ class Schedule:
     def __init__(
         self,
         jobs: Iterable[Job],
-        requests: Mapping[str, dict[str, Any]],
+        requests: Mapping[str, Document],
         done: Iterable[str],
         out: Path,
         retries: int,
@@ -133,7 +133,7 @@ class Schedule:
         return known
 
 
-def finished_row(entry: Entry, request: Mapping[str, Any]) -> dict[str, Any] | None:
+def finished_row(entry: Entry, request: Document) -> Document | None:
     """The row of a job that is finished in just this way, its files as they were written."""
     note = entry.read()
     if note is None or not isinstance(note.result, dict) or note.result.get("error"):

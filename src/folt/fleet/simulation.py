@@ -10,10 +10,14 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from folt.diagnostics.ranks import rank_among
+from folt.store.strict_json import Document
 
 if TYPE_CHECKING:
+    from jaxtyping import PyTree
+
     from folt.fit import Fit
     from folt.problem import Problem
+    from folt.types import Key, Point
 
 RANKED = 99
 """Draws, evenly spaced along the chains, that a truth is ranked among."""
@@ -53,7 +57,7 @@ class FromPrior:
 
     build: Callable[[], Problem]
     rival: Callable[[], Problem] | None = None
-    data: Callable[[Any, Problem, np.ndarray], Any] | None = None
+    data: Callable[[Key, Problem, np.ndarray], PyTree] | None = None
 
     def __call__(self, generator: np.random.Generator) -> Simulated:
         """A truth, and the problems for data at it."""
@@ -87,7 +91,7 @@ Fitter = Mapping[str, Any] | Callable[["Problem", int], "Fit"]
 
 def simulation(
     number: int, *, seed: int, simulate: Simulate, fit: Fitter, parameters: Quantities | None
-) -> dict[str, Any]:
+) -> Document:
     """A row: the verdict, the rank of every quantity, the evidence of the model and its rival."""
     from folt.types import in_float64
 
@@ -96,7 +100,7 @@ def simulation(
 
 def _simulation(
     number: int, seed: int, simulate: Simulate, fit: Fitter, parameters: Quantities | None
-) -> dict[str, Any]:
+) -> Document:
     generator = np.random.default_rng([seed, number])
     drawn = Simulated(*simulate(generator))
     problem = drawn.problem
@@ -106,7 +110,7 @@ def _simulation(
     points = folded(problem, np.vstack([np.asarray(drawn.truth)[None], chosen]))
     values = dict((quantities if parameters is None else parameters)(problem, points))
     values |= label_free(problem, points, number) if parameters is None else {}
-    row: dict[str, Any] = {
+    row: Document = {
         "verdict": fitted.certificate.status.name,
         "accept": fitted.accept_rate,
         "log_evidence": fitted.log_evidence.value,
@@ -128,7 +132,7 @@ def _fitted(problem: Problem, fit: Fitter, number: int) -> Fit:
     return sample(problem, **{"progress": False, "seed": number, **fit})
 
 
-def _rank(generator: np.random.Generator, name: str, values: Any) -> int:
+def _rank(generator: np.random.Generator, name: str, values: np.ndarray) -> int:
     """The rank of the first value, the truth's, among the others."""
     flat = np.asarray(values, float)
     if flat.shape != (RANKED + 1,) or not np.isfinite(flat).all():
@@ -175,7 +179,7 @@ def label_free(problem: Problem, points: np.ndarray, number: int) -> dict[str, n
     return found
 
 
-def _predicted_mean(problem: Any, given: Any) -> Any:
+def _predicted_mean(problem: Problem, given: tuple[PyTree, PyTree]) -> PyTree:
     import jax
     import jax.numpy as jnp
 
@@ -184,7 +188,7 @@ def _predicted_mean(problem: Any, given: Any) -> Any:
     return jnp.mean(jnp.concatenate([jnp.ravel(values) for values in made.values()]))
 
 
-def _log_likelihood(problem: Any, x: Any) -> Any:
+def _log_likelihood(problem: Problem, x: Point) -> PyTree:
     import jax.numpy as jnp
 
     return sum(jnp.sum(terms) for terms in problem.log_likelihoods(x).values())

@@ -20,6 +20,7 @@ from folt.fleet.job import Job
 from folt.fleet.rows import Row, fit_row, require_row
 from folt.store import Entry
 from folt.store.files import make_folder
+from folt.store.strict_json import Document
 
 if TYPE_CHECKING:
     from folt.fit import Fit
@@ -61,7 +62,7 @@ class Ticket(NamedTuple):
     """A job on its way: what is asked for, and the fit to start from."""
 
     job: Job
-    request: dict[str, Any]
+    request: Document
     start: str | None = None
 
 

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Iterable
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import equinox as eqx
 import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float, Int
+from numpy.typing import ArrayLike
 
 from folt.groups.base import Element, Group
 from folt.types import Point
@@ -46,7 +47,7 @@ class Generated(Group):
     matrices: tuple[Matrix, ...] = eqx.field(static=True, repr=False)
     dim: int = eqx.field(static=True)
 
-    def __init__(self, matrices: Iterable[Any]):
+    def __init__(self, matrices: Iterable[ArrayLike]):
         given = [np.asarray(matrix, np.float64) for matrix in matrices]
         if not given or any(each.shape != given[0].shape for each in given):
             raise ValueError("expected square matrices of one size, got none or several sizes")
@@ -95,7 +96,7 @@ class Generated(Group):
         ahead = along > along[0] + 1e3 * jnp.finfo(x.dtype).eps * jnp.max(jnp.abs(along))
         return jnp.where(jnp.any(ahead), jnp.argmax(along), 0).astype(jnp.int32)[None]
 
-    def describe(self, element: Any) -> str:
+    def describe(self, element: Element) -> str:
         """Which coordinates it changes."""
         (place,) = np.asarray(element).tolist()
         matrix = _listed(self.matrices).matrices[place]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 import functools
 import math
-from typing import Any, Literal
+from typing import Literal
 
 import numpy as np
 
@@ -18,7 +18,7 @@ from folt.models.powers import Motion
 from folt.problem import Problem
 from folt.reference import JitteredHmc, TemperedChains
 from folt.sampling import sample
-from folt.store.strict_json import plain
+from folt.store.strict_json import Document, plain
 from folt.training import OrbitMixture, Setting, Wide
 from folt.training.effort import EFFORTS, Effort
 
@@ -69,11 +69,11 @@ class Settings:
     seed: int = 0
     effort: Effort = dataclasses.field(default_factory=Effort.default)
 
-    def asked(self) -> dict[str, Any]:
+    def asked(self) -> Document:
         """The settings as plain values, an effort that has a name by its name."""
         name = self.effort.name
         usual = name in EFFORTS and self.effort == EFFORTS[name]()
-        found: dict[str, Any] = plain(dataclasses.asdict(self))
+        found: Document = plain(dataclasses.asdict(self))
         return {**found, "effort": name} if usual else found
 
     def model_for(self, measured: Measured) -> Model:

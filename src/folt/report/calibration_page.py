@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+from folt.store.strict_json import Document
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -17,7 +19,7 @@ ERRORS = 3.0
 """Standard errors by which the mean ratio of evidence may differ from one."""
 
 
-def calibration_page(found: dict[str, Any]) -> str:
+def calibration_page(found: Document) -> str:
     """The page as HTML, from the tree that `calibration.json` holds."""
     from jinja2 import Environment, PackageLoader, StrictUndefined
     from markupsafe import Markup
@@ -54,7 +56,7 @@ def _headline(good: bool) -> str:
     return "Posterior draws are not as uncertain as they say"
 
 
-def ranks_figure(quantities: dict[str, dict[str, Any]]) -> Figure:
+def ranks_figure(quantities: dict[str, Document]) -> Figure:
     """Empirical minus uniform distribution of the ranks, one panel each, with the band."""
     from folt.report.figures import INK, LINE, PALETTE, blank, styled
 

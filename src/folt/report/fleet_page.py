@@ -10,9 +10,10 @@ import json
 import math
 from collections import Counter
 from collections.abc import Sequence
-from typing import Any
 
-Row = dict[str, Any]
+from folt.store.strict_json import Document
+
+Row = Document
 
 TEMPLATE = "fleet.html.j2"
 
@@ -58,7 +59,7 @@ def fleet_page(
 
 def _content(
     rows: list[Row], columns: Sequence[str], estimates: Sequence[str], total: int, pages: bool
-) -> dict[str, Any]:
+) -> Document:
     from markupsafe import Markup
 
     failed = sum(row["error"] is not None for row in rows)
@@ -104,7 +105,7 @@ def _verdicts(rows: list[Row], failed: int) -> list[tuple[str, str, int]]:
     return [*found, *([(FAILED, "bad", failed)] if failed else [])]
 
 
-def shown(value: Any) -> str:
+def shown(value: object) -> str:
     """A cell as it is read: four digits are enough to compare."""
     if value is None:
         return ""
@@ -128,7 +129,7 @@ def _numbers(rows: list[Row], names: Sequence[str]) -> list[str]:
     ]
 
 
-def _is_number(value: Any) -> bool:
+def _is_number(value: object) -> bool:
     return isinstance(value, int | float) and not isinstance(value, bool)
 
 

@@ -5,7 +5,7 @@ Words for whoever waits; nothing that is computed depends on them.
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from folt.problem import Problem
 from folt.problem.symmetry import SymmetryAccount
@@ -39,7 +39,7 @@ def forecast(problem: Problem, account: SymmetryAccount, evaluations: int) -> Fo
     return Forecast(evaluations * images, evaluations * images * account.pace)
 
 
-def reference_work(problem: Problem, sampler: Any) -> int:
+def reference_work(problem: Problem, sampler: object) -> int:
     """Evaluations of a reference run, about; zero where nothing is known of it."""
     if not isinstance(sampler, (HostChains, TemperedChains)):
         return 0
