@@ -218,7 +218,7 @@ class Table(ModuleType):
     def cases(self, settings):
         return [Job(case, ("folded",), 0) for case in "ab"]
 
-    def run(self, workshop, job):
+    def run(self, fits, job):
         self.made.append(job.case)
         return [row(self.NAME, job.case, "folded", job.seed, accept=0.5)]
 

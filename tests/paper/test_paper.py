@@ -12,15 +12,15 @@ import pytest
 
 from folt.cli import run
 from folt.flows import Gaussian
-from folt.paper import TABLES, dimension, modal, table_named, tables_named, workshop
+from folt.paper import TABLES, dimension, modal, shared_fits, table_named, tables_named
 from folt.paper.bayes_mixture import MEANS, distance_from_means
 from folt.paper.document import open_document, page, read_document
 from folt.paper.published import figure_of, published, published_figures
 from folt.paper.rows import EMPTY, Job, row
 from folt.paper.runner import reproduce, write_table
 from folt.paper.settings import Settings
+from folt.paper.shared_fits import problem_named, unfolded
 from folt.paper.tables import floor_claim, number, spread, verdict
-from folt.paper.workshop import problem_named, unfolded
 from folt.report.figures import png
 from folt.store import Entry
 from folt.store.strict_json import plain
@@ -89,7 +89,7 @@ class Counting(ModuleType):
             Job(name, ("folded",), seed) for name in self.names for seed in settings.folded_seeds
         ]
 
-    def run(self, workshop, job: Job) -> list[dict]:
+    def run(self, fits, job: Job) -> list[dict]:
         if job.case == self.stop_at:
             raise KeyboardInterrupt
         if job.case == "x":
@@ -348,8 +348,8 @@ def test_a_tiny_run_by_the_command(elsewhere, capsys, monkeypatch):
         flow = Gaussian(jnp.array(mean), jnp.diag(jnp.array([1.0 if mean[0] else 0.3, 1.0])))
         return sample(problem, **{**options, "flow": flow, "draws": 200})
 
-    sample = workshop.sample
-    monkeypatch.setattr(workshop, "sample", brief)
+    sample = shared_fits.sample
+    monkeypatch.setattr(shared_fits, "sample", brief)
     words = ["reproduce", "dimension", "--quick", "--out", "made"]
     assert run([*words, "--quiet"]) == 0
     assert capsys.readouterr().out == ""

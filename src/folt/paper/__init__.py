@@ -1,6 +1,6 @@
 """Every table and figure of the paper, ours beside theirs.
 
-One file per table, each with `cases(settings)`, which lists its jobs, and `run(workshop, job)`,
+One file per table, each with `cases(settings)`, which lists its jobs, and `run(fits, job)`,
 which makes the rows of one. Tables and figures are made from the JSON that runs wrote, never from
 a fit. `folt reproduce NAME` is the way in.
 """

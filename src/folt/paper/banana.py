@@ -9,8 +9,8 @@ from __future__ import annotations
 from folt.paper.pairs import folded_and_unfolded, run_pair, sections
 from folt.paper.rows import Job, by_method
 from folt.paper.settings import Settings
+from folt.paper.shared_fits import SharedFits
 from folt.paper.tables import Claim, Row, gammas, like_with_like, number, spread
-from folt.paper.workshop import Workshop
 
 NAME = "banana"
 TITLE = "Banana (Table 1)"
@@ -22,9 +22,9 @@ def cases(settings: Settings) -> list[Job]:
     return folded_and_unfolded(PROBLEMS, settings)
 
 
-def run(workshop: Workshop, job: Job) -> list[Row]:
+def run(fits: SharedFits, job: Job) -> list[Row]:
     """The row of one case, method and seed."""
-    return run_pair(workshop, NAME, PROBLEMS[job.case], job)
+    return run_pair(fits, NAME, PROBLEMS[job.case], job)
 
 
 def report(rows: list[Row]) -> list[tuple[str, str]]:

@@ -11,6 +11,12 @@ from folt.groups import Group
 from folt.paper.published import figure_of
 from folt.paper.rows import Job, by_method, row
 from folt.paper.settings import Settings
+from folt.paper.shared_fits import (
+    SharedFits,
+    chains_of,
+    folded_draws,
+    random_permutation_chains,
+)
 from folt.paper.tables import (
     NOTHING,
     Claim,
@@ -22,12 +28,6 @@ from folt.paper.tables import (
     markdown,
     number,
     spread,
-)
-from folt.paper.workshop import (
-    Workshop,
-    chains_of,
-    folded_draws,
-    random_permutation_chains,
 )
 from folt.store.strict_json import Document
 
@@ -48,13 +48,13 @@ def cases(settings: Settings) -> list[Job]:
     return [*folded, Job(CASE, ("unfolded", "random-permutation"), settings.seed)]
 
 
-def run(workshop: Workshop, job: Job) -> list[Row]:
+def run(fits: SharedFits, job: Job) -> list[Row]:
     """The rows of one proposal."""
-    draws, burn_in = lengths(workshop.settings)
+    draws, burn_in = lengths(fits.settings)
     folded = "folded" in job.methods
-    parts = workshop.facts(CASE, job.seed, folded=folded)
-    fit = workshop.fit(CASE, job.seed, folded=folded)
-    group = workshop.problem(CASE).group
+    parts = fits.facts(CASE, job.seed, folded=folded)
+    fit = fits.fit(CASE, job.seed, folded=folded)
+    group = fits.problem(CASE).group
     started = time.perf_counter()
     chains = chains_of(fit, job.seed, CHAINS, draws, burn_in)
     parts.update(chain_facts(group, chains.draws, chains.accepted))
@@ -65,7 +65,7 @@ def run(workshop: Workshop, job: Job) -> list[Row]:
         states, moved = random_permutation_chains(group, fit, job.seed, CHAINS, draws, burn_in)
         found = chain_facts(group, states, moved)
         wall = parts["wall_s"] + time.perf_counter() - started
-        quick = workshop.settings.quick
+        quick = fits.settings.quick
         rows.append(row(NAME, CASE, job.methods[1], job.seed, quick=quick, wall_s=wall, **found))
     return rows
 

@@ -13,6 +13,7 @@ from folt.paper.baselines import chain_facts
 from folt.paper.published import figure_of
 from folt.paper.rows import Job, by_method, estimates, row, thinned_trace
 from folt.paper.settings import Settings
+from folt.paper.shared_fits import SharedFits, folded_draws, random_permutation_chains
 from folt.paper.tables import (
     NOTHING,
     Claim,
@@ -26,7 +27,6 @@ from folt.paper.tables import (
     number,
     spread,
 )
-from folt.paper.workshop import Workshop, folded_draws, random_permutation_chains
 from folt.problem.boundary import label_switch_rate
 from folt.store.strict_json import Document
 
@@ -52,39 +52,39 @@ def cases(settings: Settings) -> list[Job]:
     return [*folded, Job(CASE, ("unfolded", "random-permutation", "post-hoc"), settings.seed)]
 
 
-def run(workshop: Workshop, job: Job) -> list[Row]:
+def run(fits: SharedFits, job: Job) -> list[Row]:
     """The rows of one proposal."""
     folded = "folded" in job.methods
-    parts = workshop.facts(PROBLEM, job.seed, folded=folded)
-    fit = workshop.fit(PROBLEM, job.seed, folded=folded)
-    group = workshop.problem(PROBLEM).group
-    own = _described(workshop, fit.draws)
+    parts = fits.facts(PROBLEM, job.seed, folded=folded)
+    fit = fits.fit(PROBLEM, job.seed, folded=folded)
+    group = fits.problem(PROBLEM).group
+    own = _described(fits, fit.draws)
     own["details"] = chain_facts(group, fit.draws, fit.accepted)["details"]
     own["details"]["label_switch_rate"] = label_switch_rate(group, fit.draws)
     rows = [row(NAME, CASE, job.methods[0], job.seed, **parts, **own)]
     if folded:
         return rows
     started = time.perf_counter()
-    draws, burn_in = workshop.settings.draws, workshop.settings.draws // 4
+    draws, burn_in = fits.settings.draws, fits.settings.draws // 4
     states, moved = random_permutation_chains(group, fit, job.seed, CHAINS, draws, burn_in)
     shuffled = chain_facts(group, states, moved)
     shuffled["details"]["label_switch_rate"] = label_switch_rate(group, states)
     shuffled |= {"quick": parts["quick"], "wall_s": parts["wall_s"]}
     shuffled["wall_s"] += time.perf_counter() - started
     # Estimates of a sampler that shuffles labels mean something only after sorting.
-    ordered = _described(workshop, folded_draws(group, states))
+    ordered = _described(fits, folded_draws(group, states))
     shuffled["estimates"] = ordered["estimates"]
-    shuffled["figure"] = _described(workshop, states)["figure"]
+    shuffled["figure"] = _described(fits, states)["figure"]
     rows.append(row(NAME, CASE, "random-permutation", job.seed, **shuffled))
-    after = _described(workshop, folded_draws(group, fit.draws))
+    after = _described(fits, folded_draws(group, fit.draws))
     after["details"] = own["details"]
     rows.append(row(NAME, CASE, "post-hoc", job.seed, **parts, **after))
     return rows
 
 
-def _described(workshop: Workshop, draws: np.ndarray) -> Document:
+def _described(fits: SharedFits, draws: np.ndarray) -> Document:
     """Estimates of means and standard deviations, and the trace of the means."""
-    values = in_user_parameters(workshop.problem(PROBLEM), draws)
+    values = in_user_parameters(fits.problem(PROBLEM), draws)
     values = {**values, "log_sigma": np.log(values["sigma"])}
     return {
         "estimates": estimates(values),

@@ -17,9 +17,9 @@ from folt.diagnostics.separation import boundary_density_ratio, separation_table
 from folt.paper.published import figure_of, published_figures
 from folt.paper.rows import Job, by_method, row
 from folt.paper.settings import Settings
+from folt.paper.shared_fits import SharedFits
 from folt.paper.tables import Claim, Row, markdown, number, spread
 from folt.paper.theorems import conditions
-from folt.paper.workshop import Workshop
 from folt.problem import Problem
 from folt.problem.boundary import boundary_mass
 from folt.reference import Exact
@@ -46,21 +46,21 @@ def cases(settings: Settings) -> list[Job]:
     return jobs + boundary
 
 
-def run(workshop: Workshop, job: Job) -> list[Row]:
+def run(fits: SharedFits, job: Job) -> list[Row]:
     """One row; what it holds stands in `details`."""
     started = time.perf_counter()
     if job.case.startswith("separation"):
-        details = _boundary(workshop, int(job.case.rpartition("-")[2]), job.seed)
+        details = _boundary(fits, int(job.case.rpartition("-")[2]), job.seed)
     else:
-        details = _theorem(workshop, {**THEOREM, **QUICK}[job.case], job.seed)
-    parts = {"quick": workshop.settings.quick, "wall_s": time.perf_counter() - started}
+        details = _theorem(fits, {**THEOREM, **QUICK}[job.case], job.seed)
+    parts = {"quick": fits.settings.quick, "wall_s": time.perf_counter() - started}
     return [row(NAME, job.case, "folded", job.seed, details=details, **parts)]
 
 
-def _theorem(workshop: Workshop, name: str, seed: int) -> Document:
-    problem = workshop.problem(name)
-    folded = workshop.fit(name, seed)
-    plain = workshop.fit(name, workshop.settings.seed, folded=False)
+def _theorem(fits: SharedFits, name: str, seed: int) -> Document:
+    problem = fits.problem(name)
+    folded = fits.fit(name, seed)
+    plain = fits.fit(name, fits.settings.seed, folded=False)
     assert folded.proposal is not None
     assert plain.proposal is not None
     check = conditions(
@@ -76,8 +76,8 @@ def _theorem(workshop: Workshop, name: str, seed: int) -> Document:
     return tree
 
 
-def _boundary(workshop: Workshop, dim: int, seed: int) -> Document:
-    problem = workshop.problem(f"pair-{dim}")
+def _boundary(fits: SharedFits, dim: int, seed: int) -> Document:
+    problem = fits.problem(f"pair-{dim}")
     draws = _exact_draws(problem, seed)
     (separation,) = separation_table(SEPARATION, [dim])
     return {

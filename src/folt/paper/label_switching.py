@@ -10,6 +10,7 @@ from folt.paper.pairs import folded_and_unfolded, run_pair, sections
 from folt.paper.published import figure_of
 from folt.paper.rows import Job, by_method
 from folt.paper.settings import Settings
+from folt.paper.shared_fits import SharedFits
 from folt.paper.tables import (
     NOTHING,
     Claim,
@@ -22,7 +23,6 @@ from folt.paper.tables import (
     number,
     spread,
 )
-from folt.paper.workshop import Workshop
 from folt.store.strict_json import Document
 
 if TYPE_CHECKING:
@@ -38,9 +38,9 @@ def cases(settings: Settings) -> list[Job]:
     return folded_and_unfolded(CASES[1:2] if settings.quick else CASES, settings)
 
 
-def run(workshop: Workshop, job: Job) -> list[Row]:
+def run(fits: SharedFits, job: Job) -> list[Row]:
     """The row of one case, method and seed."""
-    return run_pair(workshop, NAME, job.case, job)
+    return run_pair(fits, NAME, job.case, job)
 
 
 def report(rows: list[Row]) -> list[tuple[str, str]]:

@@ -16,6 +16,7 @@ from folt.paper.pairs import folded_and_unfolded, sections
 from folt.paper.published import figure_of
 from folt.paper.rows import Job, by_method, estimates, row, thinned_trace
 from folt.paper.settings import Settings
+from folt.paper.shared_fits import SharedFits
 from folt.paper.tables import (
     NOTHING,
     Claim,
@@ -27,7 +28,6 @@ from folt.paper.tables import (
     number,
     spread,
 )
-from folt.paper.workshop import Workshop
 from folt.problem import Problem
 from folt.problem.boundary import label_switch_rate
 from folt.store.strict_json import Document
@@ -91,12 +91,12 @@ def window(data: Path | None) -> Problem:
     return modal_spectrum(*simulate_spectrum(jax.random.key(0), **SIMULATED))
 
 
-def run(workshop: Workshop, job: Job) -> list[Row]:
+def run(fits: SharedFits, job: Job) -> list[Row]:
     """The row of one case, method and seed."""
-    problem = _bring(workshop)
+    problem = _bring(fits)
     (method,) = job.methods
-    parts = workshop.facts(NAME, job.seed, folded=method == "folded")
-    fit = workshop.fit(NAME, job.seed, folded=method == "folded")
+    parts = fits.facts(NAME, job.seed, folded=method == "folded")
+    fit = fits.fit(NAME, job.seed, folded=method == "folded")
     values = in_user_parameters(problem, fit.draws)
     parts["estimates"] = estimates(values)
     parts["details"] = {"label_switch_rate": label_switch_rate(problem.group, fit.draws)}
@@ -104,12 +104,12 @@ def run(workshop: Workshop, job: Job) -> list[Row]:
     return [row(NAME, job.case, method, job.seed, **parts)]
 
 
-def _bring(workshop: Workshop) -> Problem:
+def _bring(fits: SharedFits) -> Problem:
     try:
-        return workshop.problem(NAME)
+        return fits.problem(NAME)
     except KeyError:
-        workshop.bring(NAME, window(workshop.settings.data))
-        return workshop.problem(NAME)
+        fits.bring(NAME, window(fits.settings.data))
+        return fits.problem(NAME)
 
 
 def report(rows: list[Row]) -> list[tuple[str, str]]:

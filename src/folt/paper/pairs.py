@@ -6,6 +6,7 @@ from collections.abc import Iterable
 
 from folt.paper.rows import Job, row
 from folt.paper.settings import Settings
+from folt.paper.shared_fits import SharedFits
 from folt.paper.tables import (
     Row,
     chain_table,
@@ -13,7 +14,6 @@ from folt.paper.tables import (
     every_rho_table,
     ratio_table,
 )
-from folt.paper.workshop import Workshop
 
 
 def folded_and_unfolded(cases: Iterable[str], settings: Settings) -> list[Job]:
@@ -25,10 +25,10 @@ def folded_and_unfolded(cases: Iterable[str], settings: Settings) -> list[Job]:
     return jobs
 
 
-def run_pair(workshop: Workshop, table: str, problem: str, job: Job) -> list[Row]:
+def run_pair(fits: SharedFits, table: str, problem: str, job: Job) -> list[Row]:
     """One row of such a table."""
     (method,) = job.methods
-    parts = workshop.facts(problem, job.seed, folded=method == "folded")
+    parts = fits.facts(problem, job.seed, folded=method == "folded")
     return [row(table, job.case, method, job.seed, **parts)]
 
 

@@ -16,8 +16,8 @@ from folt.paper import document as documents
 from folt.paper.provenance import provenance
 from folt.paper.rows import Job, row
 from folt.paper.settings import Settings
+from folt.paper.shared_fits import SharedFits
 from folt.paper.tables import Row
-from folt.paper.workshop import Workshop
 from folt.store import Entry, Store
 
 ROWS = "rows"
@@ -122,13 +122,13 @@ def _name(table: str, job: Job) -> str:
 
 def _made(job: Job, *, table: ModuleType, settings: Settings) -> documents.Document:
     """The rows of a job, where it runs."""
-    return {"rows": _rows(table, _workshop(settings), job)}
+    return {"rows": _rows(table, _shared_fits(settings), job)}
 
 
 @functools.lru_cache(maxsize=1)
-def _workshop(settings: Settings) -> Workshop:
+def _shared_fits(settings: Settings) -> SharedFits:
     """One per process, so that the tables it makes share their fits."""
-    return Workshop(settings)
+    return SharedFits(settings)
 
 
 def _opened(store: Store, name: str, settings: Settings) -> tuple[Entry, documents.Document]:
@@ -147,12 +147,12 @@ def _opened(store: Store, name: str, settings: Settings) -> tuple[Entry, documen
     return entry, documents.open_document(path, name, settings)
 
 
-def _rows(table: ModuleType, workshop: Workshop, job: Job) -> list[Row]:
+def _rows(table: ModuleType, fits: SharedFits, job: Job) -> list[Row]:
     """The rows of a job; a training that diverges is a result, and must not stop the others."""
     try:
-        return table.run(workshop, job)
+        return table.run(fits, job)
     except FloatingPointError as error:
-        quick = workshop.settings.quick
+        quick = fits.settings.quick
         return [
             row(table.NAME, job.case, method, job.seed, quick=quick, error=str(error))
             for method in job.methods

@@ -10,8 +10,8 @@ from folt.fit import Fit
 from folt.models import label_switching
 from folt.paper.rows import Job, facts, rounded, row
 from folt.paper.settings import Settings
+from folt.paper.shared_fits import SharedFits
 from folt.paper.tables import Claim, Row, chain_table, diagnostic_table
-from folt.paper.workshop import Workshop
 from folt.problem import Problem
 from folt.problem.batching import map_points
 from folt.problem.fold import Folded
@@ -34,11 +34,11 @@ def cases(settings: Settings) -> list[Job]:
     return [Job(CASE, ("folded",), settings.seed)]
 
 
-def run(workshop: Workshop, job: Job) -> list[Row]:
+def run(fits: SharedFits, job: Job) -> list[Row]:
     """The row, with what the picture shows."""
-    workshop.bring(CASE, label_switching(2, 1, CENTRES))
-    fit = workshop.fit(CASE, job.seed)
-    parts = {**facts(fit), "quick": workshop.settings.quick, "figure": _picture(fit)}
+    fits.bring(CASE, label_switching(2, 1, CENTRES))
+    fit = fits.fit(CASE, job.seed)
+    parts = {**facts(fit), "quick": fits.settings.quick, "figure": _picture(fit)}
     return [row(NAME, CASE, "folded", job.seed, **parts)]
 
 

@@ -1,4 +1,4 @@
-"""The workshop: problems by name, and fits that several tables share."""
+"""Problems by name, and fits that several tables share."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ def unfolded(problem: Problem) -> Problem:
     )
 
 
-class Workshop:
+class SharedFits:
     """Makes fits by name and remembers them, so that tables of one run share them.
 
     Attributes:
