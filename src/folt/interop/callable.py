@@ -6,7 +6,7 @@ import operator
 from collections.abc import Callable, Sequence
 
 import numpy as np
-from jaxtyping import Array, ArrayLike
+from jaxtyping import ArrayLike, PyTree
 
 from folt.groups import Group
 from folt.problem import Problem
@@ -25,8 +25,8 @@ def from_callable(
     invariant: bool = True,
     prior: Distribution | None = None,
     names: Sequence[str] | None = None,
-    constrain: Callable[[Array], dict[str, Array]] | None = None,
-    unconstrain: Callable[..., Array] | None = None,
+    constrain: Callable[[np.ndarray], dict[str, PyTree]] | None = None,
+    unconstrain: Callable[..., PyTree] | None = None,
 ) -> Problem:
     """A problem whose log density is evaluated on the host, in batches, without gradients.
 
@@ -55,19 +55,7 @@ def from_callable(
         ValueError: the group does not act on `dim` coordinates, or an argument is of the wrong
             kind.
     """
-    if not callable(function):
-        raise ValueError(f"expected a function, got {type(function).__name__}")
-    if not isinstance(symmetry, Group):
-        raise ValueError(
-            f"symmetry must be a folt group such as folt.groups.Permutation(3, 2), "
-            f"got {type(symmetry).__name__}"
-        )
-    try:
-        operator.index(dim)
-    except TypeError:
-        raise ValueError(f"expected dim as a whole number, got {dim!r}") from None
-    if dim != symmetry.dim:
-        raise ValueError(f"expected a group that acts on {dim} coordinates, got {symmetry.dim}")
+    _require_fitting(function, dim, symmetry)
     if batch < 1:
         raise ValueError(f"expected batch ≥ 1, got {batch}")
     if isinstance(workers, bool) or not isinstance(workers, int) or workers < 1:
@@ -83,3 +71,20 @@ def from_callable(
         constrain=constrain,
         unconstrain=unconstrain,
     )
+
+
+def _require_fitting(function: object, dim: int, symmetry: object) -> None:
+    """Refuse what is no function, no group, or a group of another dimension."""
+    if not callable(function):
+        raise ValueError(f"expected a function, got {type(function).__name__}")
+    if not isinstance(symmetry, Group):
+        raise ValueError(
+            f"symmetry must be a folt group such as folt.groups.Permutation(3, 2), "
+            f"got {type(symmetry).__name__}"
+        )
+    try:
+        operator.index(dim)
+    except TypeError:
+        raise ValueError(f"expected dim as a whole number, got {dim!r}") from None
+    if dim != symmetry.dim:
+        raise ValueError(f"expected a group that acts on {dim} coordinates, got {symmetry.dim}")
