@@ -26,13 +26,13 @@ from folt.training import (
 )
 from folt.training.chain_em import (
     chain_about,
-    expectation,
     fit_chain,
     maximisation,
     spread_of,
     starting_chain,
 )
-from folt.training.chain_regression import ChainDescent, descend_chain, expected_acceptance
+from folt.training.chain_moments import expectation
+from folt.training.chain_regression import ChainDescent, descend_chain, trial
 
 
 def draws_of(chain: ClassChain, count: int, seed: int = 0) -> np.ndarray:
@@ -50,8 +50,8 @@ def test_em_never_loses_likelihood(group: folt.groups.Group) -> None:
     chain = starting_chain(np.random.default_rng(1), group, points, 3)
     likelihoods = []
     for _ in range(8):
-        moments = expectation(chain, points)
-        likelihoods.append(float(moments.log_likelihood) / len(points))
+        moments, log_sums = expectation(chain, points)
+        likelihoods.append(float(log_sums.mean()))
         chain = maximisation(group, moments, spread)
     # The priors of covariances and transitions may cost a little of what is gained.
     assert np.diff(likelihoods).min() > -1e-2
@@ -62,7 +62,7 @@ def test_moments_count_every_point_once() -> None:
     group = Joint(3, (Fixed(1), Blocks(1)))
     chain = random_chain(group, 3)
     points = draws_of(chain, 320)[:45]
-    moments = expectation(chain, points)
+    moments, _ = expectation(chain, points)
     assert float(moments.first.sum()) == pytest.approx(45)
     np.testing.assert_allclose(moments.mass.sum(axis=1), 45)
     np.testing.assert_allclose(moments.steps.sum(axis=(1, 2)), 45)
@@ -114,7 +114,7 @@ def test_regression_flattens_the_log_ratio_and_repeats_itself(task: TrainingTask
     key = jax.random.key(5)
     how = ChainDescent(steps=120, batch=128, rate=0.03)
     polished = descend_chain(key, chain, task, how)
-    before, after = (expected_acceptance(key, each, task) for each in (chain, polished))
+    before, after = (trial(key, each, task).accept for each in (chain, polished))
     assert after > before + 0.3
     again = ChainDescent(steps=2, batch=128)
     one, other = (descend_chain(key, chain, task, again) for _ in range(2))
@@ -207,6 +207,23 @@ def test_what_cannot_be_summed_is_refused_at_once(
     monkeypatch.setattr("folt.sampling.algorithm.require_symmetry", forbidden)
     with pytest.raises(ValueError, match=message):
         folt.sample(problem, flow=flow, progress=False)
+
+
+def test_what_a_chain_may_cost_is_read_off_the_effort() -> None:
+    six = folt.Problem(zero, Permutation(6, 2))
+    quick, usual, thorough = (
+        proposal_maker(six, None, None, effort)
+        for effort in (folt.Effort.quick(), folt.Effort.default(), folt.Effort.thorough())
+    )
+    assert quick.rounds * quick.descent.steps < usual.rounds * usual.descent.steps
+    assert usual.rounds * usual.descent.steps < thorough.rounds * thorough.descent.steps
+    capped = proposal_maker(six, None, None, folt.Effort.default().within(30_000))
+    assert capped.rounds <= 3
+
+
+def test_classes_are_doubled_up_to_what_the_labels_allow() -> None:
+    sizes = {m: OrbitChain()._sizes(Permutation(m, 1)) for m in (6, 10, 13, 14)}
+    assert sizes == {6: (12, 24, 48), 10: (8, 16, 32), 13: (4,), 14: (4,)}
 
 
 def test_no_class_is_refused() -> None:

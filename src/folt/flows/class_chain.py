@@ -7,6 +7,8 @@ Its sum over all m! labellings costs 2^m steps (`folt.flows.orbit_chain`).
 
 from __future__ import annotations
 
+from typing import Any
+
 import equinox as eqx
 import jax
 import jax.numpy as jnp
@@ -47,12 +49,12 @@ class ClassChain(OrbitSummed):
     """
 
     group: Group = eqx.field(static=True)
-    log_weights: Float[Array, " classes"]
-    log_transitions: Float[Array, "steps classes classes"]
-    means: Float[Array, "labels classes size"]
-    factors: Float[Array, "labels classes size size"]
-    fixed_means: Float[Array, "classes fixed"]
-    fixed_factors: Float[Array, "classes fixed fixed"]
+    log_weights: Float[Any, " classes"]
+    log_transitions: Float[Any, "steps classes classes"]
+    means: Float[Any, "labels classes size"]
+    factors: Float[Any, "labels classes size size"]
+    fixed_means: Float[Any, "classes fixed"]
+    fixed_factors: Float[Any, "classes fixed fixed"]
 
     def __check_init__(self) -> None:
         form = block_form_of(self.group)

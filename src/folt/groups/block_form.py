@@ -44,7 +44,7 @@ class BlockForm:
         """The coordinates block by block, the fixed ones last."""
         return np.array([*(at for block in self.places for at in block), *self.fixed], int)
 
-    def split(self, x: Any) -> tuple[Float[Array, "... m p"], Float[Array, "... f"]]:
+    def split(self, x: Any) -> tuple[Float[Any, "... m p"], Float[Any, "... f"]]:
         """The blocks of points and their fixed coordinates."""
         blocks = x[..., np.array(self.places, int)]
         return blocks, x[..., np.array(self.fixed, int)]

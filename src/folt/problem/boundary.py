@@ -9,15 +9,12 @@ from __future__ import annotations
 import dataclasses
 
 import jax
-import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Float
 
 from folt.groups import Group
-from folt.problem.batching import map_points
-from folt.problem.fold import Folded
 from folt.problem.orbits import Action, action_of, orbit_sum
-from folt.types import Distribution, OrbitSummed, Point, Scalar, in_float64
+from folt.types import Distribution, in_float64
 
 Draws = Float[np.ndarray, "..."]
 
@@ -83,7 +80,7 @@ def boundary_mass(
     mirrors = mirror_distances(action, spread, points)
     ambiguity = None
     if proposal is not None and group.order > 1:
-        ambiguity = float(1.0 - _largest_shares(proposal, group, points).mean())
+        ambiguity = float(1.0 - orbit_sum(proposal, group).largest_shares(points).mean())
     elif proposal is not None:
         ambiguity = 0.0
     return BoundaryMass(
@@ -113,21 +110,6 @@ def mirror_distances(
         distances = 0.5 * np.sum(moved**2, axis=-1) / np.where(along > 0.0, along, 1.0)
         parts.append(np.min(distances, axis=1, initial=np.inf))
     return np.concatenate(parts)
-
-
-def _largest_shares(
-    proposal: Distribution, group: Group, points: Float[np.ndarray, "n dim"]
-) -> Float[np.ndarray, " n"]:
-    """The largest of q(g·z)/q_F(z) over g; of a proposal that sums itself, that of a likely g."""
-    if isinstance(proposal, OrbitSummed):
-        folded = Folded(proposal, group)
-        return map_points(_likely_share, folded, points, terms=folded.terms)
-    return orbit_sum(proposal, group).responsibilities(points).max(axis=1)
-
-
-def _likely_share(folded: Folded, z: Point) -> Scalar:
-    log_share = folded.density.log_prob(folded.most_likely_image(z)) - folded.log_prob(z)
-    return jnp.exp(jnp.minimum(log_share, 0.0))
 
 
 @in_float64

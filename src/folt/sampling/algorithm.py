@@ -105,7 +105,7 @@ def _sampled(problem: Problem, asked: Options) -> Fit:
     limit = capped(problem, asked.effort, asked.preset, asked.evaluations)
     preset = preset_named(asked.preset, limit)
     sampler = reference_for(problem, asked.reference, preset.reference)
-    maker = proposal_maker(problem, asked.flow, preset.trainer)
+    maker = proposal_maker(problem, asked.flow, preset.trainer, preset.effort)
     keys, target, spending = _named_keys(asked.seed), Target(problem), Spending()
     with Stages(asked.progress) as stages, problem.evaluating():
         with stages.stage("symmetry"):

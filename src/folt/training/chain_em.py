@@ -9,99 +9,16 @@ from __future__ import annotations
 import math
 from typing import Any, NamedTuple
 
-import equinox as eqx
-import jax
-import jax.numpy as jnp
 import numpy as np
-from jax.scipy.special import logsumexp
-from jaxtyping import Array, Float
+from jaxtyping import Float
 
 from folt.flows import ClassChain
 from folt.flows.class_chain import block_form_of
-from folt.flows.orbit_chain import Logs, log_orbit_sums
 from folt.groups import Group
-
-BLOCK = 32
-"""Points that go through the sets together: more do not fit into the processor's memory."""
+from folt.training.chain_moments import Moments, expectation
 
 SMOOTHING = 0.1
 """Expected transitions out of every class that are added, evenly spread."""
-
-
-class Moments(NamedTuple):
-    """What the maximisation needs, summed over the points.
-
-    Attributes:
-        first: expected visits of the first class.
-        steps: expected transitions.
-        mass: expected visits of every label and class.
-        sums: blocks weighted by them.
-        squares: outer products of blocks weighted by them.
-        fixed_sums: coordinates without a label, weighted by the visits of the first class.
-        fixed_squares: their outer products.
-        log_likelihood: Σ log q_F.
-    """
-
-    first: Float[Array, " classes"]
-    steps: Float[Array, "steps classes classes"]
-    mass: Float[Array, "labels classes"]
-    sums: Float[Array, "labels classes p"]
-    squares: Float[Array, "labels classes p p"]
-    fixed_sums: Float[Array, "classes f"]
-    fixed_squares: Float[Array, "classes f f"]
-    log_likelihood: Float[Array, ""]
-
-
-def expectation(chain: ClassChain, points: Float[np.ndarray, "n dim"]) -> Moments:
-    """Expected moments of the points under a chain."""
-    return _expectation(chain, *in_blocks(points))
-
-
-def in_blocks(points: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Points in blocks of `BLOCK`, the last filled up with repeats of weight zero."""
-    count = len(points)
-    rows = np.arange(-(-count // BLOCK) * BLOCK)
-    weights = (rows < count).astype(float)
-    filled = points[np.minimum(rows, count - 1)]
-    return filled.reshape(-1, BLOCK, points.shape[1]), weights.reshape(-1, BLOCK)
-
-
-@eqx.filter_jit
-def _expectation(chain: ClassChain, blocks: Any, weights: Any) -> Moments:
-    first = jax.tree.map(jnp.zeros_like, jax.eval_shape(_moments, chain, blocks[0], weights[0]))
-
-    def add(total: Moments, block: tuple[Array, Array]) -> tuple[Moments, None]:
-        return jax.tree.map(jnp.add, total, _moments(chain, *block)), None
-
-    return jax.lax.scan(add, first, (blocks, weights))[0]
-
-
-def _moments(chain: ClassChain, points: Array, weights: Array) -> Moments:
-    logs, signed = chain.logs(points)
-
-    def likelihood(steps: Array, signed: Array) -> Array:
-        densities = signed[0] if len(signed) == 1 else logsumexp(signed, axis=0)
-        return jnp.sum(weights * log_orbit_sums(Logs(steps, densities)))
-
-    # Derivatives of the log sum are the probabilities of labels, classes and signs.
-    value, (steps, shares) = jax.value_and_grad(likelihood, argnums=(0, 1))(
-        logs.transitions, signed
-    )
-    blocks, fixed = chain.form.split(points)
-    signs = jnp.array([1.0, -1.0])[: len(shares)]
-    directed = jnp.einsum("sjinc,s->jinc", shares, signs)
-    carried = jnp.sum(shares, axis=0)
-    begun = jnp.sum(carried[0], axis=0)
-    return Moments(
-        first=jnp.sum(begun, axis=0),
-        steps=steps,
-        mass=jnp.sum(carried, axis=(1, 2)),
-        sums=jnp.einsum("jinc,nip->jcp", directed, blocks),
-        squares=jnp.einsum("jinc,nip,niq->jcpq", carried, blocks, blocks),
-        fixed_sums=begun.T @ fixed,
-        fixed_squares=jnp.einsum("nc,np,nq->cpq", begun, fixed, fixed),
-        log_likelihood=value,
-    )
 
 
 class Spread(NamedTuple):
@@ -117,21 +34,20 @@ def maximisation(group: Group, moments: Moments, spread: Spread) -> ClassChain:
     Covariances are those under an inverse Wishart prior worth p + 2 draws of half the spread of
     the label, which keeps classes that few draws see from collapsing; one class needs no prior.
     """
-    moments = jax.tree.map(np.asarray, moments)
     classes = len(moments.first)
     means, factors = _gaussians(moments.mass, moments.sums, moments.squares, spread.blocks[:, None])
     fixed_means, fixed_factors = _gaussians(
         moments.first, moments.fixed_sums, moments.fixed_squares, spread.fixed
     )
-    arrays = (
-        np.log(np.asarray(moments.first) + 1e-3),
-        np.log(np.asarray(moments.steps) + SMOOTHING / classes),
+    arrays: Any = (
+        np.log(moments.first + 1e-3),
+        np.log(moments.steps + SMOOTHING / classes),
         means,
         factors,
         fixed_means,
         fixed_factors,
     )
-    return ClassChain(group, *map(jnp.asarray, arrays))
+    return ClassChain(group, *arrays)
 
 
 def _gaussians(
@@ -176,7 +92,7 @@ def starting_chain(
     factors = np.repeat(roots_of(share * spread.blocks)[:, None], classes, axis=1)
     fixed_factors = np.repeat(roots_of(share * spread.fixed)[None], classes, axis=0)
     stay = np.log(0.5 * np.eye(classes) + 0.5 / classes)
-    arrays = (
+    arrays: Any = (
         np.full(classes, -math.log(classes)),
         np.broadcast_to(stay, (labels - 1, classes, classes)),
         means,
@@ -184,7 +100,7 @@ def starting_chain(
         fixed_means,
         fixed_factors,
     )
-    return ClassChain(group, *map(jnp.asarray, arrays))
+    return ClassChain(group, *arrays)
 
 
 def chain_about(group: Group, points: np.ndarray, pivot: np.ndarray) -> ClassChain:
@@ -197,7 +113,7 @@ def chain_about(group: Group, points: np.ndarray, pivot: np.ndarray) -> ClassCha
     pooled = np.cov(blocks.reshape(-1, form.size).T).reshape(form.size, form.size)
     means, fixed_means = (np.asarray(part) for part in form.split(pivot))
     factor = roots_of(pooled / form.labels**2)
-    arrays = (
+    arrays: Any = (
         np.zeros(1),
         np.zeros((form.labels - 1, 1, 1)),
         means[:, None],
@@ -205,7 +121,7 @@ def chain_about(group: Group, points: np.ndarray, pivot: np.ndarray) -> ClassCha
         fixed_means[None],
         roots_of(spread_of(group, points).fixed)[None],
     )
-    return ClassChain(group, *map(jnp.asarray, arrays))
+    return ClassChain(group, *arrays)
 
 
 def fit_chain(
@@ -234,17 +150,10 @@ def fit_chain(
     for number, size in enumerate(batches):
         some = min(size, len(points))
         rows = generator.choice(len(points), some, replace=False)
-        moments = _scaled(expectation(chain, points[rows]), 1.0 / some)
-        likelihoods.append(float(moments.log_likelihood))
+        moments, log_sums = expectation(chain, points[rows])
+        moments = moments.times(1.0 / some)
+        likelihoods.append(float(log_sums.mean()))
         share = 1.0 if known is None or some == len(points) else max(0.3, (number + 1) ** -0.5)
-        known = moments if known is None else _blend(known, moments, share)
-        chain = maximisation(group, _scaled(known, len(points)), spread)
+        known = moments if known is None else known.times(1 - share).plus(moments.times(share))
+        chain = maximisation(group, known.times(len(points)), spread)
     return chain, likelihoods
-
-
-def _blend(old: Moments, new: Moments, share: float) -> Moments:
-    return jax.tree.map(lambda a, b: (1 - share) * a + share * b, old, new)
-
-
-def _scaled(moments: Moments, factor: float) -> Moments:
-    return jax.tree.map(lambda leaf: np.asarray(leaf) * factor, moments)

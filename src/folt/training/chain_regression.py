@@ -2,7 +2,8 @@
 
 A step moves the mean of a class in units of its own spread and multiplies its factor from the left,
 so that one learning rate suits narrow and wide classes. The objective is that of
-`folt.training.regression`, on reference draws and fresh proposals together.
+`folt.training.regression`, on reference draws and fresh proposals together; its gradient needs
+nothing but moments under the labels and classes of the chain.
 """
 
 from __future__ import annotations
@@ -11,21 +12,24 @@ import dataclasses
 import math
 from typing import Any, NamedTuple
 
-import equinox as eqx
 import jax
-import jax.numpy as jnp
 import numpy as np
-import optax
-from jax.scipy.linalg import solve_triangular
-from jaxtyping import Array
 
-from folt.flows import ClassChain, OrbitSafety
-from folt.problem.batching import map_keys, map_points
-from folt.problem.fold import Folded
-from folt.training.chain_em import BLOCK
+from folt.chains import autocorrelation_time, chances_to_leave
+from folt.flows import ClassChain
+from folt.flows.class_chain import FLOOR
+from folt.problem.orbits import HostDistribution
+from folt.problem.orbits.chain_sum import ChainSum
+from folt.training.chain_moments import Moments, pulled_moments
 from folt.training.descent import cosine_rates
 from folt.training.regression import TrainingTask
 from folt.types import Key, Progress, host_generator
+
+LARGEST_WEIGHT = 20.0
+"""Importance weights of proposals that are chosen again are cut at so many times their mean."""
+
+SLOW, FAST = 0.99, 0.9
+"""Memories of Adam for squares and for slopes."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -34,15 +38,15 @@ class ChainDescent:
 
     Attributes:
         steps: steps of Adam.
-        batch: points per step, half of them fresh.
+        batch: points per step, half of them fresh proposals, a quarter reference draws.
         rate: learning rate at the start.
         width: |h - centre| beyond which a point pulls no harder.
         refresh: steps between draws of fresh proposals.
     """
 
-    steps: int = 600
+    steps: int = 400
     batch: int = 256
-    rate: float = 0.02
+    rate: float = 0.05
     width: float = 3.0
     refresh: int = 25
 
@@ -59,66 +63,79 @@ class Batch(NamedTuple):
         return Batch(*(leaf[chosen] for leaf in self))
 
 
-class Nudge(NamedTuple):
-    """A small change of a chain, in the coordinates of its classes."""
+class Adam:
+    """Adam's running means of slopes and of their squares, for several arrays."""
 
-    log_weights: Array
-    log_transitions: Array
-    means: Array
-    factors: Array
-    fixed_means: Array
-    fixed_factors: Array
+    def __init__(self) -> None:
+        self.known: list[tuple[np.ndarray, np.ndarray]] = []
+        self.count = 0
 
-    @classmethod
-    def none(cls, chain: ClassChain) -> Nudge:
-        """The change that changes nothing."""
-        return cls(*(jnp.zeros_like(getattr(chain, name)) for name in cls._fields))
-
-    def apply(self, chain: ClassChain) -> ClassChain:
-        """The changed chain."""
-        return ClassChain(
-            chain.group,
-            chain.log_weights + self.log_weights,
-            chain.log_transitions + self.log_transitions,
-            *_moved(chain.means, chain.factors, self.means, self.factors),
-            *_moved(chain.fixed_means, chain.fixed_factors, self.fixed_means, self.fixed_factors),
-        )
+    def __call__(self, slopes: list[np.ndarray]) -> list[np.ndarray]:
+        """Where to go, in units of the learning rate."""
+        self.count += 1
+        if not self.known:
+            self.known = [(np.zeros_like(slope), np.zeros_like(slope)) for slope in slopes]
+        self.known = [
+            (FAST * mean + (1 - FAST) * slope, SLOW * square + (1 - SLOW) * slope**2)
+            for (mean, square), slope in zip(self.known, slopes, strict=True)
+        ]
+        fast, slow = 1 - FAST**self.count, 1 - SLOW**self.count
+        return [mean / fast / (np.sqrt(square / slow) + 1e-8) for mean, square in self.known]
 
 
-def _moved(means: Array, factors: Array, by: Array, turn: Array) -> tuple[Array, Array]:
-    factors = jnp.tril(factors)
-    step = solve_triangular(factors, by[..., None], lower=True)[..., 0]
-    diagonal = jnp.exp(jnp.diagonal(turn, axis1=-2, axis2=-1))
-    left = jnp.tril(turn, -1) + diagonal[..., None] * jnp.eye(turn.shape[-1])
+def slopes_of(chain: ClassChain, moments: Moments) -> list[np.ndarray]:
+    """The gradient of Σ weight·log q_F in the coordinates in which `nudged` moves a chain."""
+    weights = np.exp(_log_softmax(chain.log_weights))
+    plain = np.exp(_log_softmax(chain.log_transitions))
+    own = (1.0 - FLOOR) * plain
+    expected = moments.steps * own / (own + FLOOR / chain.classes)
+    return [
+        moments.first - weights * moments.first.sum(),
+        expected - plain * expected.sum(axis=-1, keepdims=True),
+        *_gaussian_slopes(chain.means, chain.factors, moments.mass, moments.sums, moments.squares),
+        *_gaussian_slopes(
+            chain.fixed_means,
+            chain.fixed_factors,
+            moments.first,
+            moments.fixed_sums,
+            moments.fixed_squares,
+        ),
+    ]
+
+
+def _gaussian_slopes(
+    means: Any, factors: Any, mass: np.ndarray, sums: np.ndarray, squares: np.ndarray
+) -> tuple[np.ndarray, np.ndarray]:
+    means, factors = np.asarray(means), np.tril(factors)
+    away = sums - mass[..., None] * means
+    crossed = sums[..., :, None] * means[..., None, :]
+    scatter = squares - crossed - crossed.swapaxes(-1, -2)
+    scatter += mass[..., None, None] * means[..., :, None] * means[..., None, :]
+    turn = mass[..., None, None] * np.eye(means.shape[-1])
+    turn = turn - factors @ scatter @ factors.swapaxes(-1, -2)
+    return (factors @ away[..., None])[..., 0], np.tril(turn)
+
+
+def nudged(chain: ClassChain, step: list[np.ndarray]) -> ClassChain:
+    """The chain after a step: weights and transitions in logs, classes in their own units."""
+    weights, transitions, mean, turn, fixed_mean, fixed_turn = step
+    return ClassChain(
+        chain.group,
+        chain.log_weights + weights,
+        chain.log_transitions + transitions,
+        *_moved(chain.means, chain.factors, mean, turn),
+        *_moved(chain.fixed_means, chain.fixed_factors, fixed_mean, fixed_turn),
+    )
+
+
+def _moved(means: Any, factors: Any, by: np.ndarray, turn: np.ndarray) -> tuple[Any, Any]:
+    factors = np.tril(factors)
+    if factors.shape[-1] == 0:
+        return means, factors
+    step = np.linalg.solve(factors, by[..., None])[..., 0]
+    diagonal = np.exp(np.diagonal(turn, axis1=-2, axis2=-1))
+    left = np.tril(turn, -1) + diagonal[..., None] * np.eye(turn.shape[-1])
     return means + step, left @ factors
-
-
-_ADAM = optax.scale_by_adam(b1=0.9, b2=0.99)
-
-
-@eqx.filter_jit
-def _step(
-    chain: ClassChain, state: Any, batch: Batch, log_main: float, tuning: Any
-) -> tuple[ClassChain, Any, Array]:
-    """One step of Adam on the Huber loss of h about a centre; also h at the batch."""
-    rate, centre, width = tuning
-    none = Nudge.none(chain)
-
-    def loss(nudge: Nudge, part: Batch) -> tuple[Array, Array]:
-        log_sums = nudge.apply(chain).log_orbit_sums(part.points)
-        h = part.log_target - jnp.logaddexp(log_main + log_sums, part.log_guard)
-        return jnp.mean(optax.losses.huber_loss(h - centre, delta=width)), h
-
-    def add(total: Nudge, part: Batch) -> tuple[Nudge, Array]:
-        gradient, h = jax.grad(loss, has_aux=True)(none, part)
-        return jax.tree.map(jnp.add, total, gradient), h
-
-    parts = jax.tree.map(lambda leaf: leaf.reshape(-1, BLOCK, *leaf.shape[1:]), batch)
-    gradient, h = jax.lax.scan(add, none, parts)
-    gradient = jax.tree.map(lambda leaf: leaf / parts.points.shape[0], gradient)
-    direction, state = _ADAM.update(gradient, state)
-    step = jax.tree.map(lambda leaf: -rate * leaf, direction)
-    return step.apply(chain), state, h.ravel()
 
 
 def descend_chain(
@@ -133,67 +150,102 @@ def descend_chain(
     reference = _batch(task, task.training.points, task.training.log_target)
     log_main = math.log1p(-task.guard_weight) if task.guard is not None else 0.0
     rates = cosine_rates(0, how.steps, how.steps, how.rate) + 1e-5
-    half = how.batch // 2
-    state = _ADAM.init(Nudge.none(chain))
+    adam = Adam()
     centre: float | None = None
     for number in range(how.steps):
         turn = number % how.refresh
         if turn == 0:
-            fresh = fresh_batch(jax.random.fold_in(key, number), chain, task, how.refresh * half)
+            some = jax.random.fold_in(key, number)
+            pools = _pools(some, generator, chain, task, how, reference)
             if progress is not None:
                 progress(number / how.steps, f"regression of {chain.classes} classes")
-        old = generator.choice(len(reference.points), half)
-        new = (turn * half + np.arange(half)) % len(fresh.points)
-        batch = Batch(*map(np.concatenate, zip(reference.rows(old), fresh.rows(new), strict=True)))
+        parts = [_turn(pool, turn, how.refresh) for pool in pools]
+        batch = Batch(*map(np.concatenate, zip(*parts, strict=True)))
         if centre is None:
-            centre = float(np.median(_ratios(chain, task, reference.rows(old))))
-        tuning = np.array([rates[number], centre, how.width])
-        chain, state, h = _step(chain, state, batch, log_main, tuning)
-        near = np.clip(np.asarray(h), centre - how.width, centre + how.width)
+            centre = float(np.median(_ratios(chain, task, batch)))
+        weight = np.full(len(batch.points), 1.0 / len(batch.points))
+        aims = np.stack([weight, batch.log_target, batch.log_guard], axis=1)
+        setting = np.array([log_main, centre, how.width])
+        moments, log_sums = pulled_moments(chain, batch.points, aims, setting)
+        rate = float(rates[number])
+        chain = nudged(chain, [rate * part for part in adam(slopes_of(chain, moments))])
+        h = batch.log_target - np.logaddexp(log_main + log_sums, batch.log_guard)
+        near = np.clip(h, centre - how.width, centre + how.width)
         centre = 0.9 * centre + 0.1 * float(near.mean())
     return chain
 
 
+def _pools(
+    key: Key,
+    generator: np.random.Generator,
+    chain: ClassChain,
+    task: TrainingTask,
+    how: ChainDescent,
+    reference: Batch,
+) -> tuple[Batch, Batch, Batch]:
+    """Points for the steps until the next refresh: proposals, and two kinds of target draws.
+
+    Reference draws know modes that the proposal misses, but are so few that a large chain learns
+    them by heart. Proposals chosen again by their importance weights are new every time.
+    """
+    quarter = how.refresh * how.batch // 4
+    fresh = fresh_batch(key, chain, task, 2 * quarter)
+    h = _ratios(chain, task, fresh)
+    weights = np.exp(np.minimum(h - h.max(), 0.0))
+    weights = np.minimum(weights, LARGEST_WEIGHT * weights.mean())
+    again = generator.choice(len(h), quarter, p=weights / weights.sum())
+    return (
+        fresh,
+        fresh.rows(again),
+        reference.rows(generator.choice(len(reference.points), quarter)),
+    )
+
+
+def _turn(pool: Batch, turn: int, turns: int) -> Batch:
+    """The points of a pool whose turn it is."""
+    return pool.rows(np.arange(turn, len(pool.points), turns))
+
+
 def fresh_batch(key: Key, chain: ClassChain, task: TrainingTask, count: int) -> Batch:
     """Fresh proposals inside the support of the target."""
-    points = map_keys(_draw, safe(chain, task), key, count)
+    points = summed(chain, task).draw(key, count)
     log_target = task.evaluate(points)
     inside = np.isfinite(log_target)
     return _batch(task, points[inside], log_target[inside])
 
 
-def safe(chain: ClassChain, task: TrainingTask) -> ClassChain | OrbitSafety:
-    """The chain with its tail safety."""
-    if task.guard is None:
-        return chain
-    return OrbitSafety(chain, task.guard, task.guard_weight)
+def summed(chain: ClassChain, task: TrainingTask) -> ChainSum:
+    """The chain with its tail safety, summed over all labellings."""
+    return ChainSum(chain, task.guard, task.guard_weight)
 
 
-def expected_acceptance(
-    key: Key, chain: ClassChain, task: TrainingTask, count: int = 2_048
-) -> float:
-    """E min(1, exp(h' - h)) with h at selection draws and h' at fresh proposals."""
+class Trial(NamedTuple):
+    """What a chain of proposals would do: acceptance rate and autocorrelation time."""
+
+    accept: float
+    time: float
+
+
+def trial(key: Key, chain: ClassChain, task: TrainingTask, count: int = 2_048) -> Trial:
+    """From h at selection draws and at fresh proposals."""
     selected = _batch(task, *(leaf[:count] for leaf in task.selection))
     states = _ratios(chain, task, selected)
     proposals = _ratios(chain, task, fresh_batch(key, chain, task, len(states)))
-    return float(np.exp(np.minimum(0.0, proposals[:, None] - states)).mean())
+    chances = chances_to_leave(proposals, states)
+    return Trial(float(chances.mean()), autocorrelation_time(chances))
 
 
 def _ratios(chain: ClassChain, task: TrainingTask, batch: Batch) -> np.ndarray:
-    folded = Folded(safe(chain, task), chain.group)
-    return batch.log_target - map_points(Folded.log_prob, folded, batch.points, terms=folded.terms)
+    return batch.log_target - summed(chain, task).log_sum(batch.points)
 
 
 def _batch(task: TrainingTask, points: np.ndarray, log_target: np.ndarray) -> Batch:
     if task.guard is None:
         return Batch(points, log_target, np.full(len(points), -np.inf))
-    plain = map_points(_log_prob, task.guard, points)
+    plain = HostDistribution(task.guard).log_probs(points)
     return Batch(points, log_target, plain + math.log(task.guard_weight) + task.group.log_order)
 
 
-def _draw(flow: Any, key: Key) -> Array:
-    return flow.sample(key)
-
-
-def _log_prob(flow: Any, point: Array) -> Array:
-    return flow.log_prob(point)
+def _log_softmax(logs: Any) -> np.ndarray:
+    logs = np.asarray(logs)
+    return logs - np.logaddexp.reduce(logs, axis=-1, keepdims=True)

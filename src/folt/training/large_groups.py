@@ -12,6 +12,7 @@ from folt.flows.class_chain import block_form_of
 from folt.flows.elliptical import precision_root
 from folt.groups import Group
 from folt.problem import Problem
+from folt.training.effort import Effort
 from folt.training.orbit_chain import OrbitChain
 from folt.training.truncated import LikelyOrbits, likely_orbits, sums_in_part
 from folt.types import OrbitSummed
@@ -23,13 +24,14 @@ below it, 6! is above."""
 GUARD_DEGREES = 5.0
 
 
-def proposal_maker(problem: Problem, given: Any, default: Any) -> Any:
+def proposal_maker(problem: Problem, given: Any, default: Any, effort: Effort | None = None) -> Any:
     """The trainer, or the distribution as it is, that proposes for a problem.
 
     Args:
         problem: the target with its group.
         given: what the caller asked for; None to choose.
         default: the trainer for groups that are summed over element by element.
+        effort: what a class chain may cost; the default effort if None.
 
     Returns:
         `given` or `default`; a class chain where the group is large and of block form.
@@ -38,6 +40,7 @@ def proposal_maker(problem: Problem, given: Any, default: Any) -> Any:
         ValueError: at once, where the group is too large for what is asked.
     """
     group = problem.group
+    chain = OrbitChain.at(Effort.default() if effort is None else effort)
     if sums_in_part(group, given):
         _require_invariant(problem)
         return likely_orbits(group, given)
@@ -53,11 +56,11 @@ def proposal_maker(problem: Problem, given: Any, default: Any) -> Any:
                 f"{type(given).__name__} sums over the {group.order} elements of the group one by "
                 "one, which are too many: leave the flow to folt, or give folt.training.OrbitChain"
             )
-        return OrbitChain()
+        return chain
     if given is not None:
         return given
     suits = problem.invariant and group.block_form is not None
-    return OrbitChain() if suits and group.order > SUMMED_ONE_BY_ONE else default
+    return chain if suits and group.order > SUMMED_ONE_BY_ONE else default
 
 
 def _require_invariant(problem: Problem) -> None:

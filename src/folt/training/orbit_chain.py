@@ -1,7 +1,8 @@
 """The proposal for large groups: a class chain, fitted by orbit EM and polished by regression.
 
 One class first: its likeliest labelling of the draws takes the place of the sort key, which may not
-tell components apart. Then more classes while held-out draws become likelier.
+tell components apart. Then more classes while held-out draws become likelier, and rounds of
+regression while the chain of draws becomes shorter by them. What is spent is counted, never timed.
 """
 
 from __future__ import annotations
@@ -9,15 +10,16 @@ from __future__ import annotations
 import dataclasses
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 
 from folt.flows import ClassChain
 from folt.flows.class_chain import block_form_of
 from folt.groups import Group
-from folt.problem.batching import map_points
-from folt.problem.fold import Folded
+from folt.problem.orbits.host_chain import HostChain
 from folt.training.chain_em import chain_about, fit_chain, starting_chain
-from folt.training.chain_regression import ChainDescent, descend_chain, expected_acceptance
+from folt.training.chain_regression import ChainDescent, Trial, descend_chain, trial
+from folt.training.effort import Effort
 from folt.training.regression import TrainingTask, stage
 from folt.types import Key, Progress, host_generator
 
@@ -26,6 +28,9 @@ STEPS = 1 << 15
 
 FEWEST, MOST = 4, 48
 """Classes of the largest chain, whatever the number of labels."""
+
+SINGLE_STEPS = 150
+"""Steps of the regression of one class."""
 
 
 def largest_chain(labels: int) -> int:
@@ -38,18 +43,25 @@ class OrbitChain:
     """Trainer: orbit EM from one class to many, then log-ratio regression.
 
     Args:
-        classes: classes of the chain; None tries sizes up to what the number of labels allows.
+        classes: classes of the chain; None doubles them while that pays, up to what the number of
+            labels allows.
         good: expected acceptance of one class at which no more are tried.
-        gain: held-out nats per draw that a larger chain must bring.
+        goal: acceptance at which the regression stops.
+        gain: held-out nats per draw that twice the classes must bring.
+        worthwhile: share of the autocorrelation time that a round of regression must save.
+        rounds: most rounds of regression.
         pivots: single draws whose labels one class starts from, besides the sorted ones.
         small: draws of every step of EM with one class.
         batches: draws of every step of EM with more.
-        descent: how the regression runs.
+        descent: how a round of regression runs.
     """
 
     classes: int | None = None
     good: float = 0.85
+    goal: float = 0.93
     gain: float = 0.05
+    worthwhile: float = 0.1
+    rounds: int = 3
     pivots: int = 2
     small: tuple[int, ...] = (1_000,) * 6 + (4_000,) * 2
     batches: tuple[int, ...] = (1_000,) * 14 + (2_000,) * 4
@@ -58,6 +70,15 @@ class OrbitChain:
     def __post_init__(self) -> None:
         if self.classes is not None and self.classes < 1:
             raise ValueError(f"expected at least one class, got {self.classes}")
+
+    @classmethod
+    def at(cls, effort: Effort) -> OrbitChain:
+        """The trainer that an effort affords: its rounds, and half the steps for a single one."""
+        if effort.rounds is None:
+            return cls(rounds=8, worthwhile=0.02)
+        if effort.rounds > 1:
+            return cls(rounds=min(effort.rounds, 3))
+        return cls(rounds=effort.rounds, descent=ChainDescent(steps=200))
 
     def __call__(
         self,
@@ -75,35 +96,60 @@ class OrbitChain:
             progress: told the fraction done and a message.
         """
         if start is not None:
-            return self._polished(key, start, task, progress)
+            return self._polished(key, _on_host(start), task, progress)
         generator = host_generator(key)
-        single = self._single(generator, task)
-        if self.classes == 1 or expected_acceptance(key, single, task) >= self.good:
-            return self._polished(key, single, task, progress, single_class=True)
+        single, found = self._single(key, generator, task)
+        if self.classes == 1 or found.accept >= self.good:
+            return self._polished(key, single, task, progress, found)
+        grown = self._grown(generator, single, task, stage(progress, 0.0, 0.2))
+        return self._polished(key, grown, task, stage(progress, 0.2, 1.0))
+
+    def _single(
+        self, key: Key, generator: np.random.Generator, task: TrainingTask
+    ) -> tuple[ClassChain, Trial]:
+        """One class from the sorted labels; if that does not do, from those about single draws."""
+        group, points = task.group, task.training.points
+        start = starting_chain(generator, group, points, 1)
+        best = fit_chain(generator, group, points, start, self.small)[0]
+        found = trial(key, best, task)
+        if found.accept >= self.good:
+            return best, found
+        fitted = [best]
+        for row in generator.choice(len(points), self.pivots):
+            about = chain_about(group, points, points[row])
+            fitted.append(fit_chain(generator, group, points, about, self.small)[0])
+        best = max(fitted, key=lambda chain: _held_out(chain, task))
+        return best, trial(key, best, task)
+
+    def _grown(
+        self,
+        generator: np.random.Generator,
+        single: ClassChain,
+        task: TrainingTask,
+        progress: Progress,
+    ) -> ClassChain:
+        """More classes by EM, twice as many each time, while held-out draws become likelier."""
         points = relabelled(single, task.training.points)
         best, value = single, _held_out(single, task)
-        for size in self._sizes(task.group):
+        sizes = self._sizes(task.group)
+        for number, size in enumerate(sizes):
+            progress(number / len(sizes), f"{size} classes")
             start = starting_chain(generator, task.group, points, size)
             chain, _ = fit_chain(generator, task.group, points, start, self.batches)
             judged = _held_out(chain, task)
             if judged < value + self.gain:
                 break
             best, value = chain, judged
-        return self._polished(key, best, task, stage(progress, 0.2, 1.0))
-
-    def _single(self, generator: np.random.Generator, task: TrainingTask) -> ClassChain:
-        """One class from the sorted labels and from those about single draws: the likeliest."""
-        group, points = task.group, task.training.points
-        starts = [starting_chain(generator, group, points, 1)]
-        for row in generator.choice(len(points), self.pivots):
-            starts.append(chain_about(group, points, points[row]))
-        fitted = [fit_chain(generator, group, points, each, self.small)[0] for each in starts]
-        return max(fitted, key=lambda chain: _held_out(chain, task))
+        return best
 
     def _sizes(self, group: Group) -> tuple[int, ...]:
         if self.classes is not None:
             return (self.classes,)
-        return (largest_chain(block_form_of(group).labels),)
+        most = largest_chain(block_form_of(group).labels)
+        halved = [most]
+        while halved[-1] >= 2 * FEWEST and len(halved) < 3:
+            halved.append(halved[-1] // 2)
+        return tuple(halved[::-1])
 
     def _polished(
         self,
@@ -111,26 +157,38 @@ class OrbitChain:
         chain: ClassChain,
         task: TrainingTask,
         progress: Progress | None,
-        single_class: bool = False,
+        found: Trial | None = None,
     ) -> ClassChain:
-        """The chain after the regression, or as it was if that accepts more."""
-        how = self.descent
-        if single_class:
-            how = dataclasses.replace(how, steps=min(how.steps, 150))
-        moved = descend_chain(jax.random.fold_in(key, 1), chain, task, how, progress)
+        """The chain after rounds of regression; a round that makes it worse is forgotten."""
         judge = jax.random.fold_in(key, 2)
-        accepted = [expected_acceptance(judge, each, task) for each in (chain, moved)]
-        return moved if accepted[1] > accepted[0] else chain
+        best = found or trial(judge, chain, task)
+        how, rounds = self.descent, self.rounds
+        if chain.classes == 1:
+            how, rounds = dataclasses.replace(how, steps=min(how.steps, SINGLE_STEPS)), 1
+        for number in range(rounds):
+            tell = stage(progress, number / rounds, (number + 1) / rounds)
+            moved = descend_chain(jax.random.fold_in(key, 3 + number), chain, task, how, tell)
+            after, before = trial(judge, moved, task), best
+            if after.time < best.time:
+                chain, best = moved, after
+            if best.accept >= self.goal or after.time > (1 - self.worthwhile) * before.time:
+                break
+        return _on_device(chain)
 
 
 def relabelled(chain: ClassChain, points: np.ndarray) -> np.ndarray:
     """Draws under the labelling that a chain finds likeliest."""
-    folded = Folded(chain, chain.group)
-    return map_points(Folded.most_likely_image, folded, points, terms=folded.terms)
+    return HostChain(chain).labellings(points)
 
 
 def _held_out(chain: ClassChain, task: TrainingTask, count: int = 1_000) -> float:
     """Mean log q_F at draws that the chain was not fitted to."""
-    folded = Folded(chain, chain.group)
-    points = task.selection.points[:count]
-    return float(map_points(Folded.log_prob, folded, points, terms=folded.terms).mean())
+    return float(HostChain(chain).log_sums(task.selection.points[:count]).mean())
+
+
+def _on_host(chain: ClassChain) -> ClassChain:
+    return jax.tree.map(lambda leaf: np.asarray(leaf, float), chain)
+
+
+def _on_device(chain: ClassChain) -> ClassChain:
+    return jax.tree.map(jnp.asarray, chain)

@@ -12,7 +12,7 @@ from concurrent.futures import ThreadPoolExecutor
 import numpy as np
 from jaxtyping import Float
 
-from folt.flows import Gaussian, Mixture, Safety, StudentT
+from folt.flows import ClassChain, Gaussian, Mixture, OrbitSafety, Safety, StudentT
 from folt.groups import Group
 from folt.problem.batching import THREADS, map_keys, map_points
 from folt.problem.fold import Folded
@@ -44,6 +44,10 @@ class OrbitSum(ABC):
     @abstractmethod
     def responsibilities(self, points: Points) -> Float[np.ndarray, "n order"]:
         """q(g·z)/q_F(z) for every g, in the order of `group.elements`."""
+
+    def largest_shares(self, points: Points) -> Values:
+        """The largest of q(g·z)/q_F(z) over g, or that of a likely g in a large group."""
+        return self.responsibilities(points).max(axis=1)
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -139,12 +143,23 @@ def _draw(folded: Folded, key: Key) -> Point:
 
 
 def orbit_sum(proposal: Distribution, group: Group) -> OrbitSum:
-    """The orbit sum of a proposal: in NumPy for mixtures over listed groups, else compiled."""
+    """The orbit sum of a proposal: on the host for mixtures and class chains, else compiled."""
+    if isinstance(proposal, ClassChain):
+        return _chain_sum(proposal, None, 0.0)
+    if isinstance(proposal, OrbitSafety) and isinstance(proposal.main, ClassChain):
+        return _chain_sum(proposal.main, proposal.guard, proposal.weight)
     action = action_of(group)
     parts = components_of(proposal) if action.listed else None
     if parts is None or group.order * sum(part.count for part in parts) > MOST_TERMS:
         return CompiledSum(proposal, group)
     return ListedSum(parts, action)
+
+
+def _chain_sum(chain: ClassChain, guard: Distribution | None, weight: float) -> OrbitSum:
+    """Imported late: only large groups need the loops over sets."""
+    from folt.problem.orbits.chain_sum import ChainSum
+
+    return ChainSum(chain, guard, weight)
 
 
 def components_of(proposal: Distribution) -> tuple[Components, ...] | None:

@@ -1,0 +1,81 @@
+"""Potentials that keep a sum over all orders away from underflow.
+
+Of the m! products Π_j F(j, σ(j)) the largest may be 10^-10000 at a far point. Dividing F by
+e^(v_j + u_i) multiplies every product by the same number. With nearly optimal dual variables of
+the assignment problem as potentials, all entries are at most one and the largest product is not
+much smaller. They are found by Bertsekas' auction: blocks bid for labels.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from jaxtyping import Float
+
+from folt.problem.orbits.compiled import compiled
+
+SLACK = 10.0
+"""Nats per label by which the product of the auction may fall short of the largest."""
+
+FINEST = 1e-12
+"""Smallest bid relative to the spread of the table: below it a bid is lost in rounding."""
+
+BIDS = 20_000
+"""Bound on the bids of an auction; without effect on what is computed, only on its scale."""
+
+
+def potentials(
+    tables: Float[np.ndarray, "n labels blocks"],
+) -> tuple[Float[np.ndarray, "n labels"], Float[np.ndarray, "n blocks"]]:
+    """Numbers v_j, u_i with table(j, i) ≤ v_j + u_i and near equality along some assignment.
+
+    The sum of the entries along it falls short of the potentials by at most m·`SLACK`. The
+    inequality holds whatever the auction does.
+    """
+    prices = np.zeros(tables.shape[:2])
+    _auctions(np.ascontiguousarray(tables), prices)
+    return prices, (tables - prices[:, :, None]).max(axis=1)
+
+
+@compiled
+def _auctions(tables, prices):  # type: ignore[no-untyped-def]
+    for n in range(len(tables)):
+        table, price = tables[n], prices[n]
+        m = len(table)
+        if m == 1 or not np.all(np.isfinite(table)):
+            continue
+        spread = table.max() - table.min()
+        least = max(SLACK, FINEST * spread)
+        raised, bids = max(least, spread / 4.0), 0
+        while True:
+            bids = _sale(table, price, raised, bids)
+            if raised <= least or bids >= BIDS:
+                break
+            # All labels sold at a coarse bid: sold again at a finer one, from the prices reached.
+            raised = max(least, raised / 5.0)
+
+
+@compiled
+def _sale(table, price, raised, bids):  # type: ignore[no-untyped-def]
+    """Every block without a label bids for its best one, and the former owner goes without."""
+    m = len(table)
+    owners = np.full(m, -1)
+    waiting = np.arange(m)
+    count = m
+    while count > 0 and bids < BIDS:
+        bids += 1
+        block = waiting[count - 1]
+        best, second, wanted = -np.inf, -np.inf, 0
+        for label in range(m):
+            net = table[label, block] - price[label]
+            if net > best:
+                second, best, wanted = best, net, label
+            elif net > second:
+                second = net
+        price[wanted] += best - second + raised
+        before = owners[wanted]
+        owners[wanted] = block
+        if before >= 0:
+            waiting[count - 1] = before
+        else:
+            count -= 1
+    return bids

@@ -1,0 +1,68 @@
+"""The orbit sum of a class chain with its tail safety, on the host."""
+
+from __future__ import annotations
+
+import math
+
+import jax
+import numpy as np
+from jaxtyping import Float
+
+from folt.flows import ClassChain
+from folt.problem.orbits.action import action_of
+from folt.problem.orbits.distribution import HostDistribution
+from folt.problem.orbits.host_chain import HostChain
+from folt.problem.orbits.sums import OrbitSum, Points, Values
+from folt.types import Distribution, Key, host_generator
+
+
+class ChainSum(OrbitSum):
+    """The sum over all labellings of (1-λ)·chain + λ·guard, the guard the same at every image.
+
+    Args:
+        chain: the main part.
+        guard: the tail safety; None for none.
+        weight: λ.
+    """
+
+    def __init__(self, chain: ClassChain, guard: Distribution | None, weight: float) -> None:
+        self.host, self.group = HostChain(chain), chain.group
+        self.guard = None if guard is None else HostDistribution(guard)
+        self.weight = weight if guard is not None else 0.0
+
+    def log_sum(self, points: Points) -> Values:
+        """Log of (1-λ)·q_F + λ·s·r."""
+        return self._with_guard(self.host.log_sums(points), points, self.group.log_order)
+
+    def draw(self, key: Key, count: int) -> Points:
+        """Draws of the whole proposal, folded into D."""
+        generator = host_generator(key)
+        points = self.host.sample(generator, count)
+        guarded = np.flatnonzero(generator.random(count) < self.weight)
+        if self.guard is not None and guarded.size:
+            points[guarded] = self.guard.sample(jax.random.fold_in(key, 1), guarded.size)
+        return action_of(self.group).fold(points)
+
+    def responsibilities(self, points: Points) -> Float[np.ndarray, "n order"]:
+        """Not for groups whose elements are never listed.
+
+        Raises:
+            ValueError: always.
+        """
+        raise ValueError(f"a sum over {self.group.order} labellings has too many terms to be told")
+
+    def largest_shares(self, points: Points) -> Values:
+        """The share of the labelling that is likeliest together with its classes."""
+        images = self.likeliest_images(points)
+        plain = self._with_guard(self.host.log_prob(images), images, 0.0)
+        return np.exp(np.minimum(plain - self.log_sum(points), 0.0))
+
+    def likeliest_images(self, points: Points) -> Points:
+        """Every point under the labelling that is likeliest together with its classes."""
+        return self.host.labellings(points)
+
+    def _with_guard(self, main: Values, points: Points, log_images: float) -> Values:
+        if self.guard is None:
+            return main
+        guard = self.guard.log_probs(points) + math.log(self.weight) + log_images
+        return np.logaddexp(main + math.log1p(-self.weight), guard)
