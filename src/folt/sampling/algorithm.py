@@ -25,7 +25,7 @@ from folt.problem import Problem
 from folt.problem.boundary import boundary_mass, label_switch_rate
 from folt.problem.ratio import IDENTITY_ONLY, LogRatio, Target
 from folt.problem.symmetry import SymmetryAccount, check, require_symmetry
-from folt.reference import Reference, reference_for
+from folt.reference import Given, Reference, reference_for
 from folt.reference.soundness import require_numbers_around
 from folt.sampling.checks import require_possible
 from folt.sampling.forecast import forecast, reference_work
@@ -126,7 +126,9 @@ def _sampled(problem: Problem, asked: Options) -> Fit:
         kept = None if asked.whole_orbit else IDENTITY_ONLY
         ratio = LogRatio(target, proposal, problem.group, kept)
         with stages.stage("certificate"):
-            steps, fresh = worthwhile(keys["training"], ratio, data.selection, preset)
+            steps, fresh = worthwhile(
+                keys["training"], ratio, data.selection, preset, isinstance(sampler, Given)
+            )
             examined = examine(keys["certificate"], ratio, sealed, fresh, asked.draws * steps)
             burn_in = examined.burn_in(preset.burn_in)
         work = asked.chains * (burn_in + asked.draws * steps)

@@ -137,15 +137,19 @@ def settled(flow: Distribution) -> Distribution:
     return jax.tree.map(accurate, doubled_flow, is_leaf=lambda part: isinstance(part, Mixture))
 
 
-def worthwhile(key: Key, ratio: LogRatio, selection: Sample, preset: Preset) -> tuple[int, int]:
+def worthwhile(
+    key: Key, ratio: LogRatio, selection: Sample, preset: Preset, given: bool = False
+) -> tuple[int, int]:
     """Steps of the chain per recorded draw, and fresh proposals for the certificate.
 
     Few steps where draws would not repeat, more where they pay; more proposals where the error of
-    log Z would exceed `SHARP`. A few proposals beforehand tell.
+    log Z would exceed `SHARP`, and where reference draws were given. A few proposals beforehand
+    tell.
     """
     effort, proposals = preset.effort, preset.certification_draws
     if effort.rounds is None or effort.evaluations is not None:
         return 1, proposals
+    proposals += proposals // 2 if given else 0  # a reference run is saved
     _, fresh = ratio.draw(jax.random.fold_in(key, PILOT), PILOT_DRAWS)
     states = selection.log_target - ratio.log_proposal(selection.points)
     steps = steps_worth_taking(chances_to_leave(fresh, states), WORTHWHILE, effort.steps_per_draw)
@@ -154,4 +158,4 @@ def worthwhile(key: Key, ratio: LogRatio, selection: Sample, preset: Preset) -> 
         return steps, proposals
     weights = np.exp(finite - finite.max())
     needed = (fresh.size * np.sum(weights**2) / np.sum(weights) ** 2 - 1.0) / SHARP**2
-    return steps, int(min(max(proposals, needed), 3 * proposals))
+    return steps, int(min(max(proposals, needed), 3 * preset.certification_draws))
