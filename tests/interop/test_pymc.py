@@ -117,7 +117,8 @@ def test_a_markov_chain_of_two_states_and_other_supports():
         rate = pm.Gamma("rate", 2.0, 1.0)
         bias = pm.Normal("bias", 0.0, rate)
         sum_of_both = level[:, None] * level[None, :] * pm.math.log(transitions)
-        pm.Potential("likelihood", (sum_of_both * counts.mean()).sum() - bias**2)
+        drift = 0.3 * level.sum()  # without it the signs of both levels could be flipped
+        pm.Potential("likelihood", (sum_of_both * counts.mean()).sum() + drift - bias**2)
     problem = folt.from_pymc(model)
     assert problem.group == Joint(2, (Blocks(1), ZeroSumRows(), Fixed(3)))
     assert problem.prior is None  # `bias` depends on `rate`

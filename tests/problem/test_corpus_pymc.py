@@ -2,6 +2,7 @@
 
 import warnings
 
+import jax.numpy as jnp
 import numpy as np
 import pytest
 
@@ -46,7 +47,11 @@ def test_an_order_can_be_undone_and_gives_back_its_factorial():
     x = np.asarray(sites.pull(values))
     backward = {"mu": np.append(mu[0], np.log(np.diff(mu))), "w": values["w"]}
     y = np.asarray(other.pull(backward))
-    plain = undone.log_probs(x[None])[0] - float(sites.log_slope(x))
-    ordered = kept.log_probs(y[None])[0] - float(other.log_slope(y)) - np.log(np.diff(mu)).sum()
+    plain = undone.log_probs(x[None])[0] - float(sites.log_slope(jnp.asarray(x)))
+    ordered = (
+        kept.log_probs(y[None])[0]
+        - float(other.log_slope(jnp.asarray(y)))
+        - np.log(np.diff(mu)).sum()
+    )
     assert plain == pytest.approx(ordered, rel=1e-9)
     assert undone.log_folds(x[None])[0] == pytest.approx(undone.log_probs(x[None])[0] + np.log(6))
