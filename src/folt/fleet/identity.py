@@ -63,13 +63,22 @@ def _function(function: Any) -> Any:
     if not isinstance(function, types.FunctionType):
         return identity(function)
     kept = [_content(cell) for cell in function.__closure__ or ()]
+    told = _where_recognised if hasattr(function, "__wrapped__") else identity
     return {
         "function": _place(function),
         "text": _text(function.__code__),
-        "kept": [identity(value) for value in kept],
+        "kept": [told(value) for value in kept],
         "defaults": identity(list(function.__defaults__ or ())),
         "named": identity(function.__kwdefaults__ or {}),
     }
+
+
+def _where_recognised(value: Any) -> Any:
+    """What a decorator keeps beside the function beneath may be of no kind that is known."""
+    try:
+        return identity(value)
+    except ValueError:
+        return None
 
 
 def _content(cell: Any) -> Any:
