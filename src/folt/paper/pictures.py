@@ -9,7 +9,6 @@ import numpy as np
 
 from folt.paper.published import figure_of
 from folt.paper.rows import by_method
-from folt.paper.schematic_picture import _remark
 from folt.paper.tables import PRIMARY, Row, gammas, like_with_like, median
 from folt.report.figures import INK, LINE, PALETTE, QUIET, blank, styled
 from folt.store.strict_json import Document
@@ -70,9 +69,23 @@ def gamma_figure(document: Document, labels: Mapping[str, str], xlabel: str) -> 
         panel.set_xlabel(xlabel)
         panel.set_ylabel("γ = 2 / (1 + exp C) at ρ = 0.05")
         titles = (f"γ and its gain by folding, {document['preset']} preset", _subtitle(document))
-        _remark(panel, *titles)
+        remark(panel, *titles)
         _gamma_key(figure)
     return figure
+
+
+def remark(panel: Axes, title: str, remark: str) -> None:
+    """A title over a panel, and a quieter line below it."""
+    panel.set_title(title, pad=21)
+    panel.annotate(
+        remark,
+        (0, 1),
+        (0, 8),
+        xycoords="axes fraction",
+        textcoords="offset points",
+        color=QUIET,
+        fontsize=8,
+    )
 
 
 def _subtitle(document: Document) -> str:

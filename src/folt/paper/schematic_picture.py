@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from folt.paper.pictures import FOLDED, UNFOLDED
+from folt.paper.pictures import FOLDED, UNFOLDED, remark
 from folt.paper.tables import PRIMARY, Row
 from folt.report.figures import INK, LINE, PALETTE, QUIET, blank, styled
 from folt.store.strict_json import Document
@@ -38,19 +38,6 @@ def schematic_figure(row: Row) -> Figure:
     return figure
 
 
-def _remark(panel: Axes, title: str, remark: str) -> None:
-    panel.set_title(title, pad=21)
-    panel.annotate(
-        remark,
-        (0, 1),
-        (0, 8),
-        xycoords="axes fraction",
-        textcoords="offset points",
-        color=QUIET,
-        fontsize=8,
-    )
-
-
 def _levels(density: np.ndarray) -> list[float]:
     return [density.max() * share for share in (0.02, 0.1, 0.3, 0.6, 0.9)]
 
@@ -67,7 +54,7 @@ def _target_panel(panel: Axes, seen: Document) -> None:
     panel.plot(*raw[above].T, ".", color=FOLDED, markersize=3.2, markeredgewidth=0)
     panel.plot(*raw[~above].T, ".", color=UNFOLDED, markersize=3.2, markeredgewidth=0)
     _mirror(panel, axis)
-    _remark(panel, "1  Target π", "two labellings, one answer")
+    remark(panel, "1  Target π", "two labellings, one answer")
 
 
 def _folded_panel(panel: Axes, seen: Document) -> None:
@@ -86,7 +73,7 @@ def _folded_panel(panel: Axes, seen: Document) -> None:
                markersize=3, markeredgewidth=0.6)  # fmt: skip
     _mirror(panel, axis)
     panel.text(ends[0] + 0.4, ends[1] - 0.9, "D", fontsize=11, fontweight="bold", color=INK)
-    _remark(panel, "2  Fold", "x ↦ its representative in D")
+    remark(panel, "2  Fold", "x ↦ its representative in D")
 
 
 def _shade(panel: Axes, axis: Sequence[float]) -> None:
@@ -107,7 +94,7 @@ def _chain_panel(panel: Axes, seen: Document, row: Row) -> None:
     panel.plot(*chain.T, color=INK, linewidth=0.25, alpha=0.5)
     panel.plot(*chain.T, ".", color=INK, markersize=3.4, markeredgewidth=0)
     _mirror(panel, axis)
-    _remark(panel, "3  Propose and accept", f"from q_F (green); accepts {row['accept']:.1%}")
+    remark(panel, "3  Propose and accept", f"from q_F (green); accepts {row['accept']:.1%}")
 
 
 def _ratio_panel(panel: Axes, seen: Document, row: Row) -> None:
@@ -132,4 +119,4 @@ def _ratio_panel(panel: Axes, seen: Document, row: Row) -> None:
     words = [f"γ = {gamma:.3f}" if gamma is not None else "γ cannot be had"]
     if steps is not None:
         words.append(f"within .05 of π_F after {steps} step{'s' * (steps != 1)}")
-    _remark(panel, "4  Certify", ", ".join(words))
+    remark(panel, "4  Certify", ", ".join(words))
