@@ -1,14 +1,19 @@
 """Mapping in chunks: equal to vmap whatever the count, precision kept, keys independent of it."""
 
+from concurrent.futures import ThreadPoolExecutor
+
 import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
 
+from folt.flows import Gaussian
+from folt.problem import batching
 from folt.problem.batching import (
     LARGE_CHUNK,
     SMALL_CHUNK,
     TERMS_PER_CHUNK,
+    calls_lapack,
     chunk_length,
     map_keys,
     map_points,
@@ -99,3 +104,48 @@ def test_chunks_are_of_few_sizes_and_bounded(count, terms):
     assert 1 <= length <= LARGE_CHUNK
     assert length == 1 or length * terms <= TERMS_PER_CHUNK
     assert length == SMALL_CHUNK or length == chunk_length(10**6, terms)
+
+
+def _solved(module, point):
+    return jax.scipy.linalg.solve_triangular(module, point, lower=True).sum()
+
+
+def _squared(module, point):
+    return jnp.sum((module @ point) ** 2)
+
+
+def _in_a_loop(module, point):
+    return jax.lax.fori_loop(0, 2, lambda _, x: jnp.linalg.cholesky(module) @ x, point).sum()
+
+
+@pytest.mark.parametrize(("function", "alone"), [(_solved, 1), (_squared, 2), (_in_a_loop, 1)])
+def test_programs_that_call_lapack_run_one_at_a_time(monkeypatch, function, alone):
+    """Two of them at once can wait for each other in the one pool of threads of XLA, for ever."""
+    pools = []
+
+    class Counted(ThreadPoolExecutor):
+        def __init__(self, workers):
+            pools.append(workers)
+            super().__init__(workers)
+
+    monkeypatch.setattr(batching, "ThreadPoolExecutor", Counted)
+    monkeypatch.setattr(batching, "THREADS", 2)
+    points = np.random.default_rng(0).standard_normal((300, 3))
+    found = map_points(function, jnp.eye(3) * 2.0, points, length=64)
+    np.testing.assert_allclose(found, [function(jnp.eye(3) * 2.0, p) for p in points], rtol=1e-12)
+    assert pools == [alone]
+    map_points(function, jnp.eye(3) * 3.0, points, length=64)  # compiled already: still known
+    assert pools == [alone, alone]
+
+
+class Covariance(Gaussian):
+    """A density whose scale is factored on the way."""
+
+    def log_prob(self, x):
+        return -0.5 * jnp.sum(jnp.linalg.solve(self.factor, x) ** 2)
+
+
+def test_densities_that_call_lapack_are_known():
+    plain = Gaussian.from_moments(np.zeros(2), np.eye(2))
+    assert not calls_lapack(plain)
+    assert calls_lapack(Covariance(plain.mean, plain.factor))

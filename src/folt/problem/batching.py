@@ -9,16 +9,17 @@ every small JAX operation outside a compiled function is a compilation of its ow
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 
 import equinox as eqx
 import jax
 import numpy as np
+from jax.extend import core
 from jaxtyping import ArrayLike, PyTree
 
 from folt.store.compilations import remember_compilations
-from folt.types import Key
+from folt.types import Density, Key
 
 Function = Callable[..., PyTree]
 """From a module and a point, or a module and a key, to arrays."""
@@ -30,6 +31,17 @@ TERMS_PER_CHUNK = 8192
 
 THREADS = int(os.environ.get("FOLT_THREADS", "2"))
 """Chunks under way at a time; one where a worker of a fleet has one core to itself."""
+
+
+ALONE = frozenset(
+    {"cholesky", "eig", "eigh", "householder_product", "lu", "qr", "schur", "svd"}
+    | {"geqrf", "geqp3", "triangular_solve", "tridiagonal"}
+)
+"""What XLA hands to LAPACK on its one pool of threads: two programs at once can wait there for each
+other and never end."""
+
+_alone: set[Function] = set()
+"""Functions that were found to hold some of these when they were traced."""
 
 
 def chunk_length(count: int, terms: int = 1) -> int:
@@ -66,7 +78,7 @@ def map_points(
         rows = np.minimum(np.arange(start, start + length), count - 1)
         return _mapped(function, module, jax.tree.map(lambda leaf: leaf[rows], points))
 
-    return _joined(chunk, count, length)
+    return _joined(function, chunk, count, length)
 
 
 def map_keys(
@@ -96,16 +108,40 @@ def map_keys(
     def chunk(start: int) -> PyTree:
         return mapped(function, module, key, np.arange(start, start + length))
 
-    return _joined(chunk, count, length)
+    return _joined(function, chunk, count, length)
 
 
 @eqx.filter_jit
 def _mapped(function: Function, module: PyTree, points: PyTree) -> PyTree:
-    return jax.vmap(lambda point: function(module, point))(points)
+    return _noted(function, jax.vmap(lambda point: function(module, point)), points)
 
 
 def _over_keys(function: Function, module: PyTree, key: Key, indices: np.ndarray) -> PyTree:
-    return jax.vmap(lambda index: function(module, jax.random.fold_in(key, index)))(indices)
+    each = jax.vmap(lambda index: function(module, jax.random.fold_in(key, index)))
+    return _noted(function, each, indices)
+
+
+def calls_lapack(density: Density) -> bool:
+    """Whether a log density holds what has to run alone."""
+    jaxpr = jax.make_jaxpr(density.log_prob)(np.zeros(density.dim))
+    return any(name in ALONE for name in _primitives(jaxpr.jaxpr))
+
+
+def _noted(function: Function, mapped: Function, points: PyTree) -> PyTree:
+    """The mapped function at the points; it is noted if it has to run alone."""
+    jaxpr, shapes = jax.make_jaxpr(mapped, return_shape=True)(points)
+    if any(name in ALONE for name in _primitives(jaxpr.jaxpr)):
+        _alone.add(function)
+    leaves = core.jaxpr_as_fun(jaxpr)(*jax.tree.leaves(points))
+    return jax.tree.unflatten(jax.tree.structure(shapes), leaves)
+
+
+def _primitives(jaxpr: core.Jaxpr) -> Iterator[str]:
+    """The names of all operations, those of loops and branches included."""
+    for equation in jaxpr.eqns:
+        yield equation.primitive.name
+        for part in core.jaxprs_in_params(equation.params):
+            yield from _primitives(part)
 
 
 _mapped_keys = eqx.filter_jit(_over_keys)
@@ -115,7 +151,7 @@ _mapped_keys_once: Function = eqx.filter_jit(
 )
 
 
-def _joined(chunk: Callable[[int], PyTree], count: int, length: int) -> PyTree:
+def _joined(function: Function, chunk: Callable[[int], PyTree], count: int, length: int) -> PyTree:
     """All chunks, side by side on both cores, in order and on the host."""
     remember_compilations()
     starts = range(0, count, length)
@@ -128,7 +164,7 @@ def _joined(chunk: Callable[[int], PyTree], count: int, length: int) -> PyTree:
             with jax.enable_x64(precise):  # the setting is local to a thread
                 return _to_host(chunk(start))
 
-        with ThreadPoolExecutor(THREADS) as pool:
+        with ThreadPoolExecutor(1 if function in _alone else THREADS) as pool:
             pieces.extend(pool.map(in_thread, starts[1:]))
     return jax.tree.map(lambda *parts: np.concatenate(parts)[:count], *pieces)
 

@@ -16,6 +16,7 @@ import numpy as np
 from jaxtyping import Float
 
 from folt.problem import GRADIENTS_PER_BLOCK, Points, Problem
+from folt.problem.batching import calls_lapack
 from folt.problem.orbits import Action, action_of
 from folt.reference.cautions import Caution
 from folt.reference.host_moves import LeapKernel, Paths, States, StepSize
@@ -93,7 +94,7 @@ class HostChains:
         keys = [jax.random.fold_in(key, number) for number in range(3)]
         with ThreadPoolExecutor(1) as other:
             # Tempering needs values and the paths gradients: two programs, compiled side by side.
-            ready = None if problem.black_box else other.submit(_compile_gradient, problem)
+            ready = None if problem.black_box else _prepared(other, problem)
             first, more = self.search_steps
             steps = first + more * problem.dim
             start = starting_distribution(keys[0], landscape, self.searchers, steps)
@@ -264,6 +265,14 @@ class _Walkers(_Mover):
     def at(self, points: Points) -> States:
         """States without gradients."""
         return States(points, self.landscape(points), np.zeros_like(points))
+
+
+def _prepared(other: ThreadPoolExecutor, problem: Problem) -> Future[None]:
+    """The gradient compiled beside the values; before them where two programs cannot run."""
+    ready = other.submit(_compile_gradient, problem)
+    if calls_lapack(problem):
+        ready.result()
+    return ready
 
 
 @in_float64

@@ -11,6 +11,7 @@ import numpy as np
 from jaxtyping import Array, Float
 
 from folt.problem import Problem
+from folt.problem.batching import calls_lapack
 from folt.problem.fold import Folded
 from folt.problem.orbits import action_of
 from folt.reference.hamiltonian import compile_ahead, run_chains
@@ -71,6 +72,8 @@ class TemperedChains:
         with ThreadPoolExecutor(1) as other:
             # Tempering needs values and the chains gradients: two programs, compiled at once.
             ready = other.submit(self._prepare, target)
+            if calls_lapack(problem):
+                ready.result()  # two such programs cannot run at once
             start = starting_distribution(search_key, landscape, 256, 250 + 50 * problem.dim)
             tell = part_of(progress, 0.0, TEMPERING_SHARE)
             walk, log_evidence = temper(
