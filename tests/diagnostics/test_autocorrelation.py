@@ -53,7 +53,6 @@ def test_nothing_heavy_is_imported_on_the_way_to_draws():
     found = set(done.stdout.split())
     heavy = {
         "scipy.stats",
-        "scipy.optimize",
         "arviz",
         "arviz_stats",
         "matplotlib",
