@@ -41,6 +41,27 @@ def inline(figure: Figure, name: str) -> str:
     return f'<figure class="plot">{svg(figure, name)}</figure>'
 
 
+def measured_evidence_figure(name: str) -> Figure:
+    """Log evidence against size from a measurement in benchmarks/results that keeps its `sizes`."""
+    import json
+
+    from folt.certificate.comparison import compare
+    from folt.certificate.outcomes import Outcome
+    from folt.diagnostics import Evidence
+    from folt.report.mixtures import evidence_figure
+
+    path = Path(__file__).parents[1] / "benchmarks" / "results" / f"{name}.json"
+    sizes = json.loads(path.read_text(encoding="utf-8"))["sizes"]
+    found = {
+        str(one["components"]): Evidence(
+            one["log_z"], one["standard_error"], one["pareto_k"], 1, method=one["method"]
+        )
+        for one in sizes
+    }
+    certified = [Outcome.named(one["verdict"]).usable for one in sizes]
+    return evidence_figure(compare(found), "number of components", certified)
+
+
 @in_float64
 def nuts(
     problem: folt.Problem, *, draws: int = DRAWS, chains: int = 4, seed: int = 0

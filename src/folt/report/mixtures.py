@@ -73,9 +73,12 @@ def sizes_figure(posteriors: Mapping[int, Posterior], draw: Draw) -> Figure:
     with styled():
         figure = blank(2.1 * columns + 0.6, 1.9 * rows + 0.3)
         panels = figure.subplots(rows, columns, sharex=True, sharey=True, squeeze=False)
-        for panel, posterior in zip(panels.flat, posteriors.values(), strict=False):
+        for place, posterior in enumerate(posteriors.values()):
+            panel = panels.flat[place]
             draw(panel, posterior)
             panel.label_outer()
+            if place + columns >= len(posteriors):  # nothing stands beneath it
+                panel.xaxis.set_tick_params(labelbottom=True)
         for panel in panels.flat[len(posteriors) :]:
             panel.set_axis_off()
     return figure
