@@ -190,4 +190,4 @@ def test_evidence_is_drawn_near_the_best_and_doubt_is_hollow():
     assert arrows[0].get_xdata().tolist() == [0]
     faces = [line.get_markerfacecolor() for line in panel.lines if line.get_marker() == "o"]
     assert faces == [mixtures.PALETTE[0], "white"]
-    assert "hollow: not certified" in panel.get_title(loc="left")
+    assert [text.get_text() for text in panel.texts] == ["hollow: not certified"]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -212,8 +212,10 @@ def _evidences(panel: Axes, ranking: Sequence[Candidate], firm: Sequence[bool]) 
         places = np.flatnonzero(low)
         panel.plot(places, np.full(places.size, floor), linestyle="", marker="v", color=QUIET)
     panel.ticklabel_format(axis="y", useOffset=False)
-    open_ones = "" if all(firm) else "; hollow: not certified"
-    panel.set_title(f"Log evidence, two standard errors{open_ones}")
+    panel.set_title("Log evidence, two standard errors")
+    if not all(firm):
+        place: Any = {"xycoords": "axes fraction", "ha": "right", "color": QUIET, "fontsize": 8}
+        panel.annotate("hollow: not certified", (0.98, 0.03), **place)
 
 
 def _single(size: tuple[float, float], columns: int, draw: Draw, posterior: Posterior) -> Figure:
