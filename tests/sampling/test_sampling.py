@@ -233,12 +233,11 @@ def test_a_truncated_orbit_is_exact_and_never_better(problem):
     assert truncated.extend(10).draws.shape == (2, 6_010, 4)
 
 
-def test_the_papers_preset(problem, monkeypatch):
+def test_the_papers_preset_made_smaller(problem):
     tiny = dataclasses.replace(
         presets.PRESETS["paper"], trainer=PaperFlow(layers=2, width=8, steps=50)
     )
-    monkeypatch.setitem(presets.PRESETS, "paper", tiny)
-    fit = sampled(problem, flow=None, preset="paper", draws=100)
+    fit = sampled(problem, flow=None, preset=tiny, draws=100)
     assert isinstance(fit.proposal, Pushed)  # no safety in the paper
     assert isinstance(fit.proposal.base, SpectralCoupling)
     assert fit.certificate.safety.weight == 0.0

@@ -30,7 +30,7 @@ from folt.reference.soundness import require_numbers_around
 from folt.sampling.checks import require_possible
 from folt.sampling.forecast import forecast, reference_work
 from folt.sampling.options import Options
-from folt.sampling.presets import cap_cautions, capped, preset_named
+from folt.sampling.presets import Preset, cap_cautions, capped, preset_named
 from folt.sampling.progress import Stages
 from folt.sampling.proposals import TrainingData, proposal_from, worthwhile
 from folt.sampling.spending import Spending
@@ -55,7 +55,7 @@ def sample(
     flow: Trainer | Distribution | None = None,
     effort: Effort | None = None,
     evaluations: int | None = None,
-    preset: Literal["default", "paper"] = "default",
+    preset: Literal["default", "paper"] | Preset = "default",
     labels: Literal["sorted", "proposal"] = "sorted",
     start: Fit | None = None,
     whole_orbit: bool = True,
@@ -79,7 +79,8 @@ def sample(
         effort: what the fit may cost, `folt.Effort.quick()`, `.default()` or `.thorough()`.
         evaluations: log densities that a fit may take, about; for densities whose calls are dear.
             Black boxes have such a cap unless the effort is thorough or your own.
-        preset: "default", or "paper" for the architecture and objective of the paper.
+        preset: "default", "paper" for the architecture and objective of the paper, or a
+            `folt.sampling.presets.Preset` of your own.
         labels: report draws in the sorted chamber, or under the labels the proposal finds
             likeliest.
         start: an earlier fit whose proposal is polished instead of fitting one from scratch.
@@ -202,7 +203,7 @@ def _provenance(problem: Problem, asked: Options, effort: str, steps: int) -> Do
     packages = ("folt", "jax", "equinox", "blackjax", "numpy")
     return {
         "seed": asked.seed,
-        "preset": asked.preset,
+        "preset": preset_named(asked.preset).name,
         "invariant": problem.invariant,
         "unfolded": _unfolded(problem),
         "versions": {name: version(name) for name in packages},

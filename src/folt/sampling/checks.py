@@ -20,6 +20,7 @@ from folt.problem.symmetry import SymmetryAccount
 from folt.problem.symmetry import check as check_symmetry
 from folt.sampling.memory import in_bytes, require_memory
 from folt.sampling.options import Options, named
+from folt.sampling.presets import Preset
 from folt.training.effort import Effort
 from folt.types import Distribution, Trainer, in_float64
 
@@ -54,7 +55,7 @@ def check(
     reference: object = None,
     flow: Trainer | Distribution | None = None,
     effort: Effort | None = None,
-    preset: Literal["default", "paper"] = "default",
+    preset: Literal["default", "paper"] | Preset = "default",
     labels: Literal["sorted", "proposal"] = "sorted",
     start: Fit | None = None,
     whole_orbit: bool = True,

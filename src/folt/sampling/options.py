@@ -11,7 +11,7 @@ import numpy as np
 from folt.fit import Fit
 from folt.problem import Problem
 from folt.reference import Exact, reference_for
-from folt.sampling.presets import preset_named
+from folt.sampling.presets import Preset, preset_named
 from folt.training import proposal_maker
 from folt.training.effort import Effort
 from folt.types import Distribution, Trainer
@@ -30,7 +30,7 @@ class Options:
     flow: Trainer | Distribution | None
     effort: Effort | None
     evaluations: int | None
-    preset: str
+    preset: str | Preset
     labels: str
     start: Fit | None
     whole_orbit: bool
@@ -51,8 +51,11 @@ class Options:
         whole_number("draws", self.draws, 1)
         if self.labels not in ("sorted", "proposal"):
             raise ValueError(f"expected labels 'sorted' or 'proposal', got {self.labels!r}")
-        if not isinstance(self.preset, str):
-            raise ValueError(f"expected preset as a word, got {type(self.preset).__name__}")
+        if not isinstance(self.preset, str | Preset):
+            kind = type(self.preset).__name__
+            raise ValueError(f"expected preset as a word or a Preset, got {kind}")
+                f"expected preset as a word or a Preset, got {type(self.preset).__name__}"
+            )
         preset_named(self.preset, self.effort)
         for name in ("whole_orbit", "progress"):
             value = getattr(self, name)

@@ -31,6 +31,7 @@ class Preset:
         training_draws: reference draws for training and selection together.
         certification_draws: fresh proposals for the certificate.
         burn_in: steps thrown away at the start of every chain.
+        name: stands in the provenance of a fit.
     """
 
     effort: Effort
@@ -39,6 +40,7 @@ class Preset:
     training_draws: int
     certification_draws: int
     burn_in: int
+    name: str = "own"
 
     def reference(self, problem: Problem) -> Sampler:
         """The reference run: exact draws where there is a sampler, else particles and chains."""
@@ -80,23 +82,33 @@ def preset_of(effort: Effort) -> Preset:
     if effort.rounds is not None:
         trainer = ThriftyMixture(rounds=effort.rounds, fresh=effort.fresh)
     return Preset(
-        effort, trainer, GUARD_WEIGHT, effort.training_draws, effort.certification_draws, 100
+        effort,
+        trainer,
+        GUARD_WEIGHT,
+        effort.training_draws,
+        effort.certification_draws,
+        100,
+        "default",
     )
 
 
 PRESETS = {
     "default": preset_of(Effort.default()),
-    "paper": Preset(Effort.thorough(), PaperFlow(), 0.0, 50_000, 20_000, 1_000),
+    "paper": Preset(Effort.thorough(), PaperFlow(), 0.0, 50_000, 20_000, 1_000, "paper"),
 }
 
 
-def preset_named(name: str, effort: Effort | None = None) -> Preset:
-    """The preset of this name, at an effort.
+def preset_named(name: str | Preset, effort: Effort | None = None) -> Preset:
+    """The preset of this name, at an effort; a preset of one's own as it is.
 
     Raises:
         ValueError: naming those that exist; or an effort for the paper's protocol, which has its
             own.
     """
+    if isinstance(name, Preset):
+        if effort is not None:
+            raise ValueError(f"expected no effort with preset {name.name!r}, which has its own")
+        return name
     if name not in PRESETS:
         raise ValueError(f"expected preset {' or '.join(map(repr, PRESETS))}, got {name!r}")
     if effort is None:
@@ -111,7 +123,7 @@ def preset_named(name: str, effort: Effort | None = None) -> Preset:
 
 
 def capped(
-    problem: Problem, effort: Effort | None, preset: str, evaluations: int | None
+    problem: Problem, effort: Effort | None, preset: str | Preset, evaluations: int | None
 ) -> Effort | None:
     """The effort within the cap on evaluations that was asked for, or that black boxes have."""
     usual = effort in (None, Effort.quick(), Effort.default())
