@@ -54,8 +54,6 @@ class Options:
         if not isinstance(self.preset, str | Preset):
             kind = type(self.preset).__name__
             raise ValueError(f"expected preset as a word or a Preset, got {kind}")
-                f"expected preset as a word or a Preset, got {type(self.preset).__name__}"
-            )
         preset_named(self.preset, self.effort)
         for name in ("whole_orbit", "progress"):
             value = getattr(self, name)
