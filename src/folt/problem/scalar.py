@@ -57,6 +57,6 @@ def _indices_checked() -> Iterator[None]:
 
 
 @eqx.filter_jit
-def _call(log_density: Callable[..., Scalar], arguments: tuple[PyTree, ...]) -> Scalar:
+def _call(log_density: Callable[..., Scalar], arguments: tuple[PyTree, ...]) -> PyTree:
     """Compiled code remembers the shapes it has seen: the density is not traced again for them."""
     return log_density(*arguments)
