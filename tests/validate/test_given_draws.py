@@ -37,7 +37,7 @@ def _runs():
         chain_method=lambda chain: lambda keys: jax.lax.map(chain, keys, batch_size=CHAINS),
         progress_bar=False,
     )
-    sampler.run(jax.random.key(0), bayesian_mixture_data())
+    sampler.run(jax.random.key(1), bayesian_mixture_data())
     samples = sampler.get_samples(group_by_chain=True)
     return {name: np.asarray(x).reshape(RUNS, CHAINS, *x.shape[1:]) for name, x in samples.items()}
 
