@@ -181,7 +181,7 @@ def zero(x: jax.Array) -> jax.Array:
 
 def test_large_groups_get_a_chain_and_small_ones_the_default() -> None:
     default = OrbitMixture()
-    assert proposal_maker(folt.Problem(zero, Permutation(5, 2)), None, default) is default
+    assert proposal_maker(folt.Problem(zero, Permutation(4, 2)), None, default) is default
     six = folt.Problem(zero, Permutation(6, 2))
     assert isinstance(proposal_maker(six, None, default), OrbitChain)
     uneven = folt.Problem(zero, Joint(6, (Blocks(1), ZeroSum())))

@@ -17,9 +17,9 @@ from folt.training.orbit_chain import OrbitChain
 from folt.training.truncated import LikelyOrbits, likely_orbits, sums_in_part
 from folt.types import OrbitSummed
 
-SUMMED_ONE_BY_ONE = 500
-"""Largest group whose elements the default proposal goes through one by one; 5! and 2^3·3! are
-below it, 6! is above."""
+SUMMED_ONE_BY_ONE = 100
+"""Largest group of block form whose elements the default proposal goes through one by one; 4! is
+below it, 5! is above."""
 
 GUARD_DEGREES = 5.0
 
