@@ -1,37 +1,47 @@
 """Shapes of arrays checked at run time, by beartype, wherever folt annotates them.
 
-Only array annotations are kept. Everything else is mypy's part, and what users get wrong is
-refused by folt's own sentences: a test of these switches the check off by the mark `wrong_shapes`.
+Only the shapes and kinds of arrays are checked, whichever library made them, and not those of
+scalars. Everything else is mypy's part, and what users get wrong is refused by folt's own
+sentences: a test of these switches the check off by the mark `wrong_shapes`.
 """
 
-import re
+import collections.abc
+import functools
+import operator
+import types
 from collections.abc import Callable
-from typing import Any, get_args
+from typing import Any, Union, get_args, get_origin
 
+import jaxtyping
 from beartype import BeartypeConf, beartype
 from jaxtyping import AbstractArray, install_import_hook
-
-NAMES = re.compile(r"\b(Float|Int|Bool|Shaped|Num|Real|Complex|Points?|Scalars?|Draws|Values)\b")
-"""What an annotation of an array is written with, where it is kept as a string."""
 
 switched_off = False
 
 
-def of_an_array(annotation: Any) -> bool:
-    """Whether an annotation names the shape of an array somewhere."""
-    if isinstance(annotation, str):
-        return NAMES.search(annotation) is not None
+def shaped(annotation: Any) -> Any:
+    """The part of an annotation that speaks of shapes, for arrays of any library; else `Any`."""
     if isinstance(annotation, type) and issubclass(annotation, AbstractArray):
-        return True
-    return any(of_an_array(part) for part in get_args(annotation))
+        kind = getattr(jaxtyping, annotation.__name__.partition("[")[0], None)
+        return kind[Any, annotation.dim_str] if kind and annotation.dim_str.strip() else Any
+    origin, parts = get_origin(annotation), get_args(annotation)
+    if origin in (Union, types.UnionType):
+        kept = [shaped(part) for part in parts if part is not type(None)]
+        return Any if Any in kept else functools.reduce(operator.or_, (*kept, type(None)))
+    if origin is tuple and parts and parts[-1] is not Ellipsis:
+        kept = [shaped(part) for part in parts]
+        return Any if all(part is Any for part in kept) else tuple[tuple(kept)]
+    if origin in (list, tuple, collections.abc.Sequence) and shaped(parts[0]) is not Any:
+        return collections.abc.Sequence[shaped(parts[0])]
+    return Any
 
 
 def arrays(function: Callable) -> Callable:
     """The function, its array annotations checked."""
-    kept = {name: one for name, one in function.__annotations__.items() if of_an_array(one)}
-    if not kept:
+    kept = {name: shaped(one) for name, one in function.__annotations__.items()}
+    function.__annotations__ = {name: one for name, one in kept.items() if one is not Any}
+    if not function.__annotations__:
         return function
-    function.__annotations__ = kept
     checked = beartype(function, conf=BeartypeConf(is_pep484_tower=True))
     return lambda *args, **kwargs: None if switched_off else checked(*args, **kwargs)
 

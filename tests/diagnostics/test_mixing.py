@@ -534,6 +534,7 @@ def test_degenerate_input_is_an_outcome(usual):
     assert few.reason is not None
 
 
+@pytest.mark.wrong_shapes
 def test_wrong_input_is_refused(usual):
     fresh, held_out, _ = usual
     with pytest.raises(ValueError, match=r"\(proposals,\), got \(1, 20000\)"):

@@ -123,9 +123,9 @@ def test_a_job_that_ends_its_process_is_tried_again_then_written_down(runner, tm
 def test_a_job_that_takes_too_long_is_ended(runner, tmp_path):
     jobs = [Job("long", run=slow, data=60.0), Job("short", run=slow, data=0.01)]
     begun = time.monotonic()
-    table = fit_many(jobs, tmp_path, runner=runner, timeout=1.0, retries=0).set_index("job")
-    assert time.monotonic() - begun < 30
-    assert table["error"]["long"] == "took longer than 1 s"
+    table = fit_many(jobs, tmp_path, runner=runner, timeout=5.0, retries=0).set_index("job")
+    assert time.monotonic() - begun < 59
+    assert table["error"]["long"] == "took longer than 5 s"
     assert table["slept"]["short"] == 0.01
 
 

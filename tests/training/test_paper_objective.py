@@ -30,7 +30,7 @@ class Counted(SpectralCoupling):
 
 def target() -> Folded:
     """Two mirrored Gaussians of correlated coordinates, folded onto x₀ ≥ 0."""
-    one = Gaussian.from_moments([2.5, 0.5], np.array([[0.5, 0.4], [0.4, 0.6]]))
+    one = Gaussian.from_moments(np.array([2.5, 0.5]), np.array([[0.5, 0.4], [0.4, 0.6]]))
     return Folded(one, Reflection(2, (0,)))
 
 

@@ -19,7 +19,7 @@ from jax.extend import core
 from jaxtyping import ArrayLike, PyTree
 
 from folt.store.compilations import remember_compilations
-from folt.types import Density, Key
+from folt.types import Density, Key, Scalar
 
 Function = Callable[..., PyTree]
 """From a module and a point, or a module and a key, to arrays."""
@@ -123,8 +123,13 @@ def _over_keys(function: Function, module: PyTree, key: Key, indices: np.ndarray
 
 def calls_lapack(density: Density) -> bool:
     """Whether a log density holds what has to run alone."""
-    jaxpr = jax.make_jaxpr(density.log_prob)(np.zeros(density.dim))
-    return any(name in ALONE for name in _primitives(jaxpr.jaxpr))
+    lowered = _one_value.lower(density, np.zeros(density.dim))  # type: ignore[attr-defined]
+    return "lapack" in lowered.as_text()
+
+
+@eqx.filter_jit
+def _one_value(density: Density, x: np.ndarray) -> Scalar:
+    return density.log_prob(x)  # type: ignore[arg-type]
 
 
 def _noted(function: Function, mapped: Function, points: PyTree) -> PyTree:

@@ -218,7 +218,7 @@ def _block(
     return moved(mixture, jnp.asarray(_step(learner.flow), float)), learner.state
 
 
-def _step(displaced: Displaced) -> Float[Array, " parameters"]:
+def _step(displaced: Displaced) -> PyTree:
     """The part that is trained."""
     return displaced.step
 

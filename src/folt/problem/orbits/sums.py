@@ -9,6 +9,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 
+import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Float
 
@@ -18,7 +19,7 @@ from folt.problem.batching import THREADS, map_keys, map_points
 from folt.problem.fold import Folded
 from folt.problem.orbits.action import Action, action_of
 from folt.problem.orbits.components import Components, log_sum_exp, log_sum_of
-from folt.types import Distribution, Key, Point, host_generator
+from folt.types import Distribution, Key, OrbitSummed, Point, Scalar, host_generator
 
 Points = Float[np.ndarray, "n dim"]
 Values = Float[np.ndarray, " n"]
@@ -133,9 +134,20 @@ class CompiledSum(OrbitSum):
         logs = np.exp(logs - logs.max(axis=1, keepdims=True))
         return logs / logs.sum(axis=1, keepdims=True)
 
+    def largest_shares(self, points: Points) -> Values:
+        """Read off one likely image where the proposal sums itself over a group beyond listing."""
+        if not isinstance(self.proposal, OrbitSummed):
+            return super().largest_shares(points)
+        return map_points(_likely_share, self.proposal, points, terms=self.proposal.orbit_cost)
+
     @property
     def _folded(self) -> Folded:
         return Folded(self.proposal, self.group)
+
+
+def _likely_share(proposal: OrbitSummed, z: Point) -> Scalar:
+    log_share = proposal.log_prob(proposal.likeliest_image(z)) - proposal.log_orbit_sum(z)
+    return jnp.minimum(jnp.exp(log_share), 1.0)
 
 
 def _draw(folded: Folded, key: Key) -> Point:
