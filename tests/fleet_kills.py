@@ -48,6 +48,8 @@ class Fleet:
             stdout=subprocess.DEVNULL,
             stderr=subprocess.PIPE,
             start_new_session=True,
+            # A suite that runs in the background hands down that Ctrl-C is not listened to.
+            preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
         )
 
     def run(self):

@@ -189,6 +189,7 @@ def test_a_prior_that_depends_on_another_site_is_drawn_forwards():
     assert abs((standard**2).mean() - 1) < 5 * np.sqrt(2 / 4000)
 
 
+@pytest.mark.filterwarnings("ignore:No relabelling symmetry was folded")
 def test_components_with_priors_of_their_own_are_not_exchangeable():
     means = np.array([0.0, 1.0, 2.0])
     assert folt.from_numpyro(mixture, Y, prior_means=means).group == Trivial(8)
@@ -204,6 +205,7 @@ def test_two_of_three_components_alike():
 
 
 @pytest.mark.parametrize(("means", "order"), [(0.0, 2), ([0.0, 1.0], 1)])
+@pytest.mark.filterwarnings("ignore:No relabelling symmetry was folded")
 def test_a_hidden_markov_model(means, order):
     found = folt.from_numpyro(hidden_markov, Y, means)
     assert found.group.order == order
@@ -273,6 +275,7 @@ def test_a_second_data_set_is_not_traced_again():
     assert len(traces) == count
 
 
+@pytest.mark.filterwarnings("ignore:No relabelling symmetry was folded")
 def test_a_model_that_needs_its_numbers_keeps_them():
     def model(groups, y):
         effect = numpyro.sample("effect", dist.Normal(0.0, 1.0).expand([int(groups.max()) + 1]))

@@ -102,6 +102,7 @@ def test_other_data_in_the_container_need_no_new_problem(problem):
     assert twin.data is None
 
 
+@pytest.mark.filterwarnings("ignore:No relabelling symmetry was folded")
 def test_components_with_priors_of_their_own_are_not_exchangeable():
     assert folt.from_pymc(mixture([0.0, 1.0])).group == Trivial(5)
     with pytest.raises(SymmetryError, match="'mu', 'sigma', 'weights' are declared exchangeable"):

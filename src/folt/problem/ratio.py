@@ -81,6 +81,7 @@ class LogRatio:
 
     def at(self, points: Points, log_target: Values | None = None) -> Values:
         """H at points of the domain D; log π_F there may be known already."""
+        points = np.asarray(points)  # threads that sum have settings of JAX of their own
         values = self.target(points) if log_target is None else log_target
         return _difference(values, self.log_proposal(points))
 
