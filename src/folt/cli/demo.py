@@ -24,7 +24,7 @@ from folt.cli.terminal import (
 BEFORE = """\
 Three Gaussians behind 500 observations: the posterior has 3! = 6 equal modes,
 one for each way to number them. folt folds it onto one of them, learns a
-proposal, samples, and certifies the draws. This takes about a minute.
+proposal, samples, and certifies the draws. It takes some ten seconds.
 """
 
 EXAMPLES = """\
@@ -41,7 +41,7 @@ def demo(
 ) -> None:
     """Fold, sample and certify a three-component mixture; write the fit, a report and figures.
 
-    It takes about a minute, most of it figures and a comparison; a second run is quicker.
+    It takes some ten seconds for the fit and as long for figures; a second run is quicker.
     """
     talk = not quiet and not as_json
     from folt.store import Store
