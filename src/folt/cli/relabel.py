@@ -101,9 +101,8 @@ def relabel(
         "relabelled.nc": netcdf_bytes({name: relabelled[name] for name in relabelled.groups()}),
         "relabelled.png": png(figure),
     }
-    request = request_for(
-        "relabel", posterior=digest_of_file(posterior), names=chosen, method=method.value
-    )
+    read = digest_of_file(posterior)
+    request = request_for("relabel", posterior=read, names=chosen, method=method.value)
     with Store(out) as store:
         claim(store.entry(), request)
         files = store.entry().replace(request, contents)
