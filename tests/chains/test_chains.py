@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from folt.chains import init, relabelled_sweep, step, sweep
+from folt.chains import init, relabelled_sweep, step, sweep, sweeps
 from folt.chains.independence import accepts
 from folt.flows import Gaussian
 from folt.groups import Permutation, Reflection
@@ -151,3 +151,14 @@ def test_random_permutation_sampler_keeps_the_target():
 def test_mutant_relabelling_that_always_sorts_is_caught():
     states = permutation_sampler_states(jax.random.key(8), lambda g, k, x: g.fold(x))
     assert stats.kstest(marginal_cdf(states), "uniform").pvalue < LEVEL
+
+
+def test_host_sweeps_equal_the_compiled_sweep():
+    key = jax.random.key(4)
+    ratios = np.random.default_rng(5).normal(size=60)
+    ratios[[3, 9, 20]] = -np.inf, np.nan, np.inf
+    chances = np.log(np.asarray(jax.random.uniform(key, (60,))))
+    swept = sweeps(chances[None], np.array([0.2]), ratios[None])
+    expected = sweep(key, jnp.asarray(0.2), jnp.asarray(ratios))
+    for ours, theirs in zip(swept, expected, strict=True):
+        np.testing.assert_allclose(ours[0], theirs)

@@ -14,6 +14,7 @@ from folt.flows.assignments import likely_arrangements, most_arrangements
 from folt.groups import Blocks, Fixed, Joint, Permutation, SignedPermutation, ZeroSumRows
 from folt.problem import Problem
 from folt.problem.fold import Folded
+from folt.problem.orbits import orbit_sum
 from folt.problem.ratio import LogRatio, Target
 
 GROUP = Joint(4, (Blocks(1), ZeroSumRows(), Fixed(1)))
@@ -157,3 +158,12 @@ def test_what_cannot_be_truncated_is_refused():
         dataclasses.replace(truncated(), group=SignedPermutation(2, 2))
     with pytest.raises(ValueError, match="from 1 to 15 labellings"):
         truncated(kept=16)
+
+
+def test_how_sure_labels_are_is_the_same_under_all_labels():
+    flow = truncated()
+    images = np.asarray(jax.vmap(lambda z: GROUP.orbit(jnp.asarray(z)))(POINTS[:6]))
+    shares = orbit_sum(flow, GROUP).largest_shares(images.reshape(-1, GROUP.dim)).reshape(6, -1)
+    np.testing.assert_allclose(shares, shares[:, :1].repeat(shares.shape[1], axis=1), rtol=1e-9)
+    assert (shares > 0).all()
+    assert (shares <= 1).all()

@@ -10,7 +10,7 @@ import pytest
 from scipy import stats
 
 import folt
-from folt.chains import autocorrelation_time, chances_to_leave, steps_worth_taking, sweep, sweeps
+from folt.chains import autocorrelation_time, chances_to_leave, steps_worth_taking
 from folt.flows import Gaussian, Mixture, standard_normal
 from folt.groups import Permutation, Trivial
 from folt.problem import Problem
@@ -97,17 +97,6 @@ def test_gradients_of_a_broken_symmetry_are_those_of_the_fold():
     expected = jax.vmap(jax.value_and_grad(target.folded().log_prob))(jnp.asarray(points))
     np.testing.assert_allclose(values, expected[0], rtol=1e-12)
     np.testing.assert_allclose(gradients, expected[1], rtol=1e-10, atol=1e-12)
-
-
-def test_host_sweeps_equal_the_compiled_sweep():
-    key = jax.random.key(4)
-    ratios = np.random.default_rng(5).normal(size=60)
-    ratios[[3, 9, 20]] = -np.inf, np.nan, np.inf
-    chances = np.log(np.asarray(jax.random.uniform(key, (60,))))
-    swept = sweeps(chances[None], np.array([0.2]), ratios[None])
-    expected = sweep(key, jnp.asarray(0.2), jnp.asarray(ratios))
-    for ours, theirs in zip(swept, expected, strict=True):
-        np.testing.assert_allclose(ours[0], theirs)
 
 
 # Reference runs.
