@@ -132,7 +132,7 @@ def study_of(name: str, simulations: int) -> Study:
     return Study(STUDIES[name], FIT, simulations=simulations, title=name)
 
 
-def row(name: str, found: dict) -> list:
+def row(name: str, found: dict, cpu: float | None) -> list:
     from folt.certificate.outcomes import Outcome
 
     quantities, evidence = found["quantities"], found["evidence"]
@@ -151,8 +151,18 @@ def row(name: str, found: dict) -> list:
         "" if evidence is None else f"{evidence['mean']:.3f} ± {evidence['standard_error']:.3f}",
         "" if evidence is None else f"{evidence['score']:.1f}",
         f"{100 * usable / found['finished']:.0f} %",
-        f"{found['seconds']:.0f}",
+        "" if cpu is None else f"{cpu:.0f}",
     ]
+
+
+def spent(out: Path, more: float | None = None) -> float | None:
+    """CPU seconds of a calibration, over its interruptions; None where nobody counted."""
+    path = out / "cpu.json"
+    known = json.loads(path.read_text()) if path.exists() else None
+    if more is not None:
+        known = (known or 0.0) + more
+        path.write_text(json.dumps(known))
+    return known
 
 
 def write(out: Path) -> Path:
@@ -161,7 +171,8 @@ def write(out: Path) -> Path:
     for name in STUDIES:
         path = out / name / "calibration.json"
         if path.exists():
-            rows.append(row(name, json.loads(path.read_text())))
+            cpu = spent(out / name)
+            rows.append(row(name, json.loads(path.read_text()), cpu))
     return record.write(
         "calibration",
         f"Simulation-based calibration of the ready models: {OBSERVATIONS} observations (48 "
@@ -170,7 +181,7 @@ def write(out: Path) -> Path:
         COLUMNS,
         rows,
         command="python -m benchmarks.calibration --out DIR",
-        cpu_s=sum(float(one[-1]) for one in rows),
+        cpu_s=sum(float(one[-1] or 0) for one in rows),
     )
 
 
@@ -183,15 +194,20 @@ def main() -> None:
     given = parser.parse_args()
     for name in given.names:
         study = study_of(name, given.simulations)
-        calibrate(
-            study.simulate,
-            study.fit,
-            study.parameters,
-            study.simulations,
-            out=given.out / name,
-            title=name,
-            workers=given.workers,
-        )
+        before = record.cpu_seconds()
+        try:
+            calibrate(
+                study.simulate,
+                study.fit,
+                study.parameters,
+                study.simulations,
+                out=given.out / name,
+                title=name,
+                workers=given.workers,
+            )
+        finally:
+            if (given.out / name).is_dir():
+                spent(given.out / name, record.cpu_seconds() - before)
         print(write(given.out), flush=True)
 
 
