@@ -99,7 +99,8 @@ def windows(out: Path) -> list[tuple]:
             walls[workers] = time.perf_counter() - begun
         inside = table["seconds"].sum()
         beside = (workers * walls[workers] - inside) / len(jobs)
-        remark = f"{beside:.2f} s per job beside the fit, idle ends included; load {os.getloadavg()[0]:.1f} after"
+        remark = f"{beside:.2f} s per job beside the fit, idle ends included; "
+        remark += f"load {os.getloadavg()[0]:.1f} after"
         if workers == 2:
             remark += f"; {walls[1] / walls[2]:.2f} times as fast as one"
         cells = ("modal windows", len(jobs), workers, f"{walls[workers]:.0f}")
