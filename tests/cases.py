@@ -22,6 +22,7 @@ from folt.coordinates import (
     HalfCauchy,
     HalfNormal,
     Identity,
+    IntervalScores,
     Laplace,
     Log,
     Logistic,
@@ -179,6 +180,7 @@ COORDINATES: dict[str, Coordinate] = {
     "identity": Identity(),
     "log": Log(),
     "logit": Logit(-1.0, 3.0),
+    "interval scores": IntervalScores(-1.0, 3.0),
     **{name: PriorNormal(prior) for name, (prior, _) in PRIORS.items()},
 }
 

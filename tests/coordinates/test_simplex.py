@@ -15,6 +15,7 @@ from numpy.testing import assert_allclose
 
 from folt.coordinates import (
     AugmentedShares,
+    CentredScores,
     Gamma,
     LogRatios,
     PriorNormal,
@@ -25,6 +26,8 @@ M = 4
 ORDERS = np.array(list(itertools.permutations(range(M))))
 CASES = {
     "log-ratios": (lambda: LogRatios.symmetric(M, 1.7), ZeroSum()),
+    "scores": (lambda: CentredScores.symmetric(M, 1.7), ZeroSum()),
+    "row scores": (lambda: CentredScores.transitions(M, 3.0, 1.2), ZeroSumRows()),
     "row log-ratios": (lambda: LogRatios.transitions(M, 3.0, 1.2), ZeroSumRows()),
     "gamma shares": (lambda: AugmentedShares(M, 0, 1.7), Blocks(1)),
     "augmented shares": (lambda: AugmentedShares(M, 30), Blocks(1)),

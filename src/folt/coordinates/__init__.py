@@ -3,12 +3,12 @@
 The group has to act orthogonally in the coordinates that a flow sees, and a target whose prior is
 N(0, I) there has tails a flow can match. `PriorNormal` gives that wherever the prior's
 distribution function and its inverse are known; otherwise a positive parameter takes `Log` and a
-bounded one `Logit`; these work elementwise on arrays. Probabilities that sum to one, and
-the rows of transition matrices, take `LogRatios`.
+bounded one `IntervalScores`; these work elementwise on arrays. Probabilities that sum to one, and
+the rows of transition matrices, take `CentredScores`.
 """
 
 from folt.coordinates.augmented import AugmentedShares
-from folt.coordinates.elementary import Coordinate, Identity, Log, Logit
+from folt.coordinates.elementary import Coordinate, Identity, IntervalScores, Log, Logit
 from folt.coordinates.gamma import Gamma
 from folt.coordinates.location_scale import LocationScale, Prior
 from folt.coordinates.prior_normal import PriorNormal
@@ -24,11 +24,12 @@ from folt.coordinates.priors import (
     Normal,
     Uniform,
 )
-from folt.coordinates.simplex import LogRatios, SimplexCoordinate
+from folt.coordinates.simplex import CentredScores, LogRatios, SimplexCoordinate
 
 __all__ = [
     "AugmentedShares",
     "Cauchy",
+    "CentredScores",
     "Coordinate",
     "Exponential",
     "Gamma",
@@ -36,6 +37,7 @@ __all__ = [
     "HalfCauchy",
     "HalfNormal",
     "Identity",
+    "IntervalScores",
     "Laplace",
     "LocationScale",
     "Log",

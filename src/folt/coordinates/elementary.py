@@ -1,4 +1,4 @@
-"""The grammar of a coordinate, and the three that need no prior."""
+"""The grammar of a coordinate, and those that need no prior."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from abc import abstractmethod
 import equinox as eqx
 import jax
 import jax.numpy as jnp
+import numpy as np
 
 from folt.coordinates.leaves import (
     Leaf,
@@ -15,6 +16,7 @@ from folt.coordinates.leaves import (
     parameter,
     require_interval,
 )
+from folt.coordinates.scores import COUNT, log_count, log_volume, score_of_log, shift
 
 
 class Coordinate(eqx.Module):
@@ -89,3 +91,42 @@ class Logit(Coordinate):
     def log_slope(self, x: Values) -> Values:
         """log(high - low) + log sigmoid(x) + log sigmoid(-x)."""
         return jnp.log(self.high - self.low) + jax.nn.log_sigmoid(x) + jax.nn.log_sigmoid(-x)
+
+
+class IntervalScores(Coordinate):
+    """A parameter between two bounds by the scores of its distances from both.
+
+    The distances are shares of the whole, as a probability and its complement are: the posterior of
+    a probability is then nearly normal also where it was hardly ever, or nearly always, one of the
+    two, and its tails are normal ones where those of a logit are exponential.
+    """
+
+    low: Leaf = parameter()
+    high: Leaf = parameter()
+
+    def __check_init__(self) -> None:
+        require_interval(self, self.low, self.high)
+
+    def push(self, x: Values) -> Values:
+        """The value, measured from the nearer bound."""
+        scores = _opposite(x)
+        logs = jax.nn.log_softmax(log_count(scores + shift(scores)))
+        below = x < 0
+        nearer = jnp.exp(jnp.where(below, logs[..., 0], logs[..., 1]))
+        return from_nearest_end(self.low, self.high, nearer, below)
+
+    def pull(self, value: Values) -> Values:
+        """The difference of the two scores over √2."""
+        width = self.high - self.low
+        lower, upper = ((value - self.low) / width, (self.high - value) / width)
+        scores = [score_of_log(jnp.log(COUNT * distance)) for distance in (lower, upper)]
+        return (scores[0] - scores[1]) / np.sqrt(2.0)
+
+    def log_slope(self, x: Values) -> Values:
+        """log(high - low) plus the log volume change of two shares."""
+        return jnp.log(self.high - self.low) + log_volume(_opposite(x))
+
+
+def _opposite(x: Values) -> Values:
+    """Two scores that sum to zero, at distance x from it."""
+    return jnp.stack([x, -x], axis=-1) / np.sqrt(2.0)

@@ -5,8 +5,9 @@ orthonormal basis do that, with one coordinate fewer than probabilities. Stick-b
 the first stick is treated unlike the last. A transition matrix is one simplex per row, with the
 labels on both sides.
 
-Log-ratios are what `folt.models` uses: no dimension is left to its prior, no Gamma quantile has to
-be solved, and chains accept more than with Gamma variables divided by their sum
+Given counts, probabilities are Gamma variables divided by their sum. The logarithm of a Gamma
+variable with a small count is far from normal, its score is not: `CentredScores` are what models
+use, and `LogRatios` what they are compared with
 (`tests/validate/test_simplex_coordinates.py` measures both).
 """
 
@@ -14,6 +15,7 @@ from __future__ import annotations
 
 import math
 from abc import abstractmethod
+from typing import Self
 
 import equinox as eqx
 import jax
@@ -23,7 +25,8 @@ from jax.scipy.special import gammaln
 from jaxtyping import Array, ArrayLike, Float
 
 from folt.coordinates.gamma import Gamma
-from folt.coordinates.leaves import Leaf, as_leaf
+from folt.coordinates.leaves import Leaf, parameter
+from folt.coordinates.scores import COUNT, log_count, log_volume, score_of_log, shift
 from folt.groups import zero_sum_basis
 from folt.types import Key, Scalar
 
@@ -64,35 +67,32 @@ class SimplexCoordinate(eqx.Module):
         return jnp.exp(self.push_log(x))
 
 
-class LogRatios(SimplexCoordinate):
-    """Centred log-ratios: log p_k - mean log p = (B·c)_k with orthonormal columns B.
+class ZeroSumCoordinate(SimplexCoordinate):
+    """Scores of the probabilities, centred, in an orthonormal basis B of what sums to zero.
 
-    p ~ Dirichlet(α) has in c the density exp(Σ α_k log p_k + ½ log m - log B(α)). The vectors sum
-    to zero: the part `ZeroSum` of a joint group.
-
-    A square matrix α stands for the rows of a transition matrix, independent Dirichlet with the
-    rows of α, in m(m - 1) coordinates. Relabelling then permutes the matrix on both sides: the part
-    `ZeroSumRows`, a symmetry if α has one value on the diagonal and one off it.
+    The vectors B·c sum to zero: the part `ZeroSum` of a joint group. A square matrix α stands for
+    the rows of a transition matrix, independent Dirichlet with the rows of α, in m(m - 1)
+    coordinates. Relabelling then permutes the matrix on both sides: the part `ZeroSumRows`, a
+    symmetry if α has one value on the diagonal and one off it.
 
     Args:
         concentration: α, one number per probability, or an m x m matrix.
     """
 
-    concentration: Leaf
-    flat: bool = eqx.field(static=True)
+    concentration: Leaf = parameter()
+    flat: bool = eqx.field(static=True, init=False)
 
-    def __init__(self, concentration: ArrayLike):
-        self.concentration = as_leaf(concentration)
+    def __post_init__(self) -> None:
         _require_concentration(self, self.concentration)
         self.flat = _is_flat(self.concentration)
 
     @classmethod
-    def symmetric(cls, m: int, concentration: float = 1.0) -> LogRatios:
+    def symmetric(cls, m: int, concentration: float = 1.0) -> Self:
         """The coordinate for m exchangeable probabilities, one concentration for all."""
         return cls(np.full(m, float(concentration)))
 
     @classmethod
-    def transitions(cls, m: int, own: float = 1.0, other: float = 1.0) -> LogRatios:
+    def transitions(cls, m: int, own: float = 1.0, other: float = 1.0) -> Self:
         """For m exchangeable states: one concentration for staying, one for leaving."""
         return cls(np.full((m, m), float(other)) + (float(own) - float(other)) * np.eye(m))
 
@@ -102,32 +102,74 @@ class LogRatios(SimplexCoordinate):
         *rows, m = np.shape(self.concentration)
         return math.prod(rows) * (m - 1)
 
-    def push_log(self, x: Coordinates) -> Probabilities:
-        """Log softmax of B·c, row by row."""
-        *rows, m = np.shape(self.concentration)
-        return jax.nn.log_softmax(x.reshape(*rows, m - 1) @ _basis(m, x).T)
+    @abstractmethod
+    def log_slope(self, x: Coordinates) -> Scalar:
+        """Log |d(p_1, ..., p_{m-1})/dc|, summed over rows."""
+
+    @abstractmethod
+    def pull_log(self, logs: Probabilities) -> Coordinates:
+        """The coordinates of probabilities in these proportions, given by their logarithms."""
 
     def pull(self, probabilities: Float[ArrayLike, "*rows m"]) -> Coordinates:
-        """Bᵀ·log p; any common factor of the probabilities of a row drops out."""
-        return self._pull_log(jnp.log(jnp.asarray(probabilities)))
+        """The coordinates; any common factor of the probabilities of a row drops out."""
+        return self.pull_log(jnp.log(jnp.asarray(probabilities)))
+
+    def log_prior(self, x: Coordinates) -> Scalar:
+        """Log slope plus Σ (α_k - 1) log p_k - log B(α), summed over rows."""
+        alpha = jnp.asarray(self.concentration)
+        log_beta = jnp.sum(gammaln(alpha)) - jnp.sum(gammaln(jnp.sum(alpha, axis=-1)))
+        return self.log_slope(x) + jnp.sum((alpha - 1) * self.push_log(x)) - log_beta
+
+    def sample_prior(self, key: Key) -> Coordinates:
+        """The coordinates of Gamma(α_k) variables divided by their sum."""
+        return self.pull_log(_log_gammas(key, self.concentration, self.flat))
+
+    def _centred(self, x: Coordinates) -> Probabilities:
+        """B·c, row by row."""
+        *rows, m = np.shape(self.concentration)
+        return x.reshape(*rows, m - 1) @ _basis(m, x).T
+
+
+class LogRatios(ZeroSumCoordinate):
+    """Centred log-ratios: log p_k - mean log p = (B·c)_k.
+
+    p ~ Dirichlet(α) has in c the density exp(Σ α_k log p_k + ½ log m - log B(α)).
+    """
+
+    def push_log(self, x: Coordinates) -> Probabilities:
+        """Log softmax of B·c, row by row."""
+        return jax.nn.log_softmax(self._centred(x))
+
+    def pull_log(self, logs: Probabilities) -> Coordinates:
+        """Bᵀ·log p."""
+        return (logs @ _basis(logs.shape[-1], logs)).reshape(-1)
 
     def log_slope(self, x: Coordinates) -> Scalar:
         """Log |d(p_1, ..., p_{m-1})/dc| = Σ log p_k + ½ log m, summed over rows."""
         *rows, m = np.shape(self.concentration)
         return jnp.sum(self.push_log(x)) + 0.5 * math.prod(rows) * math.log(m)
 
-    def log_prior(self, x: Coordinates) -> Scalar:
-        """Σ α_k log p_k + ½ log m - log B(α), summed over rows."""
-        alpha = jnp.asarray(self.concentration)
-        log_beta = jnp.sum(gammaln(alpha)) - jnp.sum(gammaln(jnp.sum(alpha, axis=-1)))
-        return self.log_slope(x) + jnp.sum((alpha - 1) * self.push_log(x)) - log_beta
 
-    def sample_prior(self, key: Key) -> Coordinates:
-        """Bᵀ of the logarithms of Gamma(α_k) variables."""
-        return self._pull_log(_log_gammas(key, self.concentration, self.flat))
+class CentredScores(ZeroSumCoordinate):
+    """Centred scores of counts: y_k - mean y = (B·c)_k, y_k the score of a count of N·p_k.
 
-    def _pull_log(self, logs: Probabilities) -> Coordinates:
-        return (logs @ _basis(logs.shape[-1], logs)).reshape(-1)
+    Probabilities estimated from counts, few or many, are nearly normal in c, and so are the tails
+    of a Dirichlet prior; `folt.coordinates.scores` has the map.
+    """
+
+    def push_log(self, x: Coordinates) -> Probabilities:
+        """Log counts of B·c + t, less the logarithm of their sum."""
+        centred = self._centred(x)
+        return jax.nn.log_softmax(log_count(centred + shift(centred)))
+
+    def pull_log(self, logs: Probabilities) -> Coordinates:
+        """Bᵀ·y."""
+        scores = score_of_log(jax.nn.log_softmax(logs) + math.log(COUNT))
+        return (scores @ _basis(scores.shape[-1], scores)).reshape(-1)
+
+    def log_slope(self, x: Coordinates) -> Scalar:
+        """The log volume change of every row, summed."""
+        return jnp.sum(log_volume(self._centred(x)))
 
 
 def _basis(m: int, like: Array) -> Float[Array, "m m-1"]:

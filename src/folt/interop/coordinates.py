@@ -8,7 +8,14 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array
 
-from folt.coordinates import Coordinate, Identity, Logit, LogRatios, Prior, PriorNormal
+from folt.coordinates import (
+    CentredScores,
+    Coordinate,
+    Identity,
+    IntervalScores,
+    Prior,
+    PriorNormal,
+)
 from folt.coordinates.leaves import Leaf, parameter
 from folt.groups import zero_sum_basis
 from folt.types import Key
@@ -40,7 +47,7 @@ class Bounded(Coordinate):
 
 
 class SimplexRows(eqx.Module):
-    """Probabilities along the last axis as centred log-ratios, (..., V) in (..., V - 1).
+    """Probabilities along the last axis as centred scores, (..., V) in (..., V - 1).
 
     Args:
         length: number of probabilities, V.
@@ -57,32 +64,32 @@ class SimplexRows(eqx.Module):
         self.flat = concentration is not None and bool(np.all(concentration == 1.0))
 
     @property
-    def ratios(self) -> LogRatios:
+    def scores(self) -> CentredScores:
         """The coordinates of one simplex."""
-        return LogRatios.symmetric(self.length)
+        return CentredScores.symmetric(self.length)
 
     def push(self, x: Array) -> Array:
         """Probabilities, never exactly zero, where some densities would not be numbers."""
-        flat = jax.vmap(self.ratios.push)(x.reshape(-1, self.length - 1))
+        flat = jax.vmap(self.scores.push)(x.reshape(-1, self.length - 1))
         values = flat.reshape(*x.shape[:-1], self.length)
         return jnp.maximum(values, jnp.finfo(values.dtype).tiny)
 
     def pull(self, value: Array) -> Array:
-        """The log-ratios of every row of probabilities."""
-        flat = jax.vmap(self.ratios.pull)(value.reshape(-1, self.length))
+        """The scores of every row of probabilities."""
+        flat = jax.vmap(self.scores.pull)(value.reshape(-1, self.length))
         return flat.reshape(*value.shape[:-1], self.length - 1)
 
     def sample(self, key: Key) -> Array:
-        """Log-ratios drawn from the Dirichlet prior, one row per simplex."""
+        """Scores drawn from the Dirichlet prior, one row per simplex."""
         rows = jnp.asarray(self.concentration).reshape(-1, self.length)
         if self.flat:  # exponential variables compile at once, Gamma ones do not
-            return jax.vmap(self.ratios.pull)(jax.random.exponential(key, rows.shape, rows.dtype))
+            return jax.vmap(self.scores.pull)(jax.random.exponential(key, rows.shape, rows.dtype))
         keys = jax.random.split(key, rows.shape[0])
-        return jax.vmap(lambda own, row: LogRatios(row).sample_prior(own))(keys, rows)
+        return jax.vmap(lambda own, row: CentredScores(row).sample_prior(own))(keys, rows)
 
     def log_slope(self, x: Array) -> Array:
         """The log volume change of every row, one number each."""
-        return jax.vmap(self.ratios.log_slope)(x.reshape(-1, self.length - 1))
+        return jax.vmap(self.scores.log_slope)(x.reshape(-1, self.length - 1))
 
 
 class ZeroSumRows(eqx.Module):
@@ -110,7 +117,7 @@ class ZeroSumRows(eqx.Module):
 def plain_coordinate(shape: tuple[int, ...], low: Leaf | None, high: Leaf | None) -> Coordinate:
     """The coordinate of real values between two bounds, either of which may be absent."""
     if low is not None and high is not None:
-        return Logit(np.broadcast_to(low, shape), np.broadcast_to(high, shape))
+        return IntervalScores(np.broadcast_to(low, shape), np.broadcast_to(high, shape))
     if low is not None:
         return Bounded(np.broadcast_to(low, shape), True)
     if high is not None:

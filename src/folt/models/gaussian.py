@@ -19,7 +19,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, ArrayLike, Float
 
-from folt.coordinates import AugmentedShares, LogRatios, Normal, SimplexCoordinate
+from folt.coordinates import AugmentedShares, CentredScores, Normal, SimplexCoordinate
 from folt.groups import Blocks, Joint, Part, ZeroSum
 from folt.models.independent import (
     LOG_TWO_PI,
@@ -143,7 +143,7 @@ def weight_coordinates(
     """Coordinates of the weights of m components, and how relabelling moves them."""
     if augmented:
         return AugmentedShares(m, count, concentration), Blocks(1)
-    return LogRatios.symmetric(m, concentration), ZeroSum()
+    return CentredScores.symmetric(m, concentration), ZeroSum()
 
 
 def scale_options(

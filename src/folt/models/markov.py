@@ -22,7 +22,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, ArrayLike, Float
 
-from folt.coordinates import LogRatios, Normal
+from folt.coordinates import CentredScores, Normal
 from folt.groups import Blocks, Joint, ZeroSumRows
 from folt.models.emissions import Emission, GaussianEmission, PoissonEmission
 from folt.models.gaussian import gaussian_terms, scale_options
@@ -40,7 +40,7 @@ class HiddenMarkovPosterior(eqx.Module):
     """Likelihood times prior, all constants included: its integral is the evidence."""
 
     emission: Emission
-    transition: LogRatios
+    transition: CentredScores
     prior: Independent
     initial: Initial = eqx.field(static=True)
 
@@ -152,7 +152,7 @@ def hidden_markov(
         emitted = PoissonEmission(Normal(location, log_rate_scale))
     else:
         raise ValueError(f"expected emission 'gaussian' or 'poisson', got {emission!r}")
-    transition = LogRatios.transitions(m, staying, leaving)
+    transition = CentredScores.transitions(m, staying, leaving)
     prior = Independent((StandardNormal(emitted.size * m), transition))
     posterior = HiddenMarkovPosterior(emitted, transition, prior, initial)
     kinds = ("mu", "log_sigma") if emission == "gaussian" else ("log_rate",)

@@ -23,7 +23,7 @@ import numpy as np
 from jax.scipy.linalg import solve_triangular
 from jaxtyping import Array, ArrayLike, Float
 
-from folt.coordinates import LogRatios, Normal
+from folt.coordinates import CentredScores, Normal
 from folt.groups import Blocks, Joint, ZeroSum
 from folt.models.independent import (
     LOG_TWO_PI,
@@ -52,7 +52,7 @@ class MultivariateMixturePosterior(eqx.Module):
     mu: Normal
     root: Float[Array | np.ndarray, " p"]
     diagonal: LogGammas
-    weight: LogRatios
+    weight: CentredScores
     prior: Independent
 
     def components(self, x: Point) -> tuple[Array, Array, Array, Array]:
@@ -147,7 +147,7 @@ def multivariate_gaussian_mixture(
     positive(mu_scale=scale, sigma_scale=sigma, concentration=concentration)
     if not (np.isfinite(nu) and nu > p + 1):
         raise ValueError(f"degrees must be finite and above p + 1 = {p + 1}, got {degrees}")
-    weight = LogRatios.symmetric(m, concentration)
+    weight = CentredScores.symmetric(m, concentration)
     diagonal = LogGammas(np.tile((nu - np.arange(p)) / 2, m))
     below = p * (p - 1) // 2
     prior = Independent((StandardNormal(m * p), StandardNormal(m * below), diagonal, weight))

@@ -17,7 +17,7 @@ import numpy as np
 from jax.scipy.special import gammaln
 from jaxtyping import Array, ArrayLike, Float
 
-from folt.coordinates import LogRatios, Normal
+from folt.coordinates import CentredScores, Normal
 from folt.groups import Blocks, Joint, ZeroSum
 from folt.models.independent import Independent, StandardNormal, log_sum_components
 from folt.models.observations import counts, finite, number_of, positive
@@ -30,7 +30,7 @@ class PoissonMixturePosterior(eqx.Module):
     """Likelihood times prior, all constants included: its integral is the evidence."""
 
     log_rate: Normal
-    weight: LogRatios
+    weight: CentredScores
     prior: Independent
 
     def components(self, x: Point) -> tuple[Array, Array]:
@@ -87,7 +87,7 @@ def poisson_mixture(
     location = rate_location(observed) if log_rate_location is None else log_rate_location
     finite(log_rate_location=location)
     positive(log_rate_scale=log_rate_scale, concentration=concentration)
-    weight = LogRatios.symmetric(m, concentration)
+    weight = CentredScores.symmetric(m, concentration)
     prior = Independent((StandardNormal(m), weight))
     posterior = PoissonMixturePosterior(Normal(location, log_rate_scale), weight, prior)
     return Problem(
