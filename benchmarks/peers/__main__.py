@@ -28,6 +28,7 @@ PROBLEMS = ("bayes-mixture", "typhoon", "galaxies", "hidden-markov", "regression
 TOOLS = {
     "folt": "folt, default effort",
     "nuts": "NumPyro NUTS + sort",
+    "ordered": "NumPyro NUTS, ordered",
     "nutpie": "nutpie + sort",
     "smc": "BlackJAX tempered SMC",
     "flowmc": "flowMC",

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -14,7 +13,7 @@ from benchmarks.record import ROOT
 EXTRA: dict[str, tuple[str, ...]] = {
     "nutpie": ("nutpie==0.16.8",),
     "flowmc": ("flowMC==0.6.4",),
-    "pocomc": ("pocomc==1.2.6",),
+    "pocomc": ("torch==2.13.0", "pocomc==1.2.6"),
     "dynesty": ("dynesty==3.1.0",),
 }
 """What each tool needs beside folt; a tool without an entry is in folt's own environment."""
@@ -32,10 +31,8 @@ def python_for(tool: str) -> str:
     python, made = folder / "bin" / "python", folder / "made"
     wanted = " ".join(EXTRA[tool])
     if not made.is_file() or made.read_text(encoding="utf-8") != wanted:
-        uv = shutil.which("uv") or str(Path(sys.executable).with_name("uv"))
-        folt = f"{ROOT}[numpyro]"
-        _run(uv, "venv", "--quiet", "--clear", "--python", sys.executable, str(folder))
-        _run(uv, "pip", "install", "--quiet", "--python", str(python), folt, *EXTRA[tool])
+        _run(sys.executable, "-m", "venv", "--clear", str(folder))
+        _run(str(python), "-m", "pip", "install", "--quiet", f"{ROOT}[numpyro]", *EXTRA[tool])
         made.write_text(wanted, encoding="utf-8")
     return str(python)
 

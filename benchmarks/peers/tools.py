@@ -76,14 +76,30 @@ def folt_default(problem: Problem, seed: int) -> Run:
 
 def nuts(problem: Problem, seed: int) -> Run:
     """NumPyro's NUTS, 4 vectorised chains, 1000 + 5000 iterations, defaults; folded afterwards."""
-    return _nuts(lambda x: problem.log_density(x, problem.data), problem, seed)
+    return _nuts(problem.log_prob, problem.dim, seed)
 
 
-def _nuts(log_density: Callable[[Any], Any], problem: Problem, seed: int) -> Run:
+def nuts_ordered(problem: Problem, seed: int) -> Run:
+    """The same with the coordinates by which components are sorted kept in ascending order."""
+    from numpyro.distributions.transforms import OrderedTransform
+
+    keys = jax.jacobian(problem.group.sort_keys)(jnp.zeros(problem.dim))
+    places, ordered = np.asarray(keys).argmax(axis=1), OrderedTransform()
+
+    def push(y: jax.Array) -> jax.Array:
+        return y.at[places].set(ordered(y[places]))
+
+    def log_density(y: jax.Array) -> jax.Array:
+        own = y[places]
+        return problem.log_prob(push(y)) + ordered.log_abs_det_jacobian(own, ordered(own))
+
+    run = _nuts(log_density, problem.dim, seed)
+    return dataclasses.replace(run, draws=np.asarray(jax.vmap(jax.vmap(push))(run.draws)))
+
+
+def _nuts(log_density: Callable[[Any], Any], dim: int, seed: int) -> Run:
     from numpyro.infer import MCMC, NUTS
 
-    if problem.data is None:
-        log_density = problem.log_density
     sampler = MCMC(
         NUTS(potential_fn=lambda x: -log_density(x)),
         num_warmup=WARMUP,
@@ -92,7 +108,7 @@ def _nuts(log_density: Callable[[Any], Any], problem: Problem, seed: int) -> Run
         chain_method="vectorized",
         progress_bar=False,
     )
-    start = np.random.default_rng(seed).normal(size=(CHAINS, problem.dim))
+    start = np.random.default_rng(seed).normal(size=(CHAINS, dim))
     fields = ("num_steps",)
     sampler.run(jax.random.key(seed), init_params=jnp.asarray(start), extra_fields=fields)
     steps = np.asarray(sampler.get_extra_fields(group_by_chain=True)["num_steps"])
@@ -277,6 +293,7 @@ def _weighted(
 TOOLS: dict[str, Callable[[Problem, int], Run]] = {
     "folt": folt_default,
     "nuts": nuts,
+    "ordered": nuts_ordered,
     "nutpie": nutpie,
     "smc": tempered_smc,
     "flowmc": flowmc,
