@@ -10,7 +10,10 @@ from typing import Any
 import equinox as eqx
 import jax
 import numpy as np
+import numpyro.distributions as dist
 from jaxtyping import Array, ArrayLike, PyTree
+from numpyro import handlers, validation_enabled
+from numpyro.distributions import biject_to, constraints
 
 from folt import coordinates
 from folt.interop.coordinates import Bounds
@@ -24,13 +27,6 @@ from folt.interop.sites import (
     simplex_site,
     zero_sum_site,
 )
-
-try:
-    import numpyro.distributions as dist
-    from numpyro import handlers, validation_enabled
-    from numpyro.distributions import biject_to, constraints
-except ImportError as error:  # pragma: no cover
-    raise ImportError("from_numpyro needs NumPyro: pip install 'folt[numpyro]'") from error
 
 
 @dataclasses.dataclass(frozen=True)

@@ -2,20 +2,20 @@
 
 from __future__ import annotations
 
+try:
+    import pymc
+except ImportError as error:  # pragma: no cover
+    raise ImportError("from_pymc needs PyMC: pip install 'folt[pymc]'") from error
+
 import jax
+from pymc.model.transform.conditioning import remove_value_transforms
+from pytensor.graph.basic import Variable
 
 from folt.interop.arrange import Exchangeable, arrange, problem_of
 from folt.interop.pymc_graph import Graph, Jaxify
 from folt.interop.pymc_sites import require_model, transformed_site, variable_site
 from folt.problem import Problem
 from folt.types import in_float64
-
-try:
-    import pymc
-    from pymc.model.transform.conditioning import remove_value_transforms
-    from pytensor.graph.basic import Variable
-except ImportError as error:  # pragma: no cover
-    raise ImportError("from_pymc needs PyMC: pip install 'folt[pymc]'") from error
 
 
 def from_pymc(
@@ -29,8 +29,9 @@ def from_pymc(
 
     Every free variable gets coordinates in which relabelling is orthogonal, in place of PyMC's
     transforms: prior-normal ones where its prior is independent and has known quantiles, centred
-    log-ratios for a simplex, logarithm, logit or identity otherwise. `pm.Data` containers become
-    the problem's data, so that other values of equal shape do not compile again
+    log-ratios for a simplex, logarithm, logit or identity otherwise. Five or more exchangeable
+    weights of a mixture get a free total, which leaves the evidence as it is. `pm.Data` containers
+    become the problem's data, so that other values of equal shape do not compile again
     (`problem.with_data`).
 
     Args:

@@ -9,18 +9,13 @@ from collections.abc import Callable
 import jax
 import jax.numpy as jnp
 import numpy as np
+import pymc
 from jaxtyping import Array, PyTree
+from pytensor.graph.basic import Variable
+from pytensor.graph.replace import clone_replace
 
 from folt.interop.model import LogTerms, Values
 from folt.types import Key
-
-try:
-    import pymc
-    from pytensor.graph.basic import Variable
-    from pytensor.graph.replace import clone_replace
-except ImportError as error:  # pragma: no cover
-    raise ImportError("from_pymc needs PyMC: pip install 'folt[pymc]'") from error
-
 
 ONE_AT_A_TIME = threading.RLock()
 """PyTensor rewrites graphs with global state, and folt compiles in several threads."""

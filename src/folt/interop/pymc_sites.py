@@ -6,6 +6,10 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
+import pymc
+from pytensor.compile.mode import Mode
+from pytensor.graph.basic import Constant, Variable
+from pytensor.graph.traversal import ancestors
 
 from folt import coordinates
 from folt.interop.coordinates import Bounds
@@ -17,15 +21,6 @@ from folt.interop.sites import (
     simplex_site,
     zero_sum_site,
 )
-
-try:
-    import pymc
-    from pytensor.compile.mode import Mode
-    from pytensor.graph.basic import Constant, Variable
-    from pytensor.graph.traversal import ancestors
-except ImportError as error:  # pragma: no cover
-    raise ImportError("from_pymc needs PyMC: pip install 'folt[pymc]'") from error
-
 
 PYTHON = Mode(linker="py", optimizer="fast_compile")
 """A few numbers are worth no compiler."""
@@ -70,9 +65,8 @@ def variable_site(
         return simplex_site(variable.name, shape, concentration)
     if kind == "ZeroSumTransform" and tuple(transform.zerosum_axes) == (-1,):
         return zero_sum_site(variable.name, shape)
-    if kind == "Ordered" and not keep_order:
-        return bounded_site(variable.name, shape, (None, None), known_prior(variable, shape, free))
-    bounds = _bounds(kind, transform, variable, free)
+    plain = kind == "Ordered" and not keep_order
+    bounds = (None, None) if plain else _bounds(kind, transform, variable, free)
     if bounds is None:
         return None
     return bounded_site(variable.name, shape, bounds, known_prior(variable, shape, free))

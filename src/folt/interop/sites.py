@@ -75,18 +75,18 @@ class Site:
 
 def simplex_site(name: str, shape: tuple[int, ...], concentration: np.ndarray | None) -> Site:
     """A site of probabilities along the last axis."""
-    coordinate = SimplexRows(shape[-1], concentration)
-    inner = (*shape[:-1], shape[-1] - 1)
-    axes = tuple(range(len(shape) - 1))
-    return Site(name, inner, coordinate, coordinate, simplex=True, axes=axes, key="simplex")
+    return _rows_site(name, shape, SimplexRows(shape[-1], concentration), "simplex")
 
 
 def zero_sum_site(name: str, shape: tuple[int, ...]) -> Site:
     """A site of vectors along the last axis that sum to zero: labels act as on log-ratios."""
-    coordinate = ZeroSumRows(shape[-1])
+    return _rows_site(name, shape, ZeroSumRows(shape[-1]), "zero sum")
+
+
+def _rows_site(name: str, shape: tuple[int, ...], coordinate: Coordinate, key: str) -> Site:
     inner = (*shape[:-1], shape[-1] - 1)
     axes = tuple(range(len(shape) - 1))
-    return Site(name, inner, coordinate, coordinate, simplex=True, axes=axes, key="zero sum")
+    return Site(name, inner, coordinate, coordinate, simplex=True, axes=axes, key=key)
 
 
 def bounded_site(name: str, shape: tuple[int, ...], bounds: Bounds, prior: Prior | None) -> Site:
