@@ -71,9 +71,10 @@ class AugmentedShares(SimplexCoordinate):
         """Log g - log Σ g."""
         return jax.nn.log_softmax(self.log_gammas(x))
 
-    def pull(self, probabilities: Float[ArrayLike, " m"]) -> Coordinates:
-        """The coordinates with these shares whose total has its mean mα + N."""
-        return self._from_log(jnp.log(jnp.asarray(probabilities)) + jnp.log(self.total_shape))
+    def pull(self, probabilities: Float[ArrayLike, " m"], key: Key | None = None) -> Coordinates:
+        """The coordinates with these shares whose total is drawn, or without a key its mean."""
+        logs = jnp.log(jnp.asarray(probabilities))
+        return self._from_log(logs + self._log_total(key))
 
     def log_prior(self, x: Coordinates) -> Scalar:
         """The normalised log prior of shares and total."""
@@ -85,8 +86,12 @@ class AugmentedShares(SimplexCoordinate):
         """Shares from their Dirichlet prior, times an independent total."""
         share_key, total_key = jax.random.split(key)
         free = self.log_gammas(jax.random.normal(share_key, (self.m,)))
-        log_total = Gamma(self.total_shape).log_from_normal(jax.random.normal(total_key))
-        return self._from_log(jax.nn.log_softmax(free) + log_total)
+        return self._from_log(jax.nn.log_softmax(free) + self._log_total(total_key))
+
+    def _log_total(self, key: Key | None) -> Scalar:
+        if key is None:
+            return jnp.log(self.total_shape)
+        return Gamma(self.total_shape).log_from_normal(jax.random.normal(key))
 
     def _from_log(self, log_gammas: Float[Array, " m"]) -> Coordinates:
         values = jnp.exp(log_gammas)

@@ -1,4 +1,5 @@
-"""Front-ends: a model written elsewhere becomes a `Problem`, one file per library.
+"""Front-ends: a model written elsewhere becomes a `Problem`.
 
-Each file finds the sites of a model; `sites` gives them coordinates, a layout and a group.
+A front-end finds the sites of a model and gives its log density term by term (`model.Model`);
+`sites` gives them coordinates and a layout, `arrange` the group and the problem.
 """

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import dataclasses
+import functools
 import logging
 import warnings
-from collections.abc import Callable, Sequence
-from typing import Any, Literal
+from collections.abc import Callable, Mapping, Sequence
+from typing import Literal
 
 import jax
 import numpy as np
@@ -14,50 +15,97 @@ from jaxtyping import PyTree
 
 from folt.groups import Group
 from folt.groups.base import LARGEST_ENUMERATED
+from folt.interop.blocks import Plan, in_blocks
+from folt.interop.model import Model, ModelDensity, ModelPrior, Values
 from folt.interop.sites import Site, Sites, laid_out
+from folt.problem import Problem, WithData
 from folt.problem.detection import SymmetryFound, words
-from folt.problem.detection.assembly import assembled, component_axes
+from folt.problem.detection.assembly import component_axes
 from folt.problem.detection.candidates import LONGEST_AXIS, Place, stems
 from folt.problem.detection.declared import require_declared
-from folt.problem.detection.findings import Factor, Reason, Remark
+from folt.problem.detection.findings import Reason, Remark
 from folt.problem.detection.probe import TOLERANCE, Points, Probe, Terms
 from folt.problem.detection.survey import Survey, survey
 from folt.problem.symmetry import RotationError
 
 Exchangeable = Literal["auto"] | Sequence[str]
 
-TermsOf = Callable[[Sites], Callable[[Any, Any, bool], Any]]
-"""From a layout to a function of a point, the data and whether the terms of the likelihood have
-unequal weights: one log density per prior, then the likelihood."""
-
 LOG = logging.getLogger("folt")
 
 
 @dataclasses.dataclass(frozen=True)
 class Arrangement:
-    """How the sites are laid out, which group moves them, and what was found on the way.
+    """The sites with the group that moves them, and what was found on the way.
 
     Attributes:
-        sites: the sites with their coordinates, in the order that the group needs.
-        group: the group.
-        dims: names of the axes of the exchangeable sites.
+        plan: the sites and what moves them.
         found: what was tried and found.
+        allow_rotation: whether a continuous rotation was allowed.
     """
 
-    sites: Sites
-    group: Group
-    dims: dict[str, tuple[str, ...]]
+    plan: Plan
     found: SymmetryFound
+    allow_rotation: bool
+
+    @functools.cached_property
+    def sites(self) -> Sites:
+        """The sites with their coordinates, in the order that the group needs."""
+        return laid_out(self.plan.sites, self.plan.assembled[1])
+
+    @property
+    def dims(self) -> dict[str, tuple[str, ...]]:
+        """Names of the axes of the exchangeable sites."""
+        shapes = {site.name: len(site.shape) for site in self.plan.sites}
+        return {
+            name: tuple(axes.get(axis, f"{name}_dim_{axis}") for axis in range(shapes[name]))
+            for name, axes in component_axes(self.plan.factors).items()
+            if axes
+        }
+
+
+def problem_of(
+    model: Model,
+    arranged: Arrangement,
+    data: PyTree,
+    *,
+    proper: bool,
+    predictive: Callable[..., Values] | None = None,
+    dims: Mapping[str, Sequence[str]] | None = None,
+) -> Problem:
+    """The problem of a model whose sites are arranged.
+
+    Args:
+        model: the model.
+        arranged: its sites with their group.
+        data: handed to the model.
+        proper: whether its prior is normalised and can be drawn from.
+        predictive: draws new observations, where the language can.
+        dims: names of axes that the model gives itself.
+    """
+    density = ModelDensity(model, arranged.sites)
+    return Problem(
+        density,
+        arranged.plan.group,
+        data=data,
+        prior=ModelPrior(density, data) if proper else None,
+        names=arranged.sites.names(),
+        constrain=WithData(density.constrain),
+        unconstrain=WithData(density.unconstrain),
+        pointwise=density.pointwise if model.observed else None,
+        predictive=predictive,
+        dims={**arranged.dims, **(dims or {})},
+        symmetry_found=arranged.found,
+        allow_rotation=arranged.allow_rotation,
+    )
 
 
 def arrange(
     sites: Sequence[Site],
     exchangeable: Exchangeable,
-    terms_of: TermsOf,
-    data: PyTree = None,
-    *,
-    allow_rotation: bool = False,
-    front_end: str = "",
+    model: Model,
+    data: PyTree,
+    allow_rotation: bool,
+    front_end: str,
 ) -> Arrangement:
     """Lay out the sites and find, or verify, how they may be relabelled.
 
@@ -65,8 +113,8 @@ def arrange(
         sites: the latent sites.
         exchangeable: "auto", or the names of the sites that are permuted together along their
             first axis; an empty list for none.
-        terms_of: gives the terms of the log density for a layout.
-        data: handed to them.
+        model: gives the terms of the log density.
+        data: handed to it.
         allow_rotation: take a model with a continuous rotation symmetry all the same.
         front_end: the library the model is written in, for advice in its own words.
 
@@ -84,15 +132,15 @@ def arrange(
     names = [] if isinstance(exchangeable, str) else list(dict.fromkeys(exchangeable))
     _require_known(sites, names)
     if not isinstance(exchangeable, str) and not names:
-        return _arrangement(sites, [], SymmetryFound(assembled([], _size(sites))[0], looked=False))
+        plan = Plan(sites, ())
+        return Arrangement(plan, SymmetryFound(plan.group, looked=False), allow_rotation)
     # Who declares labels may mean observations that happen to be equal; who searches does not.
-    probe, places = _probe(sites, terms_of, data, uneven=not names), _places(sites)
+    probe, places = _probe(sites, model, data, uneven=not names), _places(sites)
     result = require_declared(probe, places, names) if names else survey(probe, places)
-    arrangement = _arrangement(
-        sites, result.factors, _account(sites, probe, places, result, front_end)
-    )
-    _tell(arrangement.found, allow_rotation)
-    return arrangement
+    plan = in_blocks(Plan(sites, result.factors), model, data)
+    found = _account(plan.group, probe, places, result, front_end)
+    _tell(found, allow_rotation)
+    return Arrangement(plan, found, allow_rotation)
 
 
 def _tell(found: SymmetryFound, allow_rotation: bool) -> None:
@@ -112,9 +160,8 @@ def _tell(found: SymmetryFound, allow_rotation: bool) -> None:
 
 
 def _account(
-    sites: Sequence[Site], probe: Probe, places: Sequence[Place], result: Survey, front_end: str
+    group: Group, probe: Probe, places: Sequence[Place], result: Survey, front_end: str
 ) -> SymmetryFound:
-    group, _ = assembled(result.factors, _size(sites))
     remarks = [
         dataclasses.replace(remark, undo=front_end == "pymc")
         if remark.reason is Reason.ORDERED
@@ -153,18 +200,6 @@ def _repeated(places: Sequence[Place], result: Survey) -> tuple[str, ...]:
     return tuple(dict.fromkeys(names))
 
 
-def _arrangement(
-    sites: Sequence[Site], factors: Sequence[Factor], found: SymmetryFound
-) -> Arrangement:
-    group, order = assembled(factors, _size(sites))
-    dims = {}
-    shapes = {site.name: len(site.shape) for site in sites}
-    for name, axes in component_axes(factors).items():
-        if axes:
-            dims[name] = tuple(axes.get(axis, f"{name}_dim_{axis}") for axis in range(shapes[name]))
-    return Arrangement(laid_out(sites, order), group, dims, found)
-
-
 def _require_known(sites: Sequence[Site], names: Sequence[str]) -> None:
     known = [site.name for site in sites]
     for name in names:
@@ -173,10 +208,6 @@ def _require_known(sites: Sequence[Site], names: Sequence[str]) -> None:
                 f"the model has no latent site {name!r}; its latent sites are "
                 f"{', '.join(map(repr, known))}"
             )
-
-
-def _size(sites: Sequence[Site]) -> int:
-    return sum(site.size for site in sites)
 
 
 def _places(sites: Sequence[Site]) -> list[Place]:
@@ -199,9 +230,9 @@ def _places(sites: Sequence[Site]) -> list[Place]:
     return places
 
 
-def _probe(sites: Sequence[Site], terms_of: TermsOf, data: PyTree, uneven: bool) -> Probe:
+def _probe(sites: Sequence[Site], model: Model, data: PyTree, uneven: bool) -> Probe:
     """The terms of the density in plain coordinates, compiled once for blocks of points."""
-    terms = terms_of(laid_out(sites, plain=True))
+    terms = ModelDensity(model, laid_out(sites, plain=True)).terms
     compiled = jax.jit(jax.vmap(lambda x, data: terms(x, data, uneven), in_axes=(0, None)))
 
     def evaluate(points: Points) -> Terms:

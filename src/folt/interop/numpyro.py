@@ -8,17 +8,10 @@ import jax
 import numpy as np
 from jaxtyping import PyTree
 
-from folt.interop.arrange import Arrangement, Exchangeable, arrange
-from folt.interop.numpyro_model import (
-    Constrained,
-    ModelDensity,
-    ModelPrior,
-    Pointwise,
-    Predictive,
-    split_call,
-)
-from folt.interop.numpyro_sites import Seen, seen
-from folt.problem import Problem, WithData
+from folt.interop.arrange import Exchangeable, arrange, problem_of
+from folt.interop.numpyro_model import Predictive, split_call
+from folt.interop.numpyro_sites import seen
+from folt.problem import Problem
 from folt.types import in_float64
 
 
@@ -34,8 +27,9 @@ def from_numpyro(
 
     Every latent site gets coordinates in which relabelling is orthogonal: prior-normal ones where
     its prior is independent and has known quantiles, centred log-ratios for a simplex, logarithm,
-    logit or identity otherwise. Arrays among the arguments become the problem's data, so that
-    another data set of equal shape does not compile again (`problem.with_data`).
+    logit or identity otherwise. Five or more exchangeable weights of a mixture get a free total,
+    which leaves the evidence as it is. Arrays among the arguments become the problem's data, so
+    that another data set of equal shape does not compile again (`problem.with_data`).
 
     Args:
         model: the model; discrete latent sites must be marginalised.
@@ -61,37 +55,10 @@ def from_numpyro(
     """
     shown = seen(model, args, kwargs)
     shown.require_numbers()
-    data, call = split_call(model, jax.tree.map(_on_host, (args, kwargs)))
-    found = arrange(
-        shown.sites(),
-        exchangeable,
-        lambda laid: ModelDensity(call, laid).terms,
-        data,
-        allow_rotation=allow_rotation,
-        front_end="numpyro",
-    )
-    return _problem(ModelDensity(call, found.sites), shown, found, data, allow_rotation)
-
-
-def _problem(
-    density: ModelDensity, shown: Seen, found: Arrangement, data: PyTree, allow_rotation: bool
-) -> Problem:
-    """The problem of a model that has been looked at and arranged."""
-    latent = tuple(shown.latent)
-    return Problem(
-        density,
-        found.group,
-        data=data,
-        prior=ModelPrior(density, latent, data) if shown.proper else None,
-        names=found.sites.names(),
-        constrain=WithData(Constrained(density)),
-        unconstrain=density.sites.pull,
-        pointwise=Pointwise(density, shown.observed) if shown.observed else None,
-        predictive=Predictive(density, shown.replicated) if shown.replicated else None,
-        dims=found.dims,
-        symmetry_found=found.found,
-        allow_rotation=allow_rotation,
-    )
+    data, call = split_call(model, jax.tree.map(_on_host, (args, kwargs)), shown.observed)
+    found = arrange(shown.sites(), exchangeable, call, data, allow_rotation, "numpyro")
+    predictive = Predictive(call, found.sites, shown.replicated) if shown.replicated else None
+    return problem_of(call, found, data, proper=shown.proper, predictive=predictive)
 
 
 def _on_host(leaf: object) -> object:

@@ -1,4 +1,4 @@
-"""NumPyro models as functions of a point: density, prior, values, terms, replicates."""
+"""A NumPyro model with its arguments, as functions of the values of its latent sites."""
 
 from __future__ import annotations
 
@@ -10,10 +10,11 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Float, PyTree
+from jaxtyping import PyTree
 
-from folt.interop.sites import Sites, uneven_sum
-from folt.types import Distribution, Key, Point, Scalar
+from folt.interop.model import LogTerms, Values
+from folt.interop.sites import Sites
+from folt.types import Key, Point
 
 try:
     from numpyro import handlers, validation_enabled
@@ -36,6 +37,35 @@ class Call(eqx.Module):
 
     model: Callable[..., object] = eqx.field(static=True)
     arguments: PyTree
+    observed: tuple[str, ...] = eqx.field(static=True, default=())
+
+    def log_terms(self, values: Values, data: PyTree) -> LogTerms:
+        """The log density of every statement, at these values of the latent sites."""
+        logs, trace = self.traced(values, data)
+        found = LogTerms({}, {}, {})
+        for name, log in logs.items():
+            factor = isinstance(trace[name]["fn"], Unit)
+            of_its_kind = found.factors if factor else found.observed
+            (found.priors if is_latent(trace[name]) else of_its_kind)[name] = log
+        return found
+
+    def shown(self, values: Values, data: PyTree) -> Values:
+        """Latent and deterministic sites, in the order of the model."""
+        _, trace = self.traced(values, data)
+        return {
+            name: jnp.asarray(site["value"])
+            for name, site in trace.items()
+            if is_latent(site) or site["type"] == "deterministic"
+        }
+
+    def completed(self, key: Key, values: Values, data: PyTree) -> Values:
+        """All latent sites of a run of the model forwards."""
+        trace = self.run(data, key, values)
+        return {name: site["value"] for name, site in trace.items() if is_latent(site)}
+
+    def transformed(self, values: Values, data: PyTree) -> Values:
+        """The values: no site keeps a transform that its coordinate does not know."""
+        return values
 
     def filled(self, data: PyTree) -> tuple[tuple[PyTree, ...], dict[str, PyTree]]:
         """Positional and keyword arguments, with the arrays put back."""
@@ -43,12 +73,20 @@ class Call(eqx.Module):
             return self.arguments.values
         return self.arguments if data is None else eqx.combine(data, self.arguments)
 
-    def run(self, data: PyTree, key: Key, values: dict[str, Array] | None = None) -> Trace:
+    def run(self, data: PyTree, key: Key, values: Values | None = None) -> Trace:
         """The model run forwards from a key, with some sites given."""
         args, kwargs = self.filled(data)
         model = handlers.substitute(handlers.seed(self.model, key), data=values or {})
         with ONE_RUN_AT_A_TIME, validation_enabled(False):
             return handlers.trace(model).get_trace(*args, **kwargs)
+
+    def traced(self, values: Values, data: PyTree) -> tuple[Values, Trace]:
+        """Log densities by site, unsummed, and the trace, at the values of the latent sites."""
+        args, kwargs = self.filled(data)
+        model = handlers.seed(self.model, 0)
+        # Arguments were validated when the sites were looked at; traced ones never can be.
+        with ONE_RUN_AT_A_TIME, validation_enabled(False):
+            return compute_log_probs(model, args, kwargs, values, False)
 
 
 class Constants:
@@ -67,16 +105,19 @@ CONCRETE = (
 """What JAX raises when a model asks for numbers while it is traced."""
 
 
-def split_call(model: Callable[..., object], arguments: PyTree) -> tuple[PyTree, Call]:
+def split_call(
+    model: Callable[..., object], arguments: PyTree, observed: tuple[str, ...]
+) -> tuple[PyTree, Call]:
     """The arrays among the arguments as data, and the call without them.
 
     A model that needs the numbers themselves while it is traced, such as the largest group index
     for the size of a plate, keeps them: there is then no data to exchange.
     """
     arrays, rest = eqx.partition(arguments, _is_array)
+    whole = Call(model, Constants(arguments), observed)
     if not jax.tree.leaves(arrays):
-        return None, Call(model, Constants(arguments))
-    call = Call(model, rest)
+        return None, whole
+    call = Call(model, rest, observed)
 
     def values(data: PyTree) -> list[PyTree]:
         trace = call.run(data, jax.random.key(0))
@@ -85,7 +126,7 @@ def split_call(model: Callable[..., object], arguments: PyTree) -> tuple[PyTree,
     try:
         jax.eval_shape(values, arrays)
     except CONCRETE:
-        return None, Call(model, Constants(arguments))
+        return None, whole
     return arrays, call
 
 
@@ -93,118 +134,20 @@ def _is_array(leaf: object) -> bool:
     return isinstance(leaf, (np.ndarray, jax.Array)) and leaf.dtype != object
 
 
-class ModelDensity(eqx.Module):
-    """Log joint density of a model plus the log Jacobian of the coordinates."""
-
-    call: Call
-    sites: Sites
-
-    def __call__(self, x: Point, data: PyTree = None) -> Scalar:
-        """Log density at one point."""
-        logs, _ = self.traced(x, data)
-        return jnp.sum(jnp.stack(list(logs.values()))) + self.sites.log_slope(x)
-
-    def terms(self, x: Point, data: PyTree = None, uneven: bool = False) -> Float[Array, " terms"]:
-        """Log density of every latent site in its coordinates, then that of all the rest.
-
-        With `uneven` the terms of an observed site are summed with unequal weights.
-        """
-        logs, trace = self.traced(x, data, summed=False)
-        slopes = self.sites.log_slopes(x)
-        priors = [jnp.sum(logs.pop(name)) + slope for name, slope in slopes.items()]
-        rest = [
-            uneven_sum(each) if uneven and not isinstance(trace[name]["fn"], Unit) else each.sum()
-            for name, each in logs.items()
-        ]
-        return jnp.stack([*priors, sum(rest, jnp.zeros(()))])
-
-    def traced(self, x: Point, data: PyTree, summed: bool = True) -> tuple[dict[str, Array], Trace]:
-        """Log densities by site, and the trace, at the values of x."""
-        args, kwargs = self.call.filled(data)
-        model = handlers.seed(self.call.model, 0)
-        values = self.sites.push(x)
-        # Arguments were validated when the sites were looked at; traced ones never can be.
-        with ONE_RUN_AT_A_TIME, validation_enabled(False):
-            return compute_log_probs(model, args, kwargs, values, summed)
-
-
-class ModelPrior(Distribution):
-    """The prior of the latent sites, in the problem's coordinates."""
-
-    density: ModelDensity
-    latent: tuple[str, ...] = eqx.field(static=True)
-    data: PyTree
-
-    @property
-    def dim(self) -> int:
-        """Number of coordinates."""
-        return self.density.sites.dim
-
-    def log_prob(self, x: Point) -> Scalar:
-        """Log densities of the latent sites plus the log Jacobian."""
-        logs, _ = self.density.traced(x, self.data)
-        total = jnp.sum(jnp.stack([logs[name] for name in self.latent]))
-        return total + self.density.sites.log_slope(x)
-
-    def sample_and_log_prob(self, key: Key) -> tuple[Point, Scalar]:
-        """A run of the model forwards, sites with known priors drawn in their coordinates."""
-        own_key, model_key = jax.random.split(key)
-        known = self.density.sites.sample_known(own_key)
-        values = {
-            each.name: each.push(known[each.name])
-            for each in self.density.sites.maps
-            if each.name in known
-        }
-        trace = self.density.call.run(self.data, model_key, values)
-        x = self.density.sites.joined(
-            [
-                known[each.name] if each.name in known else each.pull(trace[each.name]["value"])
-                for each in self.density.sites.maps
-            ]
-        )
-        return x, self.log_prob(x)
-
-
-class Constrained(eqx.Module):
-    """Latent and deterministic sites at a point."""
-
-    density: ModelDensity
-
-    def __call__(self, x: Point, data: PyTree = None) -> dict[str, Array]:
-        """Values by name, in the order of the model."""
-        _, trace = self.density.traced(x, data)
-        return {
-            name: jnp.asarray(site["value"])
-            for name, site in trace.items()
-            if is_latent(site) or site["type"] == "deterministic"
-        }
-
-
-class Pointwise(eqx.Module):
-    """Log-likelihood terms of the observed sites."""
-
-    density: ModelDensity
-    observed: tuple[str, ...] = eqx.field(static=True)
-
-    def __call__(self, x: Point, data: PyTree = None) -> dict[str, Array]:
-        """One array of terms per observed site."""
-        logs, _ = self.density.traced(x, data, summed=False)
-        return {name: logs[name] for name in self.observed}
-
-
 class Predictive(eqx.Module):
     """New values of the observed sites."""
 
-    density: ModelDensity
-    observed: tuple[str, ...] = eqx.field(static=True)
+    call: Call
+    sites: Sites
+    replicated: tuple[str, ...] = eqx.field(static=True)
 
-    def __call__(self, key: Key, x: Point, data: PyTree = None) -> dict[str, Array]:
+    def __call__(self, key: Key, x: Point, data: PyTree = None) -> Values:
         """One replicate of every observed site."""
-        _, trace = self.density.traced(x, data)
-        keys = jax.random.split(key, len(self.observed))
+        _, trace = self.call.traced(self.sites.push(x), data)
+        keys = jax.random.split(key, len(self.replicated))
         return {
             name: trace[name]["fn"].sample(own)
-            for name, own in zip(self.observed, keys, strict=True)
+            for name, own in zip(self.replicated, keys, strict=True)
         }
 
 

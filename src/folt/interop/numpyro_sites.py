@@ -10,32 +10,23 @@ from typing import Any
 import equinox as eqx
 import jax
 import numpy as np
+import numpyro.distributions as dist
 from jaxtyping import Array, ArrayLike, PyTree
+from numpyro import handlers, validation_enabled
+from numpyro.distributions import biject_to, constraints
 
-from folt.coordinates import (
-    Cauchy,
-    Exponential,
-    Gumbel,
-    HalfCauchy,
-    HalfNormal,
-    Laplace,
-    Logistic,
-    LogNormal,
-    Normal,
-    Prior,
-    Uniform,
-)
+from folt import coordinates
 from folt.interop.coordinates import Bounds
 from folt.interop.numpyro_model import CONCRETE, ONE_RUN_AT_A_TIME, Message, Trace, is_latent
 from folt.interop.numpyro_validation import require_valid
-from folt.interop.sites import Site, bounded_site, opaque_site, simplex_site, zero_sum_site
-
-try:
-    import numpyro.distributions as dist
-    from numpyro import handlers, validation_enabled
-    from numpyro.distributions import biject_to, constraints
-except ImportError as error:  # pragma: no cover
-    raise ImportError("from_numpyro needs NumPyro: pip install 'folt[numpyro]'") from error
+from folt.interop.sites import (
+    Site,
+    bounded_site,
+    opaque_site,
+    require_numbers,
+    simplex_site,
+    zero_sum_site,
+)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -71,12 +62,7 @@ class Seen:
     def require_numbers(self) -> None:
         """Refuse NaN among the observations."""
         for name, given in self.values.items():
-            value = np.asarray(given)
-            if np.issubdtype(value.dtype, np.floating) and np.isnan(value).any():
-                raise ValueError(
-                    f"the observed site {name!r} has {int(np.isnan(value).sum())} NaN: leave out "
-                    "missing observations or make them latent"
-                )
+            require_numbers("site", name, given)
 
 
 def seen(model: Callable[..., object], args: tuple[PyTree, ...], kwargs: dict[str, PyTree]) -> Seen:
@@ -256,22 +242,22 @@ def _bounds(support: Any) -> Bounds | None:
     return low, high
 
 
-KNOWN: dict[type, Callable[[Any], Prior]] = {
-    dist.Normal: lambda d: Normal(_np(d.loc), _np(d.scale)),
-    dist.LogNormal: lambda d: LogNormal(_np(d.loc), _np(d.scale)),
-    dist.Uniform: lambda d: Uniform(_np(d.low), _np(d.high)),
-    dist.HalfNormal: lambda d: HalfNormal(_np(d.scale)),
-    dist.HalfCauchy: lambda d: HalfCauchy(_np(d.scale)),
-    dist.Exponential: lambda d: Exponential(1.0 / _np(d.rate)),
-    dist.Laplace: lambda d: Laplace(_np(d.loc), _np(d.scale)),
-    dist.Logistic: lambda d: Logistic(_np(d.loc), _np(d.scale)),
-    dist.Cauchy: lambda d: Cauchy(_np(d.loc), _np(d.scale)),
-    dist.Gumbel: lambda d: Gumbel(_np(d.loc), _np(d.scale)),
+KNOWN: dict[type, Callable[[Any], coordinates.Prior]] = {
+    dist.Normal: lambda d: coordinates.Normal(_np(d.loc), _np(d.scale)),
+    dist.LogNormal: lambda d: coordinates.LogNormal(_np(d.loc), _np(d.scale)),
+    dist.Uniform: lambda d: coordinates.Uniform(_np(d.low), _np(d.high)),
+    dist.HalfNormal: lambda d: coordinates.HalfNormal(_np(d.scale)),
+    dist.HalfCauchy: lambda d: coordinates.HalfCauchy(_np(d.scale)),
+    dist.Exponential: lambda d: coordinates.Exponential(1.0 / _np(d.rate)),
+    dist.Laplace: lambda d: coordinates.Laplace(_np(d.loc), _np(d.scale)),
+    dist.Logistic: lambda d: coordinates.Logistic(_np(d.loc), _np(d.scale)),
+    dist.Cauchy: lambda d: coordinates.Cauchy(_np(d.loc), _np(d.scale)),
+    dist.Gumbel: lambda d: coordinates.Gumbel(_np(d.loc), _np(d.scale)),
 }
 """Priors whose quantiles folt knows exactly."""
 
 
-def known_prior(function: Any, shape: tuple[int, ...]) -> Prior | None:
+def known_prior(function: Any, shape: tuple[int, ...]) -> coordinates.Prior | None:
     """The prior of a site for prior-normal coordinates; None if its quantiles are not known."""
     base = _base(function)
     if type(base) not in KNOWN:

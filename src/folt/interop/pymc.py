@@ -2,29 +2,20 @@
 
 from __future__ import annotations
 
-import jax
-
-from folt.coordinates import PriorNormal
-from folt.interop.arrange import Exchangeable, arrange
-from folt.interop.pymc_graph import (
-    Graph,
-    GraphDensity,
-    GraphPoint,
-    GraphPrior,
-    GraphTerms,
-    GraphValues,
-    Jaxify,
-)
-from folt.interop.pymc_sites import require_model, transformed_site, variable_site
-from folt.problem import Problem, WithData
-from folt.types import in_float64
-
 try:
     import pymc
-    from pymc.model.transform.conditioning import remove_value_transforms
-    from pytensor.graph.basic import Variable
 except ImportError as error:  # pragma: no cover
     raise ImportError("from_pymc needs PyMC: pip install 'folt[pymc]'") from error
+
+import jax
+from pymc.model.transform.conditioning import remove_value_transforms
+from pytensor.graph.basic import Variable
+
+from folt.interop.arrange import Exchangeable, arrange, problem_of
+from folt.interop.pymc_graph import Graph, Jaxify
+from folt.interop.pymc_sites import require_model, transformed_site, variable_site
+from folt.problem import Problem
+from folt.types import in_float64
 
 
 def from_pymc(
@@ -38,8 +29,9 @@ def from_pymc(
 
     Every free variable gets coordinates in which relabelling is orthogonal, in place of PyMC's
     transforms: prior-normal ones where its prior is independent and has known quantiles, centred
-    log-ratios for a simplex, logarithm, logit or identity otherwise. `pm.Data` containers become
-    the problem's data, so that other values of equal shape do not compile again
+    log-ratios for a simplex, logarithm, logit or identity otherwise. Five or more exchangeable
+    weights of a mixture get a free total, which leaves the evidence as it is. `pm.Data` containers
+    become the problem's data, so that other values of equal shape do not compile again
     (`problem.with_data`).
 
     Args:
@@ -100,30 +92,14 @@ def _from_pymc(
     ]
     graph = Graph(plain, jaxify)
     data = graph.data()
-    found = arrange(
-        described,
-        exchangeable,
-        lambda laid: GraphDensity(graph, laid).terms,
-        data,
-        allow_rotation=allow_rotation,
-        front_end="pymc",
-    )
-    density = GraphDensity(graph, found.sites)
-    known = all(_is_known(each.coordinate) for each in found.sites.maps)
-    axes = {name: tuple(map(str, dims)) for name, dims in model.named_vars_to_dims.items()}
-    return Problem(
-        density,
-        found.group,
-        data=data,
-        prior=GraphPrior(density, data) if known else None,
-        names=found.sites.names(),
-        constrain=WithData(GraphValues(density)),
-        unconstrain=WithData(GraphPoint(density)),
-        pointwise=GraphTerms(density) if graph.observed else None,
-        dims={**found.dims, **{name: dims for name, dims in axes.items() if None not in dims}},
-        symmetry_found=found.found,
-        allow_rotation=allow_rotation,
-    )
+    found = arrange(described, exchangeable, graph, data, allow_rotation, "pymc")
+    known = all(each.known for each in found.sites.maps)
+    axes = {
+        name: tuple(map(str, dims))
+        for name, dims in model.named_vars_to_dims.items()
+        if None not in dims
+    }
+    return problem_of(graph, found, data, proper=known, dims=axes)
 
 
 def _without_transforms(model: pymc.Model, variables: list[Variable]) -> pymc.Model:
@@ -134,9 +110,3 @@ def _without_transforms(model: pymc.Model, variables: list[Variable]) -> pymc.Mo
         return remove_value_transforms(model, variables)
     finally:
         model.rvs_to_initial_values.update(starts)
-
-
-def _is_known(coordinate: object) -> bool:
-    return isinstance(coordinate, PriorNormal) or (
-        getattr(coordinate, "concentration", None) is not None
-    )

@@ -6,32 +6,21 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
+import pymc
+from pytensor.compile.mode import Mode
+from pytensor.graph.basic import Constant, Variable
+from pytensor.graph.traversal import ancestors
 
-from folt.coordinates import (
-    Cauchy,
-    Exponential,
-    Gumbel,
-    HalfCauchy,
-    HalfNormal,
-    Identity,
-    Laplace,
-    Logistic,
-    LogNormal,
-    Normal,
-    Prior,
-    Uniform,
-)
+from folt import coordinates
 from folt.interop.coordinates import Bounds
-from folt.interop.sites import Site, bounded_site, opaque_site, simplex_site, zero_sum_site
-
-try:
-    import pymc
-    from pytensor.compile.mode import Mode
-    from pytensor.graph.basic import Constant, Variable
-    from pytensor.graph.traversal import ancestors
-except ImportError as error:  # pragma: no cover
-    raise ImportError("from_pymc needs PyMC: pip install 'folt[pymc]'") from error
-
+from folt.interop.sites import (
+    Site,
+    bounded_site,
+    opaque_site,
+    require_numbers,
+    simplex_site,
+    zero_sum_site,
+)
 
 PYTHON = Mode(linker="py", optimizer="fast_compile")
 """A few numbers are worth no compiler."""
@@ -58,12 +47,8 @@ def require_model(model: pymc.Model) -> None:
             )
     for variable in model.observed_RVs:
         given = model.rvs_to_values[variable]
-        value = np.asarray(given.get_value() if hasattr(given, "get_value") else number(given))
-        if value.dtype.kind == "f" and np.isnan(value).any():
-            raise ValueError(
-                f"the observed variable {variable.name!r} has {int(np.isnan(value).sum())} NaN: "
-                "leave out missing observations or make them variables"
-            )
+        value = given.get_value() if hasattr(given, "get_value") else number(given)
+        require_numbers("variable", variable.name, value)
 
 
 def variable_site(
@@ -80,9 +65,8 @@ def variable_site(
         return simplex_site(variable.name, shape, concentration)
     if kind == "ZeroSumTransform" and tuple(transform.zerosum_axes) == (-1,):
         return zero_sum_site(variable.name, shape)
-    if kind == "Ordered" and not keep_order:
-        return bounded_site(variable.name, shape, (None, None), known_prior(variable, shape, free))
-    bounds = _bounds(kind, transform, variable, free)
+    plain = kind == "Ordered" and not keep_order
+    bounds = (None, None) if plain else _bounds(kind, transform, variable, free)
     if bounds is None:
         return None
     return bounded_site(variable.name, shape, bounds, known_prior(variable, shape, free))
@@ -93,7 +77,7 @@ def transformed_site(model: pymc.Model, variable: Any) -> Site:
     value = model.rvs_to_values[variable]
     shape = tuple(np.shape(model.initial_point()[value.name]))
     kind = type(model.rvs_to_transforms[variable]).__name__
-    return opaque_site(variable.name, shape, Identity(), ordered="Ordered" in kind)
+    return opaque_site(variable.name, shape, coordinates.Identity(), ordered="Ordered" in kind)
 
 
 def _bounds(kind: str, transform: Any, variable: Variable, free: set[str]) -> Bounds | None:
@@ -129,22 +113,24 @@ def _depends(expression: Variable, free: set[str]) -> bool:
     return any(each.name in free for each in ancestors([expression]))
 
 
-KNOWN: dict[str, Callable[..., Prior]] = {
-    "NormalRV": Normal,
-    "LogNormalRV": LogNormal,
-    "UniformRV": Uniform,
-    "HalfNormalRV": lambda loc, scale: HalfNormal(scale, loc),
-    "HalfCauchyRV": HalfCauchy,
-    "ExponentialRV": Exponential,
-    "LaplaceRV": Laplace,
-    "LogisticRV": Logistic,
-    "CauchyRV": Cauchy,
-    "GumbelRV": Gumbel,
+KNOWN: dict[str, Callable[..., coordinates.Prior]] = {
+    "NormalRV": coordinates.Normal,
+    "LogNormalRV": coordinates.LogNormal,
+    "UniformRV": coordinates.Uniform,
+    "HalfNormalRV": lambda loc, scale: coordinates.HalfNormal(scale, loc),
+    "HalfCauchyRV": coordinates.HalfCauchy,
+    "ExponentialRV": coordinates.Exponential,
+    "LaplaceRV": coordinates.Laplace,
+    "LogisticRV": coordinates.Logistic,
+    "CauchyRV": coordinates.Cauchy,
+    "GumbelRV": coordinates.Gumbel,
 }
 """Priors whose quantiles folt knows exactly, with their parameters as PyTensor orders them."""
 
 
-def known_prior(variable: Variable, shape: tuple[int, ...], free: set[str]) -> Prior | None:
+def known_prior(
+    variable: Variable, shape: tuple[int, ...], free: set[str]
+) -> coordinates.Prior | None:
     """The prior of a variable for prior-normal coordinates; None if it is not known."""
     make = KNOWN.get(type(variable.owner.op).__name__)
     parameters = _parameters(variable, free)

@@ -8,13 +8,12 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Hashable, Sequence
-from typing import Any
 
 import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array
+from jaxtyping import Array, ArrayLike
 
 from folt.coordinates import Prior, PriorNormal
 from folt.interop.coordinates import (
@@ -24,8 +23,9 @@ from folt.interop.coordinates import (
     known_coordinate,
     plain_coordinate,
 )
+from folt.interop.free_total import FreeTotal
 from folt.problem.detection.assembly import Order
-from folt.types import Key, Point, Scalar
+from folt.types import Coordinate, Key, Point, Scalar
 
 
 @dataclasses.dataclass(frozen=True)
@@ -49,8 +49,8 @@ class Site:
 
     name: str
     shape: tuple[int, ...]
-    coordinate: Any
-    plain: Any
+    coordinate: Coordinate
+    plain: Coordinate
     simplex: bool = False
     axes: tuple[int, ...] = ()
     real: bool = False
@@ -72,27 +72,21 @@ class Site:
             return 2
         return 0 if self.real else 1
 
-    def labels(self) -> int | None:
-        """Length of the leading component axis, or None if there is none."""
-        if self.simplex and len(self.shape) == 1:
-            return self.shape[0] + 1
-        return self.shape[0] if 0 in self.axes else None
-
 
 def simplex_site(name: str, shape: tuple[int, ...], concentration: np.ndarray | None) -> Site:
     """A site of probabilities along the last axis."""
-    coordinate = SimplexRows(shape[-1], concentration)
-    inner = (*shape[:-1], shape[-1] - 1)
-    axes = tuple(range(len(shape) - 1))
-    return Site(name, inner, coordinate, coordinate, simplex=True, axes=axes, key="simplex")
+    return _rows_site(name, shape, SimplexRows(shape[-1], concentration), "simplex")
 
 
 def zero_sum_site(name: str, shape: tuple[int, ...]) -> Site:
     """A site of vectors along the last axis that sum to zero: labels act as on log-ratios."""
-    coordinate = ZeroSumRows(shape[-1])
+    return _rows_site(name, shape, ZeroSumRows(shape[-1]), "zero sum")
+
+
+def _rows_site(name: str, shape: tuple[int, ...], coordinate: Coordinate, key: str) -> Site:
     inner = (*shape[:-1], shape[-1] - 1)
     axes = tuple(range(len(shape) - 1))
-    return Site(name, inner, coordinate, coordinate, simplex=True, axes=axes, key="zero sum")
+    return Site(name, inner, coordinate, coordinate, simplex=True, axes=axes, key=key)
 
 
 def bounded_site(name: str, shape: tuple[int, ...], bounds: Bounds, prior: Prior | None) -> Site:
@@ -116,7 +110,7 @@ def bounded_site(name: str, shape: tuple[int, ...], bounds: Bounds, prior: Prior
 def opaque_site(
     name: str,
     shape: tuple[int, ...],
-    coordinate: Any,
+    coordinate: Coordinate,
     axes: tuple[int, ...] = (),
     ordered: bool = False,
 ) -> Site:
@@ -143,7 +137,7 @@ class SiteMap(eqx.Module):
 
     name: str = eqx.field(static=True)
     shape: tuple[int, ...] = eqx.field(static=True)
-    coordinate: Any
+    coordinate: Coordinate
 
     @property
     def size(self) -> int:
@@ -154,16 +148,23 @@ class SiteMap(eqx.Module):
         """The value of the site."""
         return self.coordinate.push(piece.reshape(self.shape))
 
-    def pull(self, value: Array) -> Array:
-        """The coordinates of a value."""
-        return jnp.asarray(self.coordinate.pull(jnp.asarray(value))).reshape(-1)
+    def pull(self, value: Array, key: Key | None = None) -> Array:
+        """The coordinates of a value; what it leaves open is drawn with the key."""
+        given = (key,) if isinstance(self.coordinate, FreeTotal) else ()
+        return jnp.asarray(self.coordinate.pull(jnp.asarray(value), *given)).reshape(-1)
 
-    def sample(self, key: Key) -> Array | None:
-        """Coordinates drawn from the prior; None where it is not known."""
-        if isinstance(self.coordinate, PriorNormal):
-            return jax.random.normal(key, (self.size,))
-        alpha = getattr(self.coordinate, "concentration", None)
-        return None if alpha is None else self.coordinate.sample(key).reshape(-1)
+    @property
+    def known(self) -> bool:
+        """Whether its prior is known and independent of other sites."""
+        if isinstance(self.coordinate, (SimplexRows, FreeTotal)):
+            return self.coordinate.concentration is not None
+        return isinstance(self.coordinate, PriorNormal)
+
+    def sample(self, key: Key) -> Array:
+        """Coordinates drawn from the prior, where it is known."""
+        if isinstance(self.coordinate, (SimplexRows, FreeTotal)):
+            return self.coordinate.sample(key).reshape(-1)
+        return jax.random.normal(key, (self.size,))
 
     def log_slope(self, piece: Array) -> Scalar:
         """Log Jacobian determinant of `push`."""
@@ -203,16 +204,31 @@ class Sites(eqx.Module):
 
     def sample_known(self, key: Key) -> dict[str, Array]:
         """Coordinates of the sites whose prior is known and independent, drawn from it."""
-        drawn = {}
-        for number, each in enumerate(self.maps):
-            piece = each.sample(jax.random.fold_in(key, number))
-            if piece is not None:
-                drawn[each.name] = piece
-        return drawn
+        keys = jax.random.split(key, len(self.maps))
+        pairs = zip(self.maps, keys, strict=True)
+        return {each.name: each.sample(own) for each, own in pairs if each.known}
 
-    def pull(self, values: dict[str, Array]) -> Point:
-        """The point with these values."""
-        return self.joined([each.pull(values[each.name]) for each in self.maps])
+    def pull(
+        self,
+        values: dict[str, Array],
+        key: Key | None = None,
+        known: dict[str, Array] | None = None,
+    ) -> Point:
+        """The point with these values.
+
+        Args:
+            values: the value of every site by name.
+            key: draws what values leave open, the total of augmented weights; its mean if None.
+            known: coordinates of sites that need not be found from their values.
+        """
+        known = known or {}
+        keys = [None] * len(self.maps) if key is None else jax.random.split(key, len(self.maps))
+        return self.joined(
+            [
+                known[each.name] if each.name in known else each.pull(values[each.name], own)
+                for each, own in zip(self.maps, keys, strict=True)
+            ]
+        )
 
     def log_slopes(self, x: Point) -> dict[str, Scalar]:
         """Log Jacobian determinant of every site's `push`."""
@@ -236,6 +252,16 @@ def _coordinate_names(each: SiteMap) -> list[str]:
     return [f"{each.name}[{','.join(map(str, index))}]" for index in np.ndindex(each.shape)]
 
 
+def require_numbers(word: str, name: str, values: ArrayLike) -> None:
+    """Refuse NaN among the observations of a site, by the word that its language has for it."""
+    found = np.asarray(values)
+    if found.dtype.kind == "f" and np.isnan(found).any():
+        raise ValueError(
+            f"the observed {word} {name!r} has {int(np.isnan(found).sum())} NaN: leave out missing "
+            "observations or make them latent"
+        )
+
+
 def laid_out(sites: Sequence[Site], order: Order | None = None, plain: bool = False) -> Sites:
     """The sites one after the other, then in the given order.
 
@@ -248,13 +274,3 @@ def laid_out(sites: Sequence[Site], order: Order | None = None, plain: bool = Fa
         SiteMap(site.name, site.shape, site.plain if plain else site.coordinate) for site in sites
     )
     return Sites(maps, order or Order.plain(sum(site.size for site in sites)))
-
-
-def uneven_sum(terms: Array) -> Scalar:
-    """The sum of log-likelihood terms with weights near one, of which no two sums are alike.
-
-    Relabelling leaves every term as it is. Groups whose observations happen to be equal may be
-    exchanged as well, but that exchanges terms: an even sum does not see it, this one does.
-    """
-    weights = np.random.default_rng(0).uniform(0.8, 1.2, terms.size)
-    return jnp.sum(weights * jnp.reshape(terms, -1))

@@ -62,11 +62,13 @@ class GaussianMixturePosterior(eqx.Module):
         log_weight, mu, log_sigma = self.components(x)
         return {"weight": jnp.exp(log_weight), "mu": mu, "sigma": jnp.exp(log_sigma)}
 
-    def unconstrain(self, values: dict[str, Array]) -> Point:
-        """The point with these weights, means and standard deviations."""
+    def unconstrain(self, values: dict[str, Array], key: Key | None = None) -> Point:
+        """The point with these weights, means and standard deviations; a free total is drawn."""
         mu, log_sigma = values["mu"], jnp.log(values["sigma"])
         rows = jnp.stack([self.mu.to_normal(mu), self.log_sigma.to_normal(log_sigma)], axis=1)
-        return jnp.concatenate([rows.reshape(-1), self.weight.pull(values["weight"])])
+        drawn = (key,) if isinstance(self.weight, AugmentedShares) else ()
+        weight = self.weight.pull(values["weight"], *drawn)
+        return jnp.concatenate([rows.reshape(-1), weight])
 
 
 def gaussian_terms(

@@ -6,11 +6,17 @@ import dataclasses
 import html
 import textwrap
 from collections.abc import Iterable
+from typing import TYPE_CHECKING
 
+import jax
 import numpy as np
 from jaxtyping import ArrayLike
 
 from folt.groups import Group
+from folt.problem.named_values import own_shapes
+
+if TYPE_CHECKING:
+    from folt.problem.problem import Problem
 
 WIDTH = 96
 MOST_LINES = 12
@@ -93,3 +99,34 @@ def shapes(arrays: Iterable[tuple[str, ArrayLike | tuple[int, ...]]]) -> str:
         shape = tuple(np.shape(value)) if not isinstance(value, tuple) else value
         words.append(f"{name} {shape}" if shape else name)
     return ", ".join(words)
+
+
+def problem_face(problem: Problem) -> Face:
+    """What a problem says of itproblem."""
+    leaves = [
+        (_name_of(path), leaf) for path, leaf in jax.tree_util.tree_leaves_with_path(problem.data)
+    ]
+    rows = [
+        ("Symmetry", " ".join(repr(problem.group).split())),
+        ("Parameters", _parameter_words(problem)),
+        ("Data", shapes((name, leaf) for name, leaf in leaves) or "none"),
+        ("Prior", "given" if problem.prior is not None else "none of its own"),
+    ]
+    held = "" if problem.invariant else ", symmetry broken"
+    headline = f"Problem in {problem.dim} dimensions, {folding(problem.group)}{held}"
+    return Face(headline, tuple(rows))
+
+
+def _name_of(path: jax.tree_util.KeyPath) -> str:
+    """Where an array of the data stands, in names; positions among arguments say nothing."""
+    named = [part for part in path if not isinstance(part, jax.tree_util.SequenceKey)]
+    return jax.tree_util.keystr(tuple(named), simple=True, separator=".") or "array"
+
+
+def _parameter_words(problem: Problem) -> str:
+    """Parameters with their shapes; the coordinates where a model cannot be traced now."""
+    try:
+        with jax.enable_x64(True):
+            return shapes(own_shapes(problem).items())
+    except Exception:  # a face must never fail
+        return ", ".join(problem.names)

@@ -5,8 +5,7 @@ Every front-end produces a `Problem`; everything else consumes one.
 
 from __future__ import annotations
 
-import contextlib
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 import equinox as eqx
@@ -14,12 +13,11 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, ArrayLike, Float, PyTree
-from scipy.special import logsumexp
 
 from folt.groups import Group
-from folt.problem.batching import LARGE_CHUNK, map_keys, map_points
-from folt.problem.black_box import BlackBox
-from folt.problem.faces import Face, folding, shapes
+from folt.problem.batching import LARGE_CHUNK, map_keys
+from folt.problem.evaluated import Evaluated, Points
+from folt.problem.faces import Face, problem_face
 from folt.problem.fold import Folded
 from folt.problem.named_values import (
     by_draw,
@@ -29,24 +27,13 @@ from folt.problem.named_values import (
     require_inside,
     takes_key,
 )
-from folt.problem.orbits import action_of
-from folt.types import Density, Distribution, Key, Point, Scalar, in_float64
+from folt.types import Distribution, Key, Point, Scalar, in_float64
 
 if TYPE_CHECKING:
     from folt.problem.detection.findings import SymmetryFound
 
-Points = Float[np.ndarray, "n dim"]
-Values = Float[np.ndarray, " n"]
 AnyPoint = Float[Array, " dim"] | Float[np.ndarray, " dim"]
 """A point of JAX or, where a black box makes or takes it, of NumPy."""
-
-
-VALUES_PER_BLOCK = 1024
-GRADIENTS_PER_BLOCK = 128
-"""Points per call of the compiled density: larger blocks leave the cache, smaller ones wait."""
-
-IMAGES_AT_ONCE = 1 << 16
-"""Images of points that are in memory at once."""
 
 
 class WithData(eqx.Module):
@@ -55,7 +42,7 @@ class WithData(eqx.Module):
     function: Callable[..., PyTree]
 
 
-class Problem(Density):
+class Problem(Evaluated):
     """A log density on R^dim, its symmetry group, and the way back to the user's parameters.
 
     Args:
@@ -154,18 +141,7 @@ class Problem(Density):
         return self._face().html()
 
     def _face(self) -> Face:
-        leaves = [
-            (_name_of(path), leaf) for path, leaf in jax.tree_util.tree_leaves_with_path(self.data)
-        ]
-        rows = [
-            ("Symmetry", " ".join(repr(self.group).split())),
-            ("Parameters", _parameter_words(self)),
-            ("Data", shapes((name, leaf) for name, leaf in leaves) or "none"),
-            ("Prior", "given" if self.prior is not None else "none of its own"),
-        ]
-        held = "" if self.invariant else ", symmetry broken"
-        headline = f"Problem in {self.dim} dimensions, {folding(self.group)}{held}"
-        return Face(headline, tuple(rows))
+        return problem_face(self)
 
     @property
     def dim(self) -> int:
@@ -180,60 +156,6 @@ class Problem(Density):
     def folded(self) -> Folded:
         """The folded target π_F on the fundamental domain."""
         return Folded(self, self.group, self.invariant)
-
-    @property
-    def black_box(self) -> BlackBox | None:
-        """The host function behind the density, or None where the density is written in JAX."""
-        return self.log_density if isinstance(self.log_density, BlackBox) else None
-
-    @contextlib.contextmanager
-    def evaluating(self) -> Iterator[None]:
-        """While values are asked for; the processes of a black box end with it."""
-        try:
-            yield
-        finally:
-            if self.black_box is not None:
-                self.black_box.close()
-
-    def log_probs(self, points: Points) -> Values:
-        """Log density at many points: compiled, or by the black box in batches of its own."""
-        if self.black_box is not None:
-            return self.black_box.values(points)
-        return map_points(Problem.log_prob, self, points, length=VALUES_PER_BLOCK)
-
-    def gradients(self, points: Points) -> tuple[Values, Points]:
-        """Log density and its gradient at many points."""
-        return map_points(_with_gradient, self, points, length=GRADIENTS_PER_BLOCK)
-
-    def log_folds(self, points: Points) -> Values:
-        """Log π_F at many points, s·π or the orbit sum."""
-        if self.invariant or self.group.order == 1:
-            return self.log_probs(points) + self.group.log_order
-        return logsumexp(self.log_orbits(points), axis=1)
-
-    def log_orbits(self, points: Points) -> Float[np.ndarray, "n order"]:
-        """Log π(g·z) for every g, at many points."""
-        order, action = self.group.order, action_of(self.group)
-        length = max(1, IMAGES_AT_ONCE // order)
-        parts = []
-        for start in range(0, len(points), length):
-            images = action.images(points[start : start + length])
-            parts.append(self.log_probs(images.reshape(-1, self.dim)).reshape(-1, order))
-        return np.concatenate(parts)
-
-    def folded_gradients(self, points: Points) -> tuple[Values, Points]:
-        """Log π_F and its gradient, Σ_g (π(g·z)/π_F(z))·gᵀ∇log π(g·z)."""
-        if self.invariant or self.group.order == 1:
-            values, gradients = self.gradients(points)
-            return values + self.group.log_order, gradients
-        action, count = action_of(self.group), len(points)
-        terms, slopes = self.gradients(action.images(points).reshape(-1, self.dim))
-        terms = terms.reshape(count, -1)
-        values = logsumexp(terms, axis=1)
-        with np.errstate(invalid="ignore"):  # -inf everywhere: no gradient, and no number
-            shares = np.exp(terms - values[:, None])
-        slopes = np.where(shares[..., None] > 0.0, slopes.reshape(count, -1, self.dim), 0.0)
-        return values, np.einsum("ng,ngi,gij->nj", shares, slopes, action.matrices)
 
     def exact_draws(self, key: Key, count: int) -> Points:
         """Independent draws of the exact sampler.
@@ -328,25 +250,6 @@ class Problem(Density):
         if old != new:
             raise ValueError(f"the new data must have the structure {old}, got {new}")
         return eqx.tree_at(lambda p: p.data, self, _own(data))
-
-
-def _name_of(path: jax.tree_util.KeyPath) -> str:
-    """Where an array of the data stands, in names; positions among arguments say nothing."""
-    named = [part for part in path if not isinstance(part, jax.tree_util.SequenceKey)]
-    return jax.tree_util.keystr(tuple(named), simple=True, separator=".") or "array"
-
-
-def _parameter_words(problem: Problem) -> str:
-    """Parameters with their shapes; the coordinates where a model cannot be traced now."""
-    try:
-        with jax.enable_x64(True):
-            return shapes(own_shapes(problem).items())
-    except Exception:  # a face must never fail
-        return ", ".join(problem.names)
-
-
-def _with_gradient(problem: Problem, x: Point) -> tuple[Scalar, Point]:
-    return jax.value_and_grad(problem.log_prob)(x)
 
 
 def _exact_draw(sampler: Callable[[Key], Point], key: Key) -> Point:

@@ -8,7 +8,7 @@ import numpy as np
 from jaxtyping import Float
 
 from folt.groups import Group, Product, SignedPermutation
-from folt.problem.problem import Points
+from folt.problem.evaluated import Points
 
 ROTATES = (
     "The log density has a continuous rotation symmetry of its signed columns, which no finite "

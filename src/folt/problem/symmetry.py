@@ -17,8 +17,9 @@ from jaxtyping import Array
 
 from folt.groups import Element, Group
 from folt.problem.batching import map_keys, map_points
+from folt.problem.evaluated import VALUES_PER_BLOCK, Points
 from folt.problem.orbits import HostDistribution, action_of
-from folt.problem.problem import VALUES_PER_BLOCK, Points, Problem
+from folt.problem.problem import Problem
 from folt.problem.rotations import ANGLE, ROTATES, rotation_change
 from folt.problem.scalar import require_scalar
 from folt.types import Key, host_generator, in_float64, root_key

@@ -115,39 +115,48 @@ def _signs(cluster: Cluster) -> list[int]:
 
 
 def _group(clusters: Sequence[Cluster], dim: int, rest: int) -> Group:
-    if not clusters:
-        return Trivial(rest)
-    if len(clusters) == 1 and len(clusters[0]) == 1 and not clusters[0][0].signed:
-        return _relabelling(clusters[0][0], rest)
-    groups = [group for cluster in clusters for group in _factors(cluster, dim)]
-    groups += [Trivial(rest)] if rest else []
-    return groups[0] if len(groups) == 1 else Product(*groups)
+    """One permutation leaves the rest alone by itself, several groups as a factor of their own."""
+    alone = len(clusters) == 1 and len(clusters[0]) == 1 and not clusters[0][0].signed
+    behind = [Fixed(rest)] if rest and alone else []
+    groups = [group for cluster in clusters for group in _groups(cluster, dim, behind)]
+    return product([*groups, *([Trivial(rest)] if rest and not alone else [])])
 
 
-def _factors(cluster: Cluster, dim: int) -> list[Group]:
+def _groups(cluster: Cluster, dim: int, behind: Sequence[Part]) -> list[Group]:
     if len(cluster) > 1:
         return [generated(cluster, dim)]
     (factor,) = cluster
-    if not factor.signed:
-        return [_relabelling(factor, 0)]
-    size = len(factor.places) // factor.m
-    if factor.classes:
-        unsigned = size - len(factor.flipped) // factor.m
-        return [SignedPermutation(factor.m, size, unsigned=unsigned)]
-    flipped = set(factor.signed)
-    return [SignedPermutation(1, size) if n in flipped else Trivial(size) for n in range(factor.m)]
-
-
-def _relabelling(factor: Factor, rest: int) -> Group:
-    """Permutations alone, with other coordinates left alone behind them."""
     pairs = zip(factor.movers, factor.moves, strict=True)
-    parts: list[Part] = [
-        part for mover, move in pairs for part in move.parts(mover.shape, factor.m)
-    ]
-    if len(parts) == 1 and isinstance(parts[0], Blocks) and not rest and factor.whole:
-        return Permutation(factor.m, parts[0].size)
-    joint = Joint(factor.m, [*parts, *([Fixed(rest)] if rest else [])])
-    return joint if factor.whole else Within(joint, factor.classes)
+    parts = [part for mover, move in pairs for part in move.parts(mover.shape, factor.m)]
+    return factor_groups(factor, [*parts, *behind])
+
+
+def factor_groups(factor: Factor, parts: Sequence[Part]) -> list[Group]:
+    """The groups of one factor on consecutive coordinates: signed blocks, or these parts."""
+    m = factor.m
+    if factor.signed:
+        size = len(factor.places) // m
+        if factor.classes:
+            unsigned = size - len(factor.flipped) // m
+            return [SignedPermutation(m, size, unsigned=unsigned)]
+        flipped = set(factor.signed)
+        return [SignedPermutation(1, size) if n in flipped else Trivial(size) for n in range(m)]
+    only = parts[0]
+    if factor.whole and len(parts) == 1 and isinstance(only, Blocks):
+        return [Permutation(m, only.size, only.sort_by)]
+    joint = Joint(m, parts)
+    return [joint if factor.whole else Within(joint, factor.classes)]
+
+
+def product(groups: Sequence[Group]) -> Group:
+    """The product of groups on consecutive coordinates, neighbours that do nothing as one."""
+    merged: list[Group] = []
+    for group in groups:
+        if merged and isinstance(group, Trivial) and isinstance(merged[-1], Trivial):
+            merged[-1] = Trivial(merged[-1].dim + group.dim)
+        else:
+            merged.append(group)
+    return merged[0] if len(merged) == 1 else Product(*merged)
 
 
 def component_axes(factors: Sequence[Factor]) -> dict[str, dict[int, str]]:

@@ -42,8 +42,7 @@ def require_declared(probe: Probe, places: Sequence[Place], names: Sequence[str]
     if signed.signed:
         result.attempts += attempts
         turned = rotation(probe, signed)
-        if turned is not None and turned.change.holds:
-            result.rotations.append(turned)
+        result.rotations += [turned] if turned is not None else []
     return result
 
 
@@ -91,12 +90,7 @@ def _leading_moves(place: Place, m: int) -> tuple[Move, ...]:
 
 def _worst(probe: Probe, factor: Factor) -> Attempt:
     pairs = [(n, n + 1) for n in range(factor.m - 1)]
-    images = []
-    for pair in pairs:
-        points = probe.points
-        for mover, move in zip(factor.movers, factor.moves, strict=True):
-            points = mover.image(points, move, pair)
-        images.append(points)
+    images = [factor.swapped(probe.points, pair) for pair in pairs]
     tried = [
         Attempt(Kind.SWAP, factor.names, pair, change)
         for pair, change in zip(pairs, probe.changes(images), strict=True)

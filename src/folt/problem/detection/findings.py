@@ -120,10 +120,11 @@ class Factor:
     def generators(self) -> list[Callable[[np.ndarray], np.ndarray]]:
         """Maps of points (n, dim) whose products are all permutations and sign changes."""
         pairs = [pair for labels in self.classes for pair in itertools.pairwise(labels)]
-        swaps = [functools.partial(self._swapped, pair=pair) for pair in pairs]
+        swaps = [functools.partial(self.swapped, pair=pair) for pair in pairs]
         return swaps + [functools.partial(self._flip, label=label) for label in self.signed]
 
-    def _swapped(self, points: np.ndarray, pair: tuple[int, int]) -> np.ndarray:
+    def swapped(self, points: np.ndarray, pair: tuple[int, int]) -> np.ndarray:
+        """Points with two labels exchanged in all that moves."""
         for mover, move in zip(self.movers, self.moves, strict=True):
             points = mover.image(points, move, pair)
         return points

@@ -2,28 +2,16 @@
 
 from __future__ import annotations
 
+import dataclasses
 import itertools
 from collections.abc import Callable, Sequence
 
 import numpy as np
 from jaxtyping import PyTree
 
-from folt.groups import (
-    Blocks,
-    Fixed,
-    Group,
-    Joint,
-    Part,
-    Permutation,
-    Product,
-    SignedPermutation,
-    Square,
-    Trivial,
-    Within,
-    ZeroSum,
-    ZeroSumRows,
-)
+from folt.groups import Blocks, Fixed, Group, Part, Square, Trivial, ZeroSum, ZeroSumRows
 from folt.groups.base import LARGEST_ENUMERATED
+from folt.problem.detection.assembly import factor_groups, product
 from folt.problem.detection.findings import Attempt, Factor, Reason, Remark, Rotation, SymmetryFound
 from folt.problem.detection.moves import (
     AlongAxis,
@@ -187,8 +175,8 @@ def _signed(
         attempts += tried
         if signed.signed:
             turned = rotation(probe, signed)
-            if turned is not None and turned.change.holds:
-                rotations.append(_named(turned, signed))
+            if turned is not None:
+                rotations.append(dataclasses.replace(turned, sites=signed.names))
         if apart or (signed.signed and len(factor.movers) > 1):
             remarks.append(Remark(Reason.SIGNS_APART, factor.names))
             signed = factor
@@ -200,10 +188,6 @@ def _signed(
         found += single
         attempts += tried_alone
     return found, attempts
-
-
-def _named(turned: Rotation, factor: Factor) -> Rotation:
-    return Rotation(factor.names, turned.labels, turned.plane, turned.change, turned.angle)
 
 
 def _group(layout: Layout, factors: list[Factor], remarks: list[Remark]) -> Group:
@@ -224,43 +208,19 @@ def _group(layout: Layout, factors: list[Factor], remarks: list[Remark]) -> Grou
         last = place if here is None else _spots(here)[-1]
         pieces += _factors(layout, range(place, last + 1), here)
         place = last + 1
-    return _product(pieces)
-
-
-def _product(pieces: list[Group]) -> Group:
-    """The product of groups on consecutive coordinates, neighbours that do nothing as one."""
-    merged: list[Group] = []
-    for piece in pieces:
-        if merged and isinstance(piece, Trivial) and isinstance(merged[-1], Trivial):
-            merged[-1] = Trivial(merged[-1].dim + piece.dim)
-        else:
-            merged.append(piece)
-    return merged[0] if len(merged) == 1 else Product(*merged)
+    return product(pieces)
 
 
 def _factors(layout: Layout, places: range, factor: Factor | None) -> list[Group]:
     """Groups for some consecutive parts, moved by one factor."""
-    m, part = layout.m, layout.parts[places[0]]
+    m = layout.m
+    parts = {place: layout.parts[place] for place in places if layout.parts[place].length(m)}
     if factor is None:
-        return [Trivial(part.length(m))] if part.length(m) else []
-    if factor.signed:
-        size = len(factor.places) // m
-        if factor.classes:
-            return [SignedPermutation(m, size)]
-        return [
-            SignedPermutation(1, size) if n in factor.signed else Trivial(size) for n in range(m)
-        ]
+        return [Trivial(part.length(m)) for part in parts.values()]
     moves = dict(zip(_spots(factor), factor.moves, strict=True))
-    parts = [
-        _moving_part(layout.parts[place], moves.get(place), m)
-        for place in places
-        if layout.parts[place].length(m)
-    ]
-    only = parts[0]
-    if factor.whole and len(parts) == 1 and isinstance(only, Blocks):
-        return [Permutation(m, only.size, only.sort_by)]
-    joint = Joint(m, parts)
-    return [joint if factor.whole else Within(joint, factor.classes)]
+    return factor_groups(
+        factor, [_moving_part(part, moves.get(place), m) for place, part in parts.items()]
+    )
 
 
 def _moving_part(part: Part, move: Move | None, m: int) -> Part:

@@ -10,7 +10,7 @@ import numpy as np
 
 from folt.problem.detection.findings import Attempt, Factor, Kind, Rotation
 from folt.problem.detection.moves import AlongAxis, AxisReversed, Entries, Move, Mover, Negated
-from folt.problem.detection.probe import Points, Probe
+from folt.problem.detection.probe import Probe
 
 ANGLE = 0.6
 """Radians by which labels are rotated; no multiple of a right angle, which signs would allow."""
@@ -101,7 +101,7 @@ def rotation(probe: Probe, factor: Factor) -> Rotation | None:
         points[:, columns[0]] = cosine * first - sine * second
         points[:, columns[1]] = sine * first + cosine * second
     change = probe.changes([points])[0]
-    return Rotation(factor.sites, factor.m, (0, 1), change, ANGLE)
+    return Rotation(factor.sites, factor.m, (0, 1), change, ANGLE) if change.holds else None
 
 
 def per_group(probe: Probe, factor: Factor) -> list[Factor]:
@@ -114,7 +114,7 @@ def per_group(probe: Probe, factor: Factor) -> list[Factor]:
     for count in sorted(common - {1}, reverse=True):
         parts = [_at(factor, count, index) for index in range(count)]
         pairs = [(n, n + 1) for n in range(factor.m - 1)]
-        images = [_swapped(probe.points, part, pair) for part in parts for pair in pairs]
+        images = [part.swapped(probe.points, pair) for part in parts for pair in pairs]
         if factor.whole and all(change.holds for change in probe.changes(images)):
             return [finer for part in parts for finer in per_group(probe, part)]
     return [factor]
@@ -142,12 +142,6 @@ def _at(factor: Factor, count: int, index: int) -> Factor:
             move = AlongAxis(0)
         moves.append(move)
     return dataclasses.replace(factor, movers=tuple(movers), moves=tuple(moves))
-
-
-def _swapped(points: Points, factor: Factor, pair: tuple[int, int]) -> Points:
-    for mover, move in zip(factor.movers, factor.moves, strict=True):
-        points = mover.image(points, move, pair)
-    return points
 
 
 def _flips(probe: Probe, movers: Sequence[tuple[Mover, int]], labels: range) -> tuple[Attempt, ...]:

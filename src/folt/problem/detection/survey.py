@@ -67,8 +67,7 @@ def _factors(
             result.remarks.append(Remark(Reason.SIGNS_APART, factor.sites))
         if signed.signed:
             turned = rotation(probe, signed)
-            if turned is not None and turned.change.holds:
-                result.rotations.append(turned)
+            result.rotations += [turned] if turned is not None else []
             found.append(signed)
             continue
         split = per_group(probe, factor)
@@ -199,15 +198,12 @@ def _matters(likelihood: Probe, factor: Factor) -> bool:
 
 def _as_tried(probe: Probe, factor: Factor) -> Attempt:
     """How much the whole density changes under the worst swap of a factor of the likelihood."""
-    points, first = probe.points, factor.classes[0]
+    flip = all(isinstance(move, Negated) for move in factor.moves)
     tried = []
-    for pair in itertools.pairwise(first):
-        moved = points
-        for mover, move in zip(factor.movers, factor.moves, strict=True):
-            moved = mover.image(moved, move, pair)
-        flip = all(isinstance(move, Negated) for move in factor.moves)
+    for pair in itertools.pairwise(factor.classes[0]):
         kind, labels = (Kind.FLIP, ()) if flip else (Kind.SWAP, pair)
-        tried.append(Attempt(kind, factor.names, labels, probe.changes([moved])[0]))
+        change = probe.changes([factor.swapped(probe.points, pair)])[0]
+        tried.append(Attempt(kind, factor.names, labels, change))
     return max(tried, key=lambda attempt: attempt.change.defect)
 
 

@@ -10,7 +10,7 @@ import functools
 import math
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from typing import Any, NamedTuple
+from typing import NamedTuple, TypeVar
 
 import numpy as np
 from jaxtyping import Float, Int
@@ -23,6 +23,7 @@ from folt.problem.orbits.auction import potentials
 
 Points = Float[np.ndarray, "n dim"]
 Values = Float[np.ndarray, " n"]
+T = TypeVar("T")
 
 CHUNK = 1 << 18
 """Densities of blocks that are in memory at once, signs apart."""
@@ -280,7 +281,7 @@ class HostChain:
         flat = np.concatenate([blocks.reshape(len(blocks), -1), fixed], axis=1)
         return flat[:, np.argsort(self.form.order)]
 
-    def mapped(self, function: Callable[[np.ndarray], Any], rows: np.ndarray) -> list[Any]:
+    def mapped(self, function: Callable[[np.ndarray], T], rows: np.ndarray) -> list[T]:
         """A function of chunks that fit into memory, two at a time."""
         length = max(32, CHUNK // (self.labels**2 * self.classes))
         chunks = [rows[i : i + length] for i in range(0, len(rows), length)]
