@@ -2,11 +2,13 @@
 
 import os
 import time
+from collections import deque
 from pathlib import Path
 
 import numpy as np
 
-MADE = []
+MADE: deque[str] = deque()
+"""No list: what a job changes is no setting that it is recognised by."""
 
 
 def square(x):

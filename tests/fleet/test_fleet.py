@@ -13,10 +13,8 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-import folt
 from fleet_jobs import MADE, deadly, doubled, make, marked, pair, shaky, slow, square, stop, total
 from folt.fleet import Here, Job, fit_many
-from folt.fleet.identity import identity
 from folt.fleet.on_dask import AtAddress, OnDask
 from folt.fleet.processes import Processes
 from folt.fleet.runners import Lost
@@ -122,6 +120,8 @@ def test_a_job_that_ends_its_process_is_tried_again_then_written_down(runner, tm
 
 def test_a_job_that_takes_too_long_is_ended(runner, tmp_path):
     jobs = [Job("long", run=slow, data=60.0), Job("short", run=slow, data=0.01)]
+    # One process is on its way back: the short job must not wait behind the long one and die too.
+    runner._restart(next(iter(runner.client.nthreads())))
     begun = time.monotonic()
     table = fit_many(jobs, tmp_path, runner=runner, timeout=5.0, retries=0).set_index("job")
     assert time.monotonic() - begun < 59
@@ -346,64 +346,7 @@ def test_interruption_keeps_what_is_finished(tmp_path, here):
         fit_many([jobs[0], Job("stop", run=stop), jobs[1]], tmp_path, runner=here)
     assert len((tmp_path / "table.csv").read_text().splitlines()) == 2
     fit_many(jobs, tmp_path, runner=here)
-    assert MADE == ["a", "b"]
-
-
-# What a job is recognised by.
-
-
-def test_fingerprints_know_what_matters():
-    array, text = np.arange(3.0), "a"
-    assert identity(array) == identity(array.copy()) != identity(array + 1)
-    assert identity(array) != identity(array.astype(np.float32))
-    assert identity(functools.partial(square, 1)) != identity(functools.partial(square, 2))
-    assert identity(square) != identity(doubled)
-    assert identity(lambda: array) != identity(lambda: text)
-    assert identity(folt.Effort.quick()) != identity(folt.Effort.default())
-    assert identity(folt.Effort.quick()) == identity(folt.Effort.quick())
-    assert identity({1, 2}) == identity({2, 1})
-    assert identity(Path(__file__)) == identity(Path(__file__).absolute())
-    assert json.dumps(identity([array, square, folt.Effort.quick(), Fault.LOST, range(3), b"x"]))
-
-
-def test_a_decorated_function_is_recognised_by_what_is_inside():
-    def loud(function):
-        lock = object()
-
-        @functools.wraps(function)
-        def wrapped(*arguments):
-            assert lock
-            return function(*arguments)
-
-        return wrapped
-
-    assert identity(loud(square)) == identity(square) != identity(loud(doubled))
-
-
-def test_a_file_is_recognised_by_what_is_in_it(tmp_path):
-    path, copy = tmp_path / "a.csv", tmp_path / "b.csv"
-    path.write_text("1\n")
-    copy.write_text("1\n")
-    before = identity(path)
-    assert before == identity(copy)
-    path.write_text("22\n")
-    assert identity(path) != before
-
-
-def test_another_process_finds_the_same_fingerprint():
-    script = (
-        "import json, fleet_jobs as t; from folt.fleet.identity import identity;"
-        "print(json.dumps(identity([t.square, t.pair, t.MADE, [1.5, range(3)]])))"
-    )
-    done = subprocess.run(
-        [sys.executable, "-c", script],
-        capture_output=True,
-        text=True,
-        check=True,
-        env={**os.environ, "PYTHONPATH": f"{ROOT / 'src'}:{Path(__file__).parents[1]}"},
-    )
-    ours = identity([square, pair, [], [1.5, range(3)]])
-    assert json.loads(done.stdout) == json.loads(json.dumps(ours))
+    assert list(MADE) == ["a", "b"]
 
 
 # The order of jobs.

@@ -6,6 +6,7 @@ import functools
 from collections.abc import Sequence
 from pathlib import Path
 
+from folt.fleet.identity import look_again
 from folt.fleet.job import FORMAT, Job
 from folt.fleet.rows import Row
 from folt.fleet.schedule import finished_row
@@ -16,6 +17,7 @@ from folt.store.strict_json import Document, plain
 
 def requests_of(jobs: Sequence[Job]) -> dict[str, Document]:
     """What each job asks for; one that starts from another asks for that one too."""
+    look_again()
     plainly = {job.name: plain(job.request()) for job in jobs}
     by_name = {job.name: job for job in jobs}
 
@@ -86,9 +88,13 @@ def _require_unchanged(entry: Entry, name: str, request: Document) -> None:
     if note is None or differing is None or (note.result or {}).get("error"):
         return
     part, then, now = _inmost(*differing)
+    said = f"was finished with {part} = {then}, now it is {now}"
+    if part.endswith(".text"):
+        changed = part.removesuffix(".text").replace(".uses.", ", which uses ")
+        said = f"was finished before the text of a function was changed ({changed})"
     raise ValueError(
-        f"job {name!r} was finished with {part} = {then}, now it is {now}: give another folder, or "
-        "make everything anew with resume=False (--no-resume)"
+        f"job {name!r} {said}: give another folder, or make everything anew with resume=False "
+        "(--no-resume)"
     )
 
 

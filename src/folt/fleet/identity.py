@@ -1,13 +1,15 @@
 """What a value is recognised by, before anything is built from it.
 
-A job's fingerprint holds its functions by name and text, arrays and files by digest, settings as
-they are. So a job that is finished is found again by another process, and one that was changed is
-not taken for it.
+A job's fingerprint holds its functions by name and text, with the functions and the data of their
+module that they use; arrays and files by digest, settings as they are. So a job that is finished is
+found again by another process, and one that was changed is not taken for it.
 """
 
 from __future__ import annotations
 
+import contextvars
 import dataclasses
+import dis
 import functools
 import hashlib
 import inspect
@@ -55,29 +57,75 @@ def is_future(value: Any) -> bool:
 
 
 def _function(function: Any) -> Any:
-    """A function by its name, its text, and what it has been given to keep.
+    """A function by its name, its text, what it has been given to keep, and what it uses.
 
     What is wrapped around it, as by a decorator, changes how it is called and not what it is.
     """
     function = inspect.unwrap(function)
     if not isinstance(function, types.FunctionType):
         return identity(function)
-    kept = [_content(cell) for cell in function.__closure__ or ()]
-    told = _where_recognised if hasattr(function, "__wrapped__") else identity
+    return {**_alone(function), **({} if _within.get() else {"uses": _used(function)})}
+
+
+def _alone(function: types.FunctionType) -> dict[str, Any]:
     return {
         "function": _place(function),
         "text": _text(function.__code__),
-        "kept": [told(value) for value in kept],
+        "kept": [identity(_content(cell)) for cell in function.__closure__ or ()],
         "defaults": identity(list(function.__defaults__ or ())),
         "named": identity(function.__kwdefaults__ or {}),
     }
 
 
+_within: contextvars.ContextVar[bool] = contextvars.ContextVar("within what is used", default=False)
+"""Whether the value at hand is one that a function uses: what functions in it use is no more asked,
+for they may use each other."""
+
+
+@functools.lru_cache(maxsize=1024)
+def _used(function: types.FunctionType) -> dict[str, Any]:
+    """What a function reaches by global names, directly or by functions of its module.
+
+    These are the functions of its module and data; other modules are known by their versions, and
+    folt by the format of its files.
+    """
+    found: dict[str, Any] = {}
+    pending = [] if str(function.__module__).partition(".")[0] == "folt" else [function]
+    token = _within.set(True)
+    try:
+        while pending:
+            for name in _global_names(pending.pop().__code__) - found.keys():
+                held: Any = function.__globals__.get(name)
+                value = inspect.unwrap(held)
+                if not isinstance(value, types.FunctionType):
+                    found[name] = _where_recognised(value)
+                elif value.__module__ == function.__module__:
+                    found[name] = _where_recognised(value)
+                    pending.append(value)
+    finally:
+        _within.reset(token)
+    return {name: known for name, known in sorted(found.items()) if known is not None}
+
+
+def look_again() -> None:
+    """Forget what functions use: settings of a session may have changed since the last fleet."""
+    _used.cache_clear()
+
+
+def _global_names(code: types.CodeType) -> set[str]:
+    """Names of its module that a function or one within it reads."""
+    inner = [_global_names(part) for part in code.co_consts if isinstance(part, types.CodeType)]
+    own = {each.argval for each in dis.get_instructions(code) if each.opname == "LOAD_GLOBAL"}
+    return own.union(*inner)
+
+
 def _where_recognised(value: Any) -> Any:
-    """What a decorator keeps beside the function beneath may be of no kind that is known."""
+    """What a module holds may be of no kind that is known; modules and classes are no data."""
+    if isinstance(value, type | types.ModuleType | types.BuiltinFunctionType):
+        return None
     try:
         return identity(value)
-    except ValueError:
+    except (ValueError, TypeError, RecursionError):
         return None
 
 

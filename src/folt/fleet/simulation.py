@@ -63,19 +63,34 @@ class FromPrior:
         """A truth, and the problems for data at it."""
         import jax
 
+        from folt.problem.batching import map_keys
+
         problem = _built(self.build)
         if problem.prior is None or (self.data is None and problem.predictive is None):
             raise ValueError("expected a problem with prior= and predictive=, got one without")
         key = jax.random.key(int(generator.integers(2**63)))
         drawn, seen = jax.random.split(key)
-        point = problem.prior.sample(drawn)
-        truth = np.asarray(point)
+        # Compiled once for all simulations: a loop that runs outside is compiled for every one.
+        (truth,) = map_keys(_from_prior, problem, drawn, 1, length=1, once=True)
         if self.data is not None:
             data = self.data(seen, problem, truth)
         else:
-            (data,) = map(np.asarray, problem.replicates(seen, point).values())
+            given = problem, truth
+            (data,) = map_keys(_replicated, given, seen, 1, length=1, once=True)
         rival = None if self.rival is None else _built(self.rival).with_data(data)
         return Simulated(problem.with_data(data), truth, rival)
+
+
+def _from_prior(problem: Problem, key: Key) -> Point:
+    assert problem.prior is not None
+    return problem.prior.sample(key)
+
+
+def _replicated(given: tuple[Problem, Point], key: Key) -> PyTree:
+    """The observations of a problem, at a point."""
+    problem, truth = given
+    (data,) = problem.replicates(key, truth).values()
+    return data
 
 
 @functools.lru_cache(maxsize=16)
