@@ -57,7 +57,7 @@ def problem(components: int) -> Any:
 
 
 def posterior(components: int) -> Posterior:
-    """The same at μ₁ < … < μ_K: (μ₁, log gaps, log precisions, log rate, log-ratios to the last)."""
+    """The same at μ₁ < … < μ_K: (μ₁, log gaps, log precisions, log rate, weights to the last)."""
     data, middle, width = galaxies()
     shape, rate_of_rate = 0.2, 10.0 / width**2
 

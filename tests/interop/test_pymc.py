@@ -89,6 +89,19 @@ def test_the_prior_is_the_models_prior(problem):
     assert float(problem.prior.log_prob(x)) == pytest.approx(float(expected))
 
 
+@pytest.mark.parametrize("shapes", [(1.0, 1.0), (0.7, 3.0)])
+def test_probabilities_with_beta_priors_have_a_prior_to_start_from(shapes):
+    """Kolmogorov-Smirnov on 400 draws at level 1e-6: a search would be the alternative."""
+    with pm.Model() as model:
+        yes = pm.Beta("yes", *shapes, shape=2)
+        pm.Potential("answers", (3.0 * pm.math.log(yes) + pm.math.log(1.0 - yes)).sum())
+    problem = folt.from_pymc(model, exchangeable=["yes"])
+    draw = jax.vmap(lambda key: problem.parameters(problem.prior.sample(key))["yes"])
+    drawn = np.asarray(eqx.filter_jit(draw)(jax.random.split(jax.random.key(0), 200)))
+    assert scipy.stats.kstest(drawn.ravel(), scipy.stats.beta(*shapes).cdf).pvalue > 1e-6
+    agrees(model, problem, lambda values: values["yes"])
+
+
 def test_other_data_in_the_container_need_no_new_problem(problem):
     points = np.zeros((1, problem.dim))
     other = problem.with_data({"data": Y + 1.0})

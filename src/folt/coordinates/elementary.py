@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import math
 from abc import abstractmethod
 
 import equinox as eqx
 import jax
 import jax.numpy as jnp
-import numpy as np
+from jaxtyping import Array, Float
 
 from folt.coordinates.leaves import (
     Leaf,
@@ -117,10 +118,13 @@ class IntervalScores(Coordinate):
 
     def pull(self, value: Values) -> Values:
         """The difference of the two scores over √2."""
-        width = self.high - self.low
-        lower, upper = ((value - self.low) / width, (self.high - value) / width)
-        scores = [score_of_log(jnp.log(COUNT * distance)) for distance in (lower, upper)]
-        return (scores[0] - scores[1]) / np.sqrt(2.0)
+        distances = jnp.stack([value - self.low, self.high - value], axis=-1)
+        return self.pull_logs(jnp.log(distances) - jnp.log(self.high - self.low)[..., None])
+
+    def pull_logs(self, shares: Float[Array, "*shape 2"]) -> Values:
+        """The same from the logarithms of the distances as shares of the whole."""
+        scores = score_of_log(math.log(COUNT) + shares)
+        return (scores[..., 0] - scores[..., 1]) / math.sqrt(2.0)
 
     def log_slope(self, x: Values) -> Values:
         """log(high - low) plus the log volume change of two shares."""
@@ -129,4 +133,4 @@ class IntervalScores(Coordinate):
 
 def _opposite(x: Values) -> Values:
     """Two scores that sum to zero, at distance x from it."""
-    return jnp.stack([x, -x], axis=-1) / np.sqrt(2.0)
+    return jnp.stack([x, -x], axis=-1) / math.sqrt(2.0)

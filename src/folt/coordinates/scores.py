@@ -74,7 +74,7 @@ def score_of_log(log_count_: Values) -> Values:
 
 @score_of_log.defjvp
 def _score_of_log_jvp(primals: tuple[Values], tangents: tuple[Values]) -> tuple[Values, Values]:
-    """dy = dφ/φ'(y)."""
+    """The change dφ over φ'(y)."""
     score = score_of_log(*primals)
     return score, tangents[0] / _steepness(score, _pieces(score)[1])
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import equinox as eqx
 import jax
 import jax.numpy as jnp
@@ -13,6 +15,7 @@ from folt.coordinates import (
     Coordinate,
     Identity,
     IntervalScores,
+    Logit,
     Prior,
     PriorNormal,
 )
@@ -44,6 +47,30 @@ class Bounded(Coordinate):
     def log_slope(self, x: Array) -> Array:
         """The coordinate x itself, because exp is its own derivative."""
         return jnp.asarray(x)
+
+
+class Beta(NamedTuple):
+    """A Beta prior, by its two shapes: it can be drawn from, its quantiles are not known."""
+
+    first: np.ndarray
+    second: np.ndarray
+
+
+class BetaScores(IntervalScores):
+    """A probability by its scores, with its Beta prior to draw from."""
+
+    first: Leaf = parameter()
+    second: Leaf = parameter()
+    flat: bool = eqx.field(static=True, default=False)
+
+    def sample(self, key: Key) -> Array:
+        """Coordinates drawn from the prior, by the logarithms of two Gamma variables."""
+        shapes = jnp.stack([jnp.asarray(self.first), jnp.asarray(self.second)], axis=-1)
+        if self.flat:  # exponential variables compile at once, Gamma ones do not
+            logs = jnp.log(jax.random.exponential(key, shapes.shape, shapes.dtype))
+        else:
+            logs = jax.random.loggamma(key, shapes, dtype=shapes.dtype)
+        return self.pull_logs(jax.nn.log_softmax(logs))
 
 
 class SimplexRows(eqx.Module):
@@ -115,9 +142,9 @@ class ZeroSumRows(eqx.Module):
 
 
 def plain_coordinate(shape: tuple[int, ...], low: Leaf | None, high: Leaf | None) -> Coordinate:
-    """The coordinate of real values between two bounds, either of which may be absent."""
+    """An elementary coordinate of real values between two bounds, either of which may be absent."""
     if low is not None and high is not None:
-        return IntervalScores(np.broadcast_to(low, shape), np.broadcast_to(high, shape))
+        return Logit(np.broadcast_to(low, shape), np.broadcast_to(high, shape))
     if low is not None:
         return Bounded(np.broadcast_to(low, shape), True)
     if high is not None:
@@ -125,12 +152,25 @@ def plain_coordinate(shape: tuple[int, ...], low: Leaf | None, high: Leaf | None
     return Identity()
 
 
-def known_coordinate(shape: tuple[int, ...], bounds: Bounds, prior: Prior | None) -> Coordinate:
-    """The prior-normal coordinate where an independent prior's quantiles are known, else the plain.
+def known_coordinate(
+    shape: tuple[int, ...], bounds: Bounds, prior: Prior | Beta | None
+) -> Coordinate:
+    """The coordinate that a posterior is nearest to normal in, as far as its prior is known.
+
+    Prior-normal where an independent prior's quantiles are known, scores between two bounds, and
+    the plain one otherwise.
 
     Args:
         shape: shape of the site.
         bounds: lower and upper bound, where there are any.
-        prior: independent prior whose quantiles are known, if there is one.
+        prior: independent prior whose quantiles are known, or a Beta, if there is one.
     """
-    return PriorNormal(prior) if prior is not None else plain_coordinate(shape, *bounds)
+    low, high = bounds
+    if isinstance(prior, Beta):
+        flat = bool(np.all(prior.first == 1.0) and np.all(prior.second == 1.0))
+        return BetaScores(np.zeros(shape), np.ones(shape), *prior, flat)
+    if prior is not None:
+        return PriorNormal(prior)
+    if low is not None and high is not None:
+        return IntervalScores(np.broadcast_to(low, shape), np.broadcast_to(high, shape))
+    return plain_coordinate(shape, low, high)

@@ -12,7 +12,7 @@ from pytensor.graph.basic import Constant, Variable
 from pytensor.graph.traversal import ancestors
 
 from folt import coordinates
-from folt.interop.coordinates import Bounds
+from folt.interop.coordinates import Beta, Bounds
 from folt.interop.sites import (
     Site,
     bounded_site,
@@ -113,7 +113,7 @@ def _depends(expression: Variable, free: set[str]) -> bool:
     return any(each.name in free for each in ancestors([expression]))
 
 
-KNOWN: dict[str, Callable[..., coordinates.Prior]] = {
+KNOWN: dict[str, Callable[..., coordinates.Prior | Beta]] = {
     "NormalRV": coordinates.Normal,
     "LogNormalRV": coordinates.LogNormal,
     "UniformRV": coordinates.Uniform,
@@ -124,14 +124,16 @@ KNOWN: dict[str, Callable[..., coordinates.Prior]] = {
     "LogisticRV": coordinates.Logistic,
     "CauchyRV": coordinates.Cauchy,
     "GumbelRV": coordinates.Gumbel,
+    "BetaRV": Beta,
 }
-"""Priors whose quantiles folt knows exactly, with their parameters as PyTensor orders them."""
+"""Priors that folt can draw from, but for the last by exact quantiles, with their parameters as
+PyTensor orders them."""
 
 
 def known_prior(
     variable: Variable, shape: tuple[int, ...], free: set[str]
-) -> coordinates.Prior | None:
-    """The prior of a variable for prior-normal coordinates; None if it is not known."""
+) -> coordinates.Prior | Beta | None:
+    """The prior of a variable, where it is known and independent of other variables."""
     make = KNOWN.get(type(variable.owner.op).__name__)
     parameters = _parameters(variable, free)
     if make is None or parameters is None:

@@ -17,6 +17,8 @@ from jaxtyping import Array, ArrayLike
 
 from folt.coordinates import Prior, PriorNormal
 from folt.interop.coordinates import (
+    Beta,
+    BetaScores,
     Bounds,
     SimplexRows,
     ZeroSumRows,
@@ -89,7 +91,9 @@ def _rows_site(name: str, shape: tuple[int, ...], coordinate: Coordinate, key: s
     return Site(name, inner, coordinate, coordinate, simplex=True, axes=axes, key=key)
 
 
-def bounded_site(name: str, shape: tuple[int, ...], bounds: Bounds, prior: Prior | None) -> Site:
+def bounded_site(
+    name: str, shape: tuple[int, ...], bounds: Bounds, prior: Prior | Beta | None
+) -> Site:
     """A site of real numbers, each between the same bounds or none."""
     low, high = bounds
     centre, spread = _midst(bounds, prior)
@@ -119,7 +123,7 @@ def opaque_site(
     return Site(name, shape, coordinate, coordinate, axes=axes, ordered=ordered, key=key)
 
 
-def _midst(bounds: Bounds, prior: Prior | None) -> tuple[float, float]:
+def _midst(bounds: Bounds, prior: Prior | Beta | None) -> tuple[float, float]:
     """Centre and spread of a prior in plain coordinates, roughly."""
     loc, scale = (getattr(prior, name, None) for name in ("loc", "scale"))
     if loc is None or scale is None:
@@ -158,11 +162,11 @@ class SiteMap(eqx.Module):
         """Whether its prior is known and independent of other sites."""
         if isinstance(self.coordinate, (SimplexRows, FreeTotal)):
             return self.coordinate.concentration is not None
-        return isinstance(self.coordinate, PriorNormal)
+        return isinstance(self.coordinate, (PriorNormal, BetaScores))
 
     def sample(self, key: Key) -> Array:
         """Coordinates drawn from the prior, where it is known."""
-        if isinstance(self.coordinate, (SimplexRows, FreeTotal)):
+        if isinstance(self.coordinate, (SimplexRows, FreeTotal, BetaScores)):
             return self.coordinate.sample(key).reshape(-1)
         return jax.random.normal(key, (self.size,))
 
