@@ -12,10 +12,9 @@ import functools
 import hashlib
 import inspect
 import types
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from enum import Enum
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
@@ -24,7 +23,7 @@ from folt.store import array_digest, digest, digest_of_file
 ALLOWED = "numbers, text, arrays, paths, functions, dataclasses, and lists or dictionaries of them"
 
 
-def identity(value: Any) -> Any:
+def identity(value: object) -> object:
     """The value as a plain tree that another process computes alike.
 
     Raises:
@@ -36,7 +35,7 @@ def identity(value: Any) -> Any:
         if isinstance(value, kind):
             return known(value)
     if is_future(value):
-        return {"future": str(value.key)}
+        return {"future": str(getattr(value, "key", None))}
     if dataclasses.is_dataclass(value):
         fields = {f.name: getattr(value, f.name, None) for f in dataclasses.fields(value)}
         return {"class": _place(type(value)), **{name: identity(v) for name, v in fields.items()}}
@@ -49,12 +48,12 @@ def identity(value: Any) -> Any:
     )
 
 
-def is_future(value: Any) -> bool:
+def is_future(value: object) -> bool:
     """Whether a value lies on the workers already, as a future of Dask."""
     return type(value).__module__.startswith("distributed.") and hasattr(value, "key")
 
 
-def _function(function: Any) -> Any:
+def _function(function: types.FunctionType) -> object:
     """A function by its name, its text, and what it has been given to keep.
 
     What is wrapped around it, as by a decorator, changes how it is called and not what it is.
@@ -73,7 +72,7 @@ def _function(function: Any) -> Any:
     }
 
 
-def _where_recognised(value: Any) -> Any:
+def _where_recognised(value: object) -> object:
     """What a decorator keeps beside the function beneath may be of no kind that is known."""
     try:
         return identity(value)
@@ -81,7 +80,7 @@ def _where_recognised(value: Any) -> Any:
         return None
 
 
-def _content(cell: Any) -> Any:
+def _content(cell: types.CellType) -> object:
     try:
         return cell.cell_contents
     except ValueError:  # nothing is in it yet
@@ -98,7 +97,7 @@ def _text(code: types.CodeType) -> str:
         return digest(repr((code.co_code, constants, code.co_names)).encode())
 
 
-def _partial(value: functools.partial[Any]) -> Any:
+def _partial(value: functools.partial[object]) -> object:
     return {
         "function": identity(value.func),
         "arguments": identity(list(value.args)),
@@ -106,7 +105,7 @@ def _partial(value: functools.partial[Any]) -> Any:
     }
 
 
-def _file(path: Path) -> Any:
+def _file(path: Path) -> object:
     """A file by its contents, read once however many jobs name it."""
     try:
         known = path.stat()
@@ -123,26 +122,26 @@ def _digest_once(path: Path, size: int, changed: int) -> str:
     return digest_of_file(path)
 
 
-def _array(value: np.ndarray) -> Any:
+def _array(value: np.ndarray) -> object:
     if value.dtype.hasobject:
         return {"array": [identity(item) for item in value.ravel().tolist()], "of": value.shape}
     return {"array": array_digest(value)}
 
 
-def _mapping(value: Mapping[Any, Any]) -> Any:
+def _mapping(value: Mapping[object, object]) -> object:
     return {str(key): identity(item) for key, item in value.items()}
 
 
-def _unordered(value: frozenset[Any] | set[Any]) -> Any:
+def _unordered(value: frozenset[object] | set[object]) -> object:
     return {"set": sorted((identity(item) for item in value), key=repr)}
 
 
-def _place(value: Any) -> str:
+def _place(value: Callable[..., object]) -> str:
     # A script is `__main__` here and has its own name where another imports it.
     return f"{value.__module__}.{value.__qualname__}".removeprefix("__main__.")
 
 
-_KINDS: tuple[tuple[Any, Any], ...] = (
+_KINDS: tuple[tuple[type | types.UnionType, Callable[..., object]], ...] = (
     (Enum, lambda value: f"{type(value).__qualname__}.{value.name}"),
     (np.generic, lambda value: value.item()),
     (np.ndarray, _array),
