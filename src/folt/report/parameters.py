@@ -114,7 +114,7 @@ class Parameters:
         shown = [f"{len(self.folded.flat):,} of the {len(self.folded.whole):,} draws of this fit"]
         if self.raw is not None:
             shown.append(f"{len(self.raw.flat):,} draws before folding")
-        return f"Pictured are {' and '.join(shown)}; histograms have them all."
+        return f"Pictured are {' and '.join(shown)}."
 
     def by_parameter(self) -> dict[str, list[tuple[int, Family]]]:
         """What can be chosen with its position, under the parameter it belongs to."""
