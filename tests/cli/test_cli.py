@@ -19,7 +19,7 @@ import folt.cli.demonstration
 from folt.cli import app, run
 from folt.cli.mixture_jobs import observations
 from folt.cli.user_code import problem_at
-from folt.fit.text import scalars
+from folt.fit.text import entries
 from folt.flows import Gaussian
 from folt.models import gaussian_pair
 from folt.store.strict_json import plain
@@ -345,7 +345,7 @@ def test_json_is_one_strict_document(
     assert told["wall_s"] == fit.wall
     first = told["estimates"][0]
     assert set(first) == {"name", "mean", "sd", "low", "high", "ess", "rhat"}
-    assert first["mean"] == pytest.approx(float(scalars(fit)[first["name"]].mean()))
+    assert first["mean"] == pytest.approx(float(entries(fit.posterior)[first["name"]].mean()))
 
 
 def strict(text: str) -> dict[str, Any]:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -12,7 +13,7 @@ from folt.cli.terminal import Quiet, console, wrote
 from folt.cli.user_code import things_at
 
 if TYPE_CHECKING:
-    from folt.fleet import Runner
+    from folt.fleet import Job, Runner
     from folt.fleet.rows import Row
 
 EXAMPLES = """\
@@ -77,7 +78,7 @@ def fleet(
         wrote(console(), files)
 
 
-def jobs_at(place: str) -> list[Any]:
+def jobs_at(place: str) -> list[Job]:
     """The jobs that a place such as `jobs.py:jobs` names.
 
     Raises:
@@ -86,7 +87,7 @@ def jobs_at(place: str) -> list[Any]:
     from folt.fleet import Job
 
     found = things_at(place, "a list of jobs")
-    if isinstance(found, Job) or not hasattr(found, "__iter__") or isinstance(found, str | dict):
+    if isinstance(found, Job | str | dict) or not isinstance(found, Iterable):
         raise ValueError(
             f"expected {place} to be a list of folt.fleet.Job or a function without arguments that "
             f"returns one, got {type(found).__name__}"

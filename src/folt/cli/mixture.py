@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
+from typing import TYPE_CHECKING, Annotated, NamedTuple
 
 import typer
 
@@ -40,6 +40,7 @@ if TYPE_CHECKING:
     from folt.fleet.rows import Row
     from folt.problem import Problem
     from folt.store import Store
+    from folt.store.strict_json import Document
 
 
 EXAMPLES = """\
@@ -141,7 +142,7 @@ class _Settings(NamedTuple):
     seed: int
     effort: EffortName
 
-    def options(self) -> dict[str, Any]:
+    def options(self) -> Document:
         """As `folt.sample` takes them."""
         return {**self._asdict(), "effort": self.effort.chosen()}
 

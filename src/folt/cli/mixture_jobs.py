@@ -6,7 +6,7 @@ import dataclasses
 import functools
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from folt.cli.machine import fit_fields
 
@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from folt.fleet import Job, Runner
     from folt.problem import Problem
     from folt.report.mixtures import Draw
+    from folt.store.strict_json import Document
     from folt.store.tables import Columns
 
 SHOWN = "The observations beneath the posterior: the whole mixture and each of its components."
@@ -102,7 +103,7 @@ def _require_independent(values: np.ndarray) -> None:
         )
 
 
-def job_for(name: str, table: Observations, components: int, options: Mapping[str, Any]) -> Job:
+def job_for(name: str, table: Observations, components: int, options: Document) -> Job:
     """One size for one table, with its page and picture."""
     from folt.fleet import Job
 
@@ -251,7 +252,7 @@ def left_words(told: Mapping[str, float], sizes: Mapping[str, int], runner: Runn
     return f", about {left / 60.0:.0f} min left" if left >= 60.0 else ""
 
 
-def told_of(fits: Mapping[int, Fit]) -> dict[str, Any]:
+def told_of(fits: Mapping[int, Fit]) -> Document:
     """The numbers of components with their evidence and probability, as plain values."""
     candidates = [
         {

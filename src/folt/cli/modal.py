@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import functools
-import re
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -29,6 +28,10 @@ from folt.cli.modal_options import (
     SpectrumFile,
     Step,
     Window,
+    numbers_of_modes,
+    require_one_source,
+    require_ranges,
+    seconds,
 )
 from folt.cli.terminal import (
     EffortName,
@@ -51,11 +54,6 @@ EXAMPLES = """\
 folt modal tower.csv --rate 32 --band 0.7 1.1 --modes 1:4 --out tower
 folt modal --psd spectrum.csv --averages 12 --modes 3
 folt modal long.csv --rate 32 --band 0.7 1.1 --window 30min --step 10min --workers 8"""
-
-SECONDS = {"": 1.0, "s": 1.0, "min": 60.0, "h": 3600.0}
-
-LARGEST_DAMPING = 100.0
-"""Percent of critical damping, above which nothing vibrates."""
 
 ONE_SPECTRUM_DRAWS, WINDOW_DRAWS = 5000, 1000
 
@@ -101,9 +99,9 @@ def modal(
     probability by number of modes) and what every fit has; with --window it has windows, each with
     start_s, end_s, verdict, accept, log_evidence and modes.
     """
-    numbers = _numbers(modes)
-    _require_one_source(record, psd, band, averages, window, step, workers, scheduler, numbers)
-    _require_ranges(damping, frequencies, band)
+    numbers = numbers_of_modes(modes)
+    require_one_source(record, psd, band, averages, window, step, workers, scheduler, numbers)
+    require_ranges(damping, frequencies, band)
     from folt.modal import Settings
 
     settings = Settings(
@@ -284,77 +282,3 @@ def _record(path: Path | None, rate: float | None) -> Record:
 
     assert path is not None
     return read_record(path, rate)
-
-
-def _require_one_source(
-    record: Path | None,
-    psd: Path | None,
-    band: tuple[float, float] | None,
-    averages: float | None,
-    window: str | None,
-    step: str | None,
-    workers: int | None,
-    scheduler: str | None,
-    numbers: range,
-) -> None:
-    """Refuse options that do not go together."""
-    if (record is None) == (psd is None):
-        raise ValueError("expected a RECORD or --psd FILE, one of them")
-    if record is not None and band is None:
-        raise ValueError("expected --band LOW HIGH in Hz with a record")
-    if record is not None and averages is not None:
-        raise ValueError("--averages goes with --psd; those of a record are computed")
-    if window is not None and psd is not None:
-        raise ValueError("--window goes with a record, not with --psd")
-    if step is not None and window is None:
-        raise ValueError("--step goes with --window")
-    if window is None and (workers is not None or scheduler is not None):
-        raise ValueError("--workers and --scheduler go with --window")
-    if window is not None and len(numbers) > 1:
-        raise ValueError("expected one number of --modes with --window, got a range")
-
-
-def _require_ranges(
-    damping: tuple[float, float],
-    frequencies: tuple[float, float] | None,
-    band: tuple[float, float] | None,
-) -> None:
-    """Refuse prior ranges that no structure has, or of which the data say nothing."""
-    if damping[1] > LARGEST_DAMPING:
-        raise ValueError(
-            f"expected --damping in percent, at most {LARGEST_DAMPING:g}, got {damping[1]:g}"
-        )
-    if frequencies is not None and not 0 < frequencies[0] < frequencies[1]:
-        raise ValueError(
-            f"expected --frequencies 0 < LOW < HIGH in Hz, got {frequencies[0]:g} and "
-            f"{frequencies[1]:g}"
-        )
-    if frequencies is None or band is None:
-        return
-    if frequencies[0] >= band[1] or frequencies[1] <= band[0]:
-        raise ValueError(
-            f"expected --frequencies within the --band {band[0]:g} to {band[1]:g} Hz, got "
-            f"{frequencies[0]:g} to {frequencies[1]:g}"
-        )
-
-
-def _numbers(text: str) -> range:
-    """Numbers of modes from `3` or `1:4`, the last included."""
-    matched = re.fullmatch(r"(\d+)(?::(\d+))?", text)
-    if matched:
-        first = int(matched[1])
-        last = int(matched[2] or first)
-        if 1 <= first <= last:
-            from folt.groups.limits import require_labels
-
-            require_labels("modes", last)
-            return range(first, last + 1)
-    raise ValueError(f"expected --modes M or FIRST:LAST with 1 ≤ FIRST ≤ LAST, got {text!r}")
-
-
-def seconds(option: str, text: str) -> float:
-    """Seconds from a duration such as 90, 90s, 30min or 2h."""
-    matched = re.fullmatch(r"(\d+(?:\.\d*)?|\.\d+)\s*(s|min|h|)", text.strip())
-    if not matched or float(matched[1]) <= 0:
-        raise ValueError(f"expected {option} as a duration such as 90s, 30min or 2h, got {text!r}")
-    return float(matched[1]) * SECONDS[matched[2]]

@@ -1,12 +1,18 @@
-"""Options of `folt modal`: what is measured, what is asked, how a record is cut."""
+"""Options of `folt modal`: what they are, what they may hold, and which go together."""
 
 from __future__ import annotations
 
+import re
 from enum import StrEnum
 from pathlib import Path
 from typing import Annotated
 
 import typer
+
+SECONDS = {"": 1.0, "s": 1.0, "min": 60.0, "h": 3600.0}
+
+LARGEST_DAMPING = 100.0
+"""Percent of critical damping, above which nothing vibrates."""
 
 
 class ModelName(StrEnum):
@@ -67,3 +73,77 @@ Step = Annotated[
 Draws = Annotated[
     int | None, typer.Option(help="Draws per chain; 5000, or 1000 per window.", min=1)
 ]
+
+
+def require_one_source(
+    record: Path | None,
+    psd: Path | None,
+    band: tuple[float, float] | None,
+    averages: float | None,
+    window: str | None,
+    step: str | None,
+    workers: int | None,
+    scheduler: str | None,
+    numbers: range,
+) -> None:
+    """Refuse options that do not go together."""
+    if (record is None) == (psd is None):
+        raise ValueError("expected a RECORD or --psd FILE, one of them")
+    if record is not None and band is None:
+        raise ValueError("expected --band LOW HIGH in Hz with a record")
+    if record is not None and averages is not None:
+        raise ValueError("--averages goes with --psd; those of a record are computed")
+    if window is not None and psd is not None:
+        raise ValueError("--window goes with a record, not with --psd")
+    if step is not None and window is None:
+        raise ValueError("--step goes with --window")
+    if window is None and (workers is not None or scheduler is not None):
+        raise ValueError("--workers and --scheduler go with --window")
+    if window is not None and len(numbers) > 1:
+        raise ValueError("expected one number of --modes with --window, got a range")
+
+
+def require_ranges(
+    damping: tuple[float, float],
+    frequencies: tuple[float, float] | None,
+    band: tuple[float, float] | None,
+) -> None:
+    """Refuse prior ranges that no structure has, or of which the data say nothing."""
+    if damping[1] > LARGEST_DAMPING:
+        raise ValueError(
+            f"expected --damping in percent, at most {LARGEST_DAMPING:g}, got {damping[1]:g}"
+        )
+    if frequencies is not None and not 0 < frequencies[0] < frequencies[1]:
+        raise ValueError(
+            f"expected --frequencies 0 < LOW < HIGH in Hz, got {frequencies[0]:g} and "
+            f"{frequencies[1]:g}"
+        )
+    if frequencies is None or band is None:
+        return
+    if frequencies[0] >= band[1] or frequencies[1] <= band[0]:
+        raise ValueError(
+            f"expected --frequencies within the --band {band[0]:g} to {band[1]:g} Hz, got "
+            f"{frequencies[0]:g} to {frequencies[1]:g}"
+        )
+
+
+def numbers_of_modes(text: str) -> range:
+    """Numbers of modes from `3` or `1:4`, the last included."""
+    matched = re.fullmatch(r"(\d+)(?::(\d+))?", text)
+    if matched:
+        first = int(matched[1])
+        last = int(matched[2] or first)
+        if 1 <= first <= last:
+            from folt.groups.limits import require_labels
+
+            require_labels("modes", last)
+            return range(first, last + 1)
+    raise ValueError(f"expected --modes M or FIRST:LAST with 1 ≤ FIRST ≤ LAST, got {text!r}")
+
+
+def seconds(option: str, text: str) -> float:
+    """Seconds from a duration such as 90, 90s, 30min or 2h."""
+    matched = re.fullmatch(r"(\d+(?:\.\d*)?|\.\d+)\s*(s|min|h|)", text.strip())
+    if not matched or float(matched[1]) <= 0:
+        raise ValueError(f"expected {option} as a duration such as 90s, 30min or 2h, got {text!r}")
+    return float(matched[1]) * SECONDS[matched[2]]

@@ -7,6 +7,7 @@ import sys
 import traceback
 from collections.abc import Callable
 from pathlib import Path
+from types import ModuleType
 from typing import TYPE_CHECKING, Any, TypeVar
 
 if TYPE_CHECKING:
@@ -42,7 +43,7 @@ def problem_at(place: str) -> Problem:
     return found
 
 
-def things_at(place: str, what: str) -> Any:
+def things_at(place: str, what: str) -> object:
     """Whatever a place such as `jobs.py:jobs` names, called if it is a plain function.
 
     A file is sent to workers with what it defines, because they need not see it.
@@ -64,7 +65,7 @@ def things_at(place: str, what: str) -> Any:
     return found
 
 
-def _send_by_value(module: Any) -> None:
+def _send_by_value(module: ModuleType) -> None:
     try:
         import cloudpickle
     except ImportError:  # then nothing is sent either

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
@@ -101,11 +101,16 @@ def component_legend(figure: Figure, labels: Sequence[str]) -> None:
     figure.legend(handles, names, loc="outside lower center", ncols=len(names))
 
 
-def limits(values: np.ndarray) -> tuple[float, float]:
-    """Where almost all values lie, with a little room; a few far ones would hide the rest."""
-    low, high = np.quantile(values[np.isfinite(values)], [0.0005, 0.9995])
-    room = 0.06 * (high - low) or 1.0
-    return float(low - room), float(high + room)
+def histogram(
+    panel: Axes,
+    heights: np.ndarray,
+    edges: np.ndarray,
+    colour: str,
+    orientation: Literal["vertical", "horizontal"] = "vertical",
+) -> None:
+    """A pale histogram with its outline."""
+    panel.stairs(heights, edges, orientation=orientation, color=colour, alpha=0.3, fill=True)
+    panel.stairs(heights, edges, orientation=orientation, color=colour, linewidth=1.1)
 
 
 def plain(name: str) -> str:

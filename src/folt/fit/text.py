@@ -151,13 +151,8 @@ def estimate_rows(fit: Fit) -> list[Estimate]:
     return rows
 
 
-def scalars(fit: Fit) -> dict[str, np.ndarray]:
-    """Every scalar of the posterior, counted from zero as in ArviZ: `{"mu[0]": (chain, draw)}`."""
-    return entries(fit.posterior)
-
-
 def entries(posterior: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
-    """Every scalar of `{name: (chain, draw, ...)}`."""
+    """Every scalar of `{name: (chain, draw, ...)}`, counted from zero as in ArviZ: `mu[0]`."""
     flat = {}
     for name, values in posterior.items():
         for index in np.ndindex(values.shape[2:]):

@@ -226,11 +226,7 @@ def jobs_of(study: Study, seed: int) -> list[Job]:
     if not isinstance(count, int) or count < 2:
         raise ValueError(f"expected at least 2 simulations, got {count!r}")
     run = functools.partial(
-        simulation,
-        seed=seed,
-        simulate=study.simulate,
-        fit=study.fit,
-        parameters=study.parameters,
+        simulation, seed=seed, simulate=study.simulate, fit=study.fit, parameters=study.parameters
     )
     return [Job(f"s{number:05d}", run=run, data=number) for number in range(count)]
 

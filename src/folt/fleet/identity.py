@@ -26,7 +26,7 @@ from folt.store import array_digest, digest, digest_of_file
 ALLOWED = "numbers, text, arrays, paths, functions, dataclasses, and lists or dictionaries of them"
 
 
-def identity(value: Any) -> Any:
+def identity(value: Any) -> object:
     """The value as a plain tree that another process computes alike.
 
     Raises:
@@ -51,12 +51,12 @@ def identity(value: Any) -> Any:
     )
 
 
-def is_future(value: Any) -> bool:
+def is_future(value: object) -> bool:
     """Whether a value lies on the workers already, as a future of Dask."""
     return type(value).__module__.startswith("distributed.") and hasattr(value, "key")
 
 
-def _function(function: Any) -> Any:
+def _function(function: types.FunctionType) -> object:
     """A function by its name, its text, what it has been given to keep, and what it uses.
 
     What is wrapped around it, as by a decorator, changes how it is called and not what it is.
@@ -119,7 +119,7 @@ def _global_names(code: types.CodeType) -> set[str]:
     return own.union(*inner)
 
 
-def _where_recognised(value: Any) -> Any:
+def _where_recognised(value: object) -> object:
     """What a module holds may be of no kind that is known; modules and classes are no data."""
     if isinstance(value, type | types.ModuleType | types.BuiltinFunctionType):
         return None
@@ -129,7 +129,7 @@ def _where_recognised(value: Any) -> Any:
         return None
 
 
-def _content(cell: Any) -> Any:
+def _content(cell: Any) -> object:
     try:
         return cell.cell_contents
     except ValueError:  # nothing is in it yet
@@ -146,7 +146,7 @@ def _text(code: types.CodeType) -> str:
         return digest(repr((code.co_code, constants, code.co_names)).encode())
 
 
-def _partial(value: functools.partial[Any]) -> Any:
+def _partial(value: functools.partial[Any]) -> object:
     return {
         "function": identity(value.func),
         "arguments": identity(list(value.args)),
@@ -154,7 +154,7 @@ def _partial(value: functools.partial[Any]) -> Any:
     }
 
 
-def _file(path: Path) -> Any:
+def _file(path: Path) -> object:
     """A file by its contents, read once however many jobs name it."""
     try:
         known = path.stat()
@@ -171,17 +171,17 @@ def _digest_once(path: Path, size: int, changed: int) -> str:
     return digest_of_file(path)
 
 
-def _array(value: np.ndarray) -> Any:
+def _array(value: np.ndarray) -> object:
     if value.dtype.hasobject:
         return {"array": [identity(item) for item in value.ravel().tolist()], "of": value.shape}
     return {"array": array_digest(value)}
 
 
-def _mapping(value: Mapping[Any, Any]) -> Any:
+def _mapping(value: Mapping[Any, Any]) -> object:
     return {str(key): identity(item) for key, item in value.items()}
 
 
-def _unordered(value: frozenset[Any] | set[Any]) -> Any:
+def _unordered(value: frozenset[Any] | set[Any]) -> object:
     return {"set": sorted((identity(item) for item in value), key=repr)}
 
 

@@ -74,7 +74,7 @@ class Job:
         return tree
 
 
-def require_jobs(jobs: Sequence[Any]) -> None:
+def require_jobs(jobs: Sequence[object]) -> None:
     """Refuse jobs that cannot all be run or told apart.
 
     Raises:
@@ -94,15 +94,15 @@ def require_jobs(jobs: Sequence[Any]) -> None:
             raise ValueError(f"expected a name of its own for every job, got {job.name!r} twice")
         _require_work(job)
         known[job.name.casefold()] = job
-    by_name = {job.name: job for job in jobs}
-    for job in jobs:
+    by_name = {job.name: job for job in known.values()}
+    for job in known.values():
         if job.start is not None:
             _require_start(job, by_name)
 
 
-def _require_name(name: Any) -> None:
+def _require_name(name: object) -> None:
     usable = isinstance(name, str) and NAME.fullmatch(name) and name == name.strip(" .")
-    if not usable or name.casefold() in RESERVED:
+    if not usable or str(name).casefold() in RESERVED:
         raise ValueError(
             "expected names of jobs that can be names of folders (letters, digits and _ . + - =), "
             f"got {name!r}"

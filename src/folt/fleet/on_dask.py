@@ -13,6 +13,7 @@ from typing import Any
 import cloudpickle
 
 from folt.fleet.identity import is_future
+from folt.fleet.job import Job
 from folt.fleet.runners import Lost
 from folt.fleet.work import Ended, Fault, Place, Ticket, difference, perform, said, versions
 
@@ -168,7 +169,7 @@ class AtAddress(OnDask):
 
 
 def on_worker(
-    names: list[str], packed: bytes, place: Place, given: list[Any]
+    names: list[str], packed: bytes, place: Place, given: list[object]
 ) -> tuple[str, list[Ended]]:
     """Unpack jobs where they are to run, run them, and say where that was."""
     from distributed import get_worker
@@ -196,11 +197,11 @@ def require_packable(tickets: Sequence[Ticket]) -> None:
         _packed([ticket])
 
 
-def _with_data(job: Any, data: Any) -> Any:
+def _with_data(job: Job, data: object) -> Job:
     return dataclasses.replace(job, data=data)
 
 
-def _packed(tickets: Sequence[Ticket]) -> tuple[bytes, list[Any]]:
+def _packed(tickets: Sequence[Ticket]) -> tuple[bytes, list[object]]:
     """Tickets as bytes, and the futures that Dask hands to the worker as values."""
     given = [ticket.job.data if is_future(ticket.job.data) else None for ticket in tickets]
     light = [

@@ -8,7 +8,10 @@ from __future__ import annotations
 import sys
 import time
 from types import TracebackType
-from typing import Any
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from rich.progress import Progress
 
 PAUSES = (5.0, 60.0)
 """Shortest and longest pause between two lines, in seconds."""
@@ -24,7 +27,7 @@ class Bar:
 
     def __init__(self, show: bool, total: int) -> None:
         self._show, self._total = show, total
-        self._bar: Any = None
+        self._bar: Progress | None = None
         self._begun = self._said = time.monotonic()
 
     def __enter__(self) -> Bar:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from folt.store.strict_json import Document, plain
 
@@ -44,7 +44,7 @@ def fit_row(fit: Fit) -> Row:
     return row
 
 
-def require_row(row: Any) -> Row:
+def require_row(row: object) -> Row:
     """A row as plain values.
 
     Raises:

@@ -7,7 +7,7 @@ import io
 import json
 import time
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from folt.fleet.rows import Row, columns
 from folt.store import Store
@@ -73,7 +73,7 @@ def as_csv(rows: list[Row]) -> str:
     return stream.getvalue()
 
 
-def _cell(value: Any) -> Any:
+def _cell(value: object) -> object:
     if value is None:
         return ""
     return json.dumps(value, ensure_ascii=False) if isinstance(value, list | dict) else value

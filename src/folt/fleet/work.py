@@ -14,7 +14,7 @@ from collections.abc import Callable, Mapping, Sequence
 from enum import StrEnum
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from folt.fleet.job import Job
 from folt.fleet.rows import Row, fit_row, require_row
@@ -187,23 +187,22 @@ def _in_time(call: Callable[[], Row], timeout: float | None) -> Row:
     """
     if timeout is None:
         return call()
-    ended: list[Any] = []
+    ended: list[Row | BaseException] = []
 
     def run() -> None:
         try:
-            ended.append((call(), None))
+            ended.append(call())
         except BaseException as error:
-            ended.append((None, error))
+            ended.append(error)
 
     thread = threading.Thread(target=run, daemon=True, name="folt job")
     thread.start()
     thread.join(timeout)
     if not ended:
         raise TimedOutError(f"took longer than {timeout:g} s")
-    row, error = ended[0]
-    if error is not None:
-        raise error
-    return row
+    if isinstance(ended[0], BaseException):
+        raise ended[0]
+    return ended[0]
 
 
 def require_place(place: Place) -> None:

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from folt.certificate.outcomes import Outcome
 from folt.fit import Fit, in_user_parameters
+from folt.fit.style import histogram
 from folt.modal.curves import Curves, curves
 from folt.modal.identification import Identification
 from folt.modal.spectrum import Measured
@@ -143,8 +144,8 @@ def modes_figure(frequency: np.ndarray, damping: np.ndarray) -> Figure:
                 markeredgewidth=0,
                 rasterized=True,
             )
-            _histogram(above, frequency[:, j], f_edges, "vertical", colour)
-            _histogram(beside, damping[:, j], d_edges, "horizontal", colour)
+            histogram(above, *np.histogram(frequency[:, j], f_edges), colour)
+            histogram(beside, *np.histogram(damping[:, j], d_edges), colour, "horizontal")
             _cross(panel, frequency[:, j], damping[:, j], colour, f"mode {j + 1}")
         for margin in (above, beside):
             margin.set_axis_off()
@@ -173,18 +174,6 @@ def _edges(values: np.ndarray) -> np.ndarray:
     low, high = np.quantile(values, [0.001, 0.999])
     room = 0.04 * (high - low)
     return np.linspace(low - room, high + room, 90)
-
-
-def _histogram(
-    panel: Axes,
-    values: np.ndarray,
-    edges: np.ndarray,
-    orientation: Literal["vertical", "horizontal"],
-    colour: str,
-) -> None:
-    heights, _ = np.histogram(values, edges)
-    panel.stairs(heights, edges, orientation=orientation, color=colour, alpha=0.28, fill=True)
-    panel.stairs(heights, edges, orientation=orientation, color=colour, linewidth=1.1)
 
 
 def chains_figure(fit: Fit) -> Figure:

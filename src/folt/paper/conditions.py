@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import dataclasses
 import time
-from typing import Any
 
 import jax
 import numpy as np
@@ -146,10 +145,11 @@ def _words(values: list[float | None]) -> str:
     return spread(values, 2)
 
 
-def _at(tree: Document, path: tuple[str, ...]) -> Any:
-    for key in path:
+def _at(tree: Document, path: tuple[str, ...]) -> float | None:
+    *outer, last = path
+    for key in outer:
         tree = tree[key]
-    return tree
+    return tree[last]
 
 
 def _covering_table(rows: list[Row]) -> str:

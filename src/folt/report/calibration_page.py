@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING
 
+from folt.report.rendering import render
 from folt.store.strict_json import Document
 
 if TYPE_CHECKING:
@@ -21,33 +22,26 @@ ERRORS = 3.0
 
 def calibration_page(found: Document) -> str:
     """The page as HTML, from the tree that `calibration.json` holds."""
-    from jinja2 import Environment, PackageLoader, StrictUndefined
     from markupsafe import Markup
 
     from folt.report.figures import svg
 
-    environment = Environment(
-        loader=PackageLoader("folt", "report/template"),
-        autoescape=True,
-        undefined=StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-    )
     outside = [name for name, one in found["quantities"].items() if not one["inside"]]
     joint = found["joint_p_value"] > 1 - found["band"]
     evidence = found["evidence"]
     good = joint and (evidence is None or abs(evidence["score"]) <= ERRORS)
-    return environment.get_template(TEMPLATE).render(
-        found=found,
-        tone="good" if good else "bad",
-        mark="✓" if good else "✗",
-        headline=_headline(good),
-        outside=outside,
-        joint=joint,
-        percent=f"{100 * found['band']:g} %",
-        errors=ERRORS,
-        figure=Markup(svg(ranks_figure(found["quantities"]), "ranks")),
-    )
+    content = {
+        "found": found,
+        "tone": "good" if good else "bad",
+        "mark": "✓" if good else "✗",
+        "headline": _headline(good),
+        "outside": outside,
+        "joint": joint,
+        "percent": f"{100 * found['band']:g} %",
+        "errors": ERRORS,
+        "figure": Markup(svg(ranks_figure(found["quantities"]), "ranks")),
+    }
+    return render(TEMPLATE, content)
 
 
 def _headline(good: bool) -> str:

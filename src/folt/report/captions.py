@@ -27,14 +27,12 @@ class Labelling:
     Attributes:
         order: how many labellings there are.
         visited: how many of them the chains that are pictured visit, all together.
-        homes: labellings in which a chain spends most of its time, counted over the chains.
         switches: share of steps at which a chain changes its labelling.
         exact: whether the draws are independent, so that there are no steps.
     """
 
     order: int
     visited: int
-    homes: int
     switches: float
     exact: bool
 
@@ -45,12 +43,10 @@ class Labelling:
         if raw is None:
             return None
         numbers = labelling_numbers(fit, raw)
-        homes = {np.bincount(chain).argmax() for chain in numbers}
         switches = np.mean(numbers[:, 1:] != numbers[:, :-1]) if numbers.shape[1] > 1 else 0.0
         return cls(
             order=fit.group.order,
             visited=len(np.unique(numbers)),
-            homes=len(homes),
             switches=float(switches),
             exact=fit.certificate.reference.exact,
         )
@@ -91,35 +87,32 @@ def right_remark(fit: Fit) -> str:
 
 def chains_caption(fit: Fit, shown: Labelling | None) -> str:
     """The sentences under the traces."""
-    return " ".join(["One colour per label.", *_left(shown), *_right(fit, shown)])
+    return " ".join(["One colour per label.", _left(shown), *_right(fit, shown)])
 
 
-def _left(shown: Labelling | None) -> list[str]:
+def _left(shown: Labelling | None) -> str:
     if shown is None:
-        return ["No unfolded chain was kept, so the draws of this fit alone."]
+        return "No unfolded chain was kept, so the draws of this fit alone."
     if shown.order == 1:
-        return ["The posterior has no relabelling that was folded, so both sides show it as it is."]
+        return "The posterior has no relabelling that was folded, so both sides show it as it is."
+    seen = f"({shown.visited:,} of {shown.order:,} labellings are seen)"
     if shown.visited == 1:
-        return [
-            f"On the left all chains stayed under one of the {shown.order:,} labellings, so that "
+        return (
+            f"Not folded, all chains stayed under one of the {shown.order:,} labellings, so that "
             "both sides look alike."
-        ]
+        )
     if shown.exact:
-        return [
-            "On the left are independent draws, each under a labelling by chance "
-            f"({shown.visited:,} of {shown.order:,} are seen)."
-        ]
+        return f"Not folded are independent draws, each under a labelling by chance {seen}."
     if shown.switches == 0.0:
-        return [
-            "On the left no chain changes its labels, but the chains stand under "
+        return (
+            "Not folded, no chain changes its labels, but the chains stand under "
             f"{shown.visited:,} different labellings: a colour means one component in one chain "
             "and another in the next."
-        ]
-    return [
-        f"On the left chains change their labels at {_percent(shown.switches)} of the steps shown "
-        "and a colour wanders from one component to another, which is label switching "
-        f"({shown.visited:,} of {shown.order:,} labellings are seen)."
-    ]
+        )
+    return (
+        f"Not folded, chains change their labels at {_percent(shown.switches)} of the steps kept "
+        f"and a colour wanders from one component to another, which is label switching {seen}."
+    )
 
 
 def _right(fit: Fit, shown: Labelling | None) -> list[str]:
@@ -132,7 +125,7 @@ def _right(fit: Fit, shown: Labelling | None) -> list[str]:
             "that colours still mix."
         )
     elif shown is not None and shown.visited > 1:
-        sentences.append("On the right, on one copy of the posterior, it stays.")
+        sentences.append("Folded, on one copy of the posterior, a colour keeps its component.")
     rhat = fit.certificate.chains.rhat
     if rhat > RHAT_LIMIT:
         sentences.append(f"R-hat of the folded chains is {rhat:.3f}: they do not agree yet.")

@@ -62,11 +62,11 @@ def _allowed(fit: Fit, outcome: Outcome) -> tuple[str, ...]:
         f"Means and intervals{labels} may be reported: they rest on "
         f"{fit.ess().min():,.0f} effective draws or more."
     )
-    evidence = fit.log_evidence
+    evidence, order = fit.log_evidence, fit.group.order
+    counting = "" if order == 1 else f": each of the {order:,} labellings is counted once"
     sentences.append(
         f"The log evidence {number(evidence.value, 2)} ± {number(evidence.standard_error, 3)} "
-        f"may be compared with other models: each of the {fit.group.order:,} labellings is "
-        "counted once."
+        f"may be compared with other models{counting}."
     )
     return tuple(sentences)
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, NamedTuple
 
 from folt.fit.text import MISSING, number, shape_words
+from folt.problem.faces import counted
+from folt.report.certificate import PROTOCOLS
 
 if TYPE_CHECKING:
     from folt.certificate.certificate import Certificate
@@ -66,26 +68,20 @@ def mixing_facts(fit: Fit) -> Facts:
 def evidence_facts(fit: Fit) -> Facts:
     """The evidence by two routes."""
     best, made = fit.log_evidence, fit.certificate.evidences
-    return [
-        Fact(
-            "log Z",
-            f"{number(best.value)} ± {number(best.standard_error)}",
-            f"by {best.method}: {best.method.why}",
-        ),
-        Fact(
+    routes = [
+        ("log Z", best, f"by {best.method}: {best.method.why}"),
+        (
             "By importance sampling",
-            f"{number(made.importance.value)} ± {number(made.importance.standard_error)}",
+            made.importance,
             f"the mean of {best.draws:,} plain weights, with one standard error",
         ),
-        Fact(
-            "By smoothed weights",
-            f"{number(made.psis.value)} ± {number(made.psis.standard_error)}",
-            "the largest weights replaced by a Pareto tail",
-        ),
-        Fact(
-            "By a bridge",
-            f"{number(made.bridge.value)} ± {number(made.bridge.standard_error)}",
-            "from fresh proposals and the chains",
+        ("By smoothed weights", made.psis, "the largest weights replaced by a Pareto tail"),
+        ("By a bridge", made.bridge, "from fresh proposals and the chains"),
+    ]
+    return [
+        *(
+            Fact(name, f"{number(one.value)} ± {number(one.standard_error)}", meaning)
+            for name, one, meaning in routes
         ),
         Fact(
             "They differ by",
@@ -108,10 +104,9 @@ def evidence_facts(fit: Fit) -> Facts:
 
 def core_rows(fit: Fit) -> list[tuple[str, ...]]:
     """Per protocol and ρ: protocol, ρ, C, γ, e^(-C), independent draws."""
-    names = {"target": "held-out target", "proposal": "proposal"}
     return [
         (
-            names.get(protocol, protocol),
+            PROTOCOLS.get(protocol, protocol),
             f"{rho:g}",
             number(core.osc, 3),
             number(core.gamma, 3),
@@ -160,7 +155,7 @@ def _proposal(fit: Fit) -> Facts:
         ),
         Fact(
             "Outside the support",
-            f"{certificate.faults.outside_support:,} proposals",
+            counted(certificate.faults.outside_support, "proposal"),
             "where the density is zero; they are rejected",
         ),
         *_deaths(certificate),
@@ -192,11 +187,11 @@ def _chains(fit: Fit) -> Facts:
     chains, draws, dim = fit.draws.shape
     frozen = "none" if not facts.frozen else ", ".join(str(i) for i in facts.frozen)
     return [
-        Fact("Chains", f"{chains} × {draws:,} draws in {dim} dimensions"),
+        Fact("Chains", f"{chains} × {draws:,} draws in {counted(dim, 'dimension')}"),
         Fact("Frozen", frozen, "chains that never moved"),
         Fact(
             "Burn-in",
-            f"{facts.burn_in:,} steps each",
+            f"{counted(facts.burn_in, 'step')} each",
             "thrown away; at least those certified to bring the chain within 0.05",
         ),
         Fact(
@@ -271,7 +266,7 @@ def _reference(fit: Fit) -> Facts:
         Fact("Smallest effective size", number(reference.ess, 0), "as they came"),
         Fact(
             "Held-out draws moved",
-            f"{reference.refreshed} steps",
+            counted(reference.refreshed, "step"),
             "by the chain's own kernel, before they were used; R-hat "
             f"{number(reference.refreshed_rhat, 3)} afterwards",
         ),

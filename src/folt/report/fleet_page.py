@@ -11,6 +11,7 @@ import math
 from collections import Counter
 from collections.abc import Sequence
 
+from folt.report.rendering import render
 from folt.store.strict_json import Document
 
 Row = Document
@@ -42,19 +43,7 @@ def fleet_page(
         total: how many jobs there are.
         pages: whether every fit has a report of its own to link to.
     """
-    from jinja2 import Environment, PackageLoader, StrictUndefined
-
-    environment = Environment(
-        loader=PackageLoader("folt", "report/template"),
-        autoescape=True,
-        undefined=StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-    )
-    environment.filters["shown"] = shown
-    return environment.get_template(TEMPLATE).render(
-        _content(rows, columns, estimates, total, pages)
-    )
+    return render(TEMPLATE, _content(rows, columns, estimates, total, pages), shown=shown)
 
 
 def _content(

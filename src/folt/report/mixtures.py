@@ -5,11 +5,12 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from folt.report.figures import INK, LINE, PALETTE, QUIET, below, blank, styled
+from folt.store.strict_json import Document
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -214,8 +215,8 @@ def _evidences(panel: Axes, ranking: Sequence[Candidate], firm: Sequence[bool]) 
     panel.ticklabel_format(axis="y", useOffset=False)
     panel.set_title("Log evidence, two standard errors")
     if not all(firm):
-        place: Any = {"xycoords": "axes fraction", "ha": "right", "color": QUIET, "fontsize": 8}
-        panel.annotate("hollow: not certified", (0.98, 0.03), **place)
+        look: Document = {"ha": "right", "color": QUIET, "fontsize": 8}
+        panel.text(0.98, 0.03, "hollow: not certified", transform=panel.transAxes, **look)
 
 
 def _single(size: tuple[float, float], columns: int, draw: Draw, posterior: Posterior) -> Figure:

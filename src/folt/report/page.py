@@ -16,14 +16,11 @@ import numpy as np
 from folt.certificate.face import mark, tone, verdict_words
 from folt.certificate.outcomes import Use
 from folt.fit.text import MISSING, cautions, estimate_rows, number, seconds
+from folt.problem.faces import counted, folding
 from folt.report import figures
-from folt.report.captions import (
-    Labelling,
-    chains_caption,
-    left_remark,
-    pairs_caption,
-    right_remark,
-)
+from folt.report.captions import chains_caption, pairs_caption
+from folt.report.certificate import certificate_charts
+from folt.report.charts import Chart
 from folt.report.citation import bibtex
 from folt.report.conclusions import conclusions
 from folt.report.facts import (
@@ -33,8 +30,8 @@ from folt.report.facts import (
     mixing_facts,
     provenance_facts,
 )
-from folt.report.figures.certificate import PROTOCOLS
 from folt.report.parameters import EXCHANGED, Family, Parameters
+from folt.report.rendering import render
 from folt.store import write_whole
 from folt.store.strict_json import Document
 
@@ -67,17 +64,8 @@ def page(fit: Fit, sections: Sequence[Section] = ()) -> str:
         fit: the fit.
         sections: what the model adds, after the estimates; what the fit brings if none are given.
     """
-    from jinja2 import Environment, PackageLoader, StrictUndefined
-
-    environment = Environment(
-        loader=PackageLoader("folt", "report/template"),
-        autoescape=True,
-        undefined=StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-    )
-    environment.filters.update(number=number, seconds=seconds, thousands="{:,.0f}".format)
-    return environment.get_template(TEMPLATE).render(content(fit, sections))
+    shown = content(fit, sections)
+    return render(TEMPLATE, shown, number=number, seconds=seconds, thousands="{:,.0f}".format)
 
 
 def content(fit: Fit, sections: Sequence[Section] = ()) -> Document:
@@ -87,7 +75,7 @@ def content(fit: Fit, sections: Sequence[Section] = ()) -> Document:
     from folt.report.live import live
 
     status = fit.certificate.status
-    parameters, labelling = Parameters.of(fit), Labelling.of(fit)
+    parameters, charts = Parameters.of(fit), certificate_charts(fit)
     shown, more = _marginals(parameters)
     rows = estimate_rows(fit)
     total = sum(fit.wall.values())
@@ -109,19 +97,18 @@ def content(fit: Fit, sections: Sequence[Section] = ()) -> Document:
             (section.title, Markup(section.drawing(f"section-{k}")), section.text)
             for k, section in enumerate(sections or fit.sections)
         ],
-        "still": _stills(fit, parameters, labelling),
+        "still": _stills(parameters, charts),
+        "charts": {chart.name: chart for chart in charts},
         "marginals": shown,
         "more_marginals": more,
-        "guard_words": _guard_words(fit),
-        "words": _words(fit, parameters, labelling),
+        "captions": {
+            "chains": chains_caption(fit, parameters.labelling),
+            "pairs": pairs_caption(fit, parameters.labelling),
+        },
         "parameters": parameters,
         "first_family": parameters.families.index(parameters.opening()),
         "pair": parameters.showcase()[:2],
         "left_out": _left_out(parameters),
-        "palette": figures.PALETTE,
-        "protocols": [PROTOCOLS.get(name, name) for name in fit.certificate.qc],
-        "confidence": f"{100 * fit.certificate.mixing.confidence:.0f} %",
-        "core_words": _core_words(fit),
         "cores": core_rows(fit),
         "mixing": mixing_facts(fit),
         "evidence": evidence_facts(fit),
@@ -130,7 +117,7 @@ def content(fit: Fit, sections: Sequence[Section] = ()) -> Document:
         "total": total,
         "provenance": provenance_facts(fit),
         "bibtex": bibtex(fit),
-        "live": live(fit, parameters, rows),
+        "live": live(parameters, rows, charts),
     }
 
 
@@ -164,14 +151,16 @@ def _steps(fit: Fit) -> str:
     return MISSING if steps is None else f"{steps:,}"
 
 
-def _stills(fit: Fit, parameters: Parameters, labelling: Labelling | None) -> dict[str, Markup]:
+def _stills(parameters: Parameters, charts: list[Chart]) -> dict[str, Markup]:
     """The pictures that need no script, by name."""
     drawn = {
-        "traces": _traces(fit, parameters, labelling),
-        "pairs": _pairs(parameters),
-        "mixing": figures.mixing_figure(fit.certificate.mixing),
-        "log-ratio": figures.log_ratio_figure(fit.log_ratio, fit.certificate),
-        "gamma": figures.gamma_figure(fit.certificate),
+        "traces": _traces(parameters),
+        "pairs": figures.pairs_figure(
+            parameters.sides,
+            parameters.showcase(),
+            [parameters.names[j] for j in parameters.showcase()],
+        ),
+        **{chart.name: figures.still(chart) for chart in charts},
     }
     return {name: _still(figure, name) for name, figure in drawn.items()}
 
@@ -197,43 +186,11 @@ def _marginals(parameters: Parameters) -> tuple[list[Markup], dict[str, list[Mar
     return shown, more
 
 
-def _traces(fit: Fit, parameters: Parameters, labelling: Labelling | None) -> Figure:
+def _traces(parameters: Parameters) -> Figure:
     family = parameters.opening()
-    members = list(family.members)
-    folded = ("Folded: the draws of this fit", right_remark(fit))
-    raw = (f"Not folded: {parameters.raw_kind}", left_remark(labelling))
-    both = [(parameters.raw, raw), (parameters.folded, folded)]
-    sides = [(side, title) for side, title in both if side is not None]
-    return figures.traces_figure(
-        [side.draws[..., members] for side, _ in sides],
-        [side.whole[:, members] for side, _ in sides],
-        [parameters.names[j] for j in members],
-        [title for _, title in sides],
-        "value" if family.parameter == EXCHANGED else family.parameter,
-    )
-
-
-def _pairs(parameters: Parameters) -> Figure:
-    chosen = parameters.showcase()
-    raw = None if parameters.raw is None else parameters.raw.flat[:, chosen]
-    names = [parameters.names[j] for j in chosen]
-    return figures.pairs_figure(parameters.folded.flat[:, chosen], raw, names)
-
-
-def _words(fit: Fit, parameters: Parameters, labelling: Labelling | None) -> dict[str, str]:
-    """What each side is, what to see in it, and what its pictures leave out."""
-    folded, raw = parameters.folded, parameters.raw
-    shown = [f"{folded.flat.shape[0]:,} of the {folded.whole.shape[0]:,} draws of this fit"]
-    if raw is not None:
-        shown.append(f"{raw.flat.shape[0]:,} draws of the {parameters.raw_kind}")
-    return {
-        "raw": parameters.raw_kind,
-        "left": left_remark(labelling).capitalize(),
-        "right": right_remark(fit).capitalize(),
-        "chains": chains_caption(fit, labelling),
-        "pairs": pairs_caption(fit, labelling),
-        "thinned": f"Pictured are {' and '.join(shown)}.",
-    }
+    names = [parameters.names[j] for j in family.members]
+    quantity = "value" if family.parameter == EXCHANGED else family.parameter
+    return figures.traces_figure(parameters.sides, family.members, names, quantity)
 
 
 def _drawn_marginals(parameters: Parameters) -> list[Family]:
@@ -252,27 +209,10 @@ def _left_out(parameters: Parameters) -> str:
     return f"The first {min(drawn, figures.PANELS)} of {count} are shown{below}{rest}."
 
 
-def _core_words(fit: Fit) -> str:
-    width = fit.certificate.qc["target"][0.05].osc
-    return "no core" if width is None else f"core holding 95 %, width C = {number(width, 2)}"
-
-
-def _guard_words(fit: Fit) -> str:
-    weight = fit.certificate.safety.weight
-    if weight == 0.0:
-        return ""
-    return (
-        f"At small ρ the proposal's core is widened by its tail safety, which makes {weight:g} of "
-        "the proposals."
-    )
-
-
 def _eyebrow(fit: Fit) -> str:
     chains, draws, dim = fit.draws.shape
-    order = fit.group.order
-    folded = "nothing to fold" if order == 1 else f"{order:,} labellings folded into one"
-    dimensions = "1 dimension" if dim == 1 else f"{dim:,} dimensions"
-    return f"folt report · {folded} · {chains} chains of {draws:,} draws in {dimensions}"
+    made = f"{counted(chains, 'chain')} of {draws:,} draws in {counted(dim, 'dimension')}"
+    return f"folt report · {folding(fit.group)} · {made}"
 
 
 def _label_words(fit: Fit) -> str:

@@ -14,14 +14,13 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from folt.fit.text import entries
+from folt.report.captions import Labelling, left_remark, right_remark
+from folt.report.sides import Side
 from folt.types import in_float64
 
 if TYPE_CHECKING:
     from folt.fit import Fit
     from folt.groups import Group
-
-CHAINS = 4
-"""Chains that are pictured."""
 
 PICTURED = 600
 """Draws of each scalar that are pictured; more would only darken the dots."""
@@ -59,43 +58,21 @@ class Family:
 
 
 @dataclasses.dataclass(frozen=True)
-class Side:
-    """Thinned chains, folded or as they came.
-
-    Attributes:
-        draws: (chain, draw, scalar), thinned.
-        every: one in so many draws is shown.
-        whole: all draws, (draw, scalar), for histograms.
-    """
-
-    draws: np.ndarray
-    every: int
-    whole: np.ndarray
-
-    @property
-    def flat(self) -> np.ndarray:
-        """(draw, scalar), chains end to end."""
-        return self.draws.reshape(-1, self.draws.shape[-1])
-
-
-@dataclasses.dataclass(frozen=True)
 class Parameters:
     """What the pictures of chains, marginals and pairs are made from.
 
     Attributes:
         names: of the scalars.
         families: what can be chosen, scalars alone included.
-        folded: the draws of the fit.
-        raw: a chain before folding; None where none was kept.
-        raw_kind: what the raw chain is, in words.
+        sides: chains before folding, where they were kept, then the draws of the fit.
+        labelling: under which labellings the chains before folding stand.
         sorted: whether labels are those of the sorted chamber.
     """
 
     names: tuple[str, ...]
     families: tuple[Family, ...]
-    folded: Side
-    raw: Side | None
-    raw_kind: str
+    sides: tuple[Side, ...]
+    labelling: Labelling | None
     sorted: bool = False
 
     @classmethod
@@ -103,16 +80,41 @@ class Parameters:
         """The scalars of a fit."""
         flat = entries(fit.posterior)
         most = max(FEWEST, min(PICTURED, VALUES // (2 * len(flat))))
-        kept = fit.reference.raw_posterior
-        raw = entries(kept) if kept is not None and fit.reference.raw is not None else {}
+        raw = entries(fit.reference.raw_posterior or {})
+        labelling = Labelling.of(fit) if set(raw) == set(flat) else None
+        sides, several = [], fit.group.order > 1
+        if labelling is not None:
+            values = np.stack([raw[name] for name in flat], axis=-1)
+            kind = "exact draws" if fit.certificate.reference.exact else "reference chains"
+            title = f"Not folded: {kind}" if several else kind.capitalize()
+            sides.append(Side.thinned("raw", title, left_remark(labelling), values, most))
+        title = "Folded: the draws of this fit" if several else "The draws of this fit"
+        values = np.stack(list(flat.values()), axis=-1)
+        sides.append(Side.thinned("folded", title, right_remark(fit), values, most))
         return cls(
             names=tuple(flat),
             families=(*_exchanged(fit), *_families(fit.posterior, fit.dims)),
-            folded=_side(flat, most),
-            raw=_side({name: raw[name] for name in flat}, most) if set(raw) == set(flat) else None,
-            raw_kind="exact draws" if fit.certificate.reference.exact else "reference chains",
-            sorted=fit.labels == "sorted" and fit.group.order > 1,
+            sides=tuple(sides),
+            labelling=labelling,
+            sorted=fit.labels == "sorted" and several,
         )
+
+    @property
+    def folded(self) -> Side:
+        """The draws of the fit."""
+        return self.sides[-1]
+
+    @property
+    def raw(self) -> Side | None:
+        """Chains before folding; None where none were kept."""
+        return self.sides[0] if len(self.sides) > 1 else None
+
+    def pictured(self) -> str:
+        """How many draws the pictures show, in a sentence."""
+        shown = [f"{len(self.folded.flat):,} of the {len(self.folded.whole):,} draws of this fit"]
+        if self.raw is not None:
+            shown.append(f"{len(self.raw.flat):,} draws before folding")
+        return f"Pictured are {' and '.join(shown)}."
 
     def by_parameter(self) -> dict[str, list[tuple[int, Family]]]:
         """What can be chosen with its position, under the parameter it belongs to."""
@@ -248,10 +250,3 @@ def _by_eights(parameter: str, label: str, members: list[int]) -> list[Family]:
         )
         for first in range(0, count, LARGEST)
     ]
-
-
-def _side(flat: dict[str, np.ndarray], most: int) -> Side:
-    whole = np.stack(list(flat.values()), axis=-1)
-    chains = whole[:CHAINS]
-    every = max(1, math.ceil(chains.shape[0] * chains.shape[1] / most))
-    return Side(chains[:, ::every], every, whole.reshape(-1, whole.shape[-1]))

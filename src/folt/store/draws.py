@@ -5,9 +5,12 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
+
+if TYPE_CHECKING:
+    import xarray
 
 FORMS = (
     "ArviZ InferenceData, an xarray DataTree or Dataset, the path of a netCDF file, "
@@ -81,7 +84,7 @@ def _posterior(given: Any) -> Any:
     raise ValueError(f"expected {FORMS}, got {type(given).__name__}")
 
 
-def _of_dataset(dataset: Any) -> dict[str, np.ndarray]:
+def _of_dataset(dataset: xarray.Dataset) -> dict[str, np.ndarray]:
     """Its numeric variables, chain and draw first."""
     missing = {"chain", "draw"} - set(map(str, dataset.dims))
     if missing:
@@ -107,7 +110,7 @@ def _of_sampler(sampler: Any) -> dict[str, np.ndarray]:
     return {str(name): np.asarray(value) for name, value in drawn.items()}
 
 
-def _posterior_file(path: Path) -> Any:
+def _posterior_file(path: Path) -> xarray.Dataset:
     """The posterior of a netCDF file, in memory: its group of that name, or all of it."""
     import xarray
 

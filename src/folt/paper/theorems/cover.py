@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import dataclasses
 import math
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -51,6 +51,10 @@ DELTA = 0.05
 
 RADII, BASES = 96, 32
 """Distances from the core at which its widened floor is looked for, and draws to start from."""
+
+
+Radii = tuple[CoveringRadius, CoveringRadius]
+"""The published one and the corrected one."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -229,7 +233,7 @@ def _core_of(target: Target, own: Draws, points: Draws, log_evidence: float, alp
 
 def _radii(
     generator: np.random.Generator, target: Target, core: _Core, alpha: float, delta: float
-) -> dict[str, tuple[CoveringRadius, CoveringRadius]]:
+) -> dict[str, Radii]:
     """Published and corrected radius of both sides."""
     group, draws = target.problem.group, core.draws
     folded_width = diameter(draws)
@@ -241,7 +245,7 @@ def _radii(
     around = np.minimum(found - core.log_scale, floor)
     effective = effective_draws(core.points.shape[0], alpha, delta)
 
-    def both(width: float, order: int, scales: np.ndarray | None) -> Any:
+    def both(width: float, order: int, scales: np.ndarray | None) -> Radii:
         common: Document = {
             "diameter": width,
             "dim": group.dim,
@@ -265,7 +269,7 @@ def _oscillation(
     h: np.ndarray,
     pair: tuple[Folded, Folded],
     points: Draws,
-    radii: tuple[CoveringRadius, CoveringRadius],
+    radii: Radii,
 ) -> OscillationTerm:
     gradient, count, reason = largest_gradient(*pair, points)
     return oscillation_term(h, gradient, count, *radii, reason)

@@ -15,15 +15,10 @@ from folt.fit.style import (
     blank,
     styled,
 )
-from folt.report.figures.certificate import gamma_figure, log_ratio_figure, mixing_figure
-from folt.report.figures.chains import (
-    SHOWN,
-    chains_figure,
-    relabelled_figure,
-    traces_figure,
-)
+from folt.report.figures.chains import chains_figure, relabelled_figure, traces_figure
 from folt.report.figures.marginals import PANELS, marginals_figure
 from folt.report.figures.pairs import pairs_figure
+from folt.report.figures.still import still
 
 __all__ = [
     "INK",
@@ -31,19 +26,16 @@ __all__ = [
     "PALETTE",
     "PANELS",
     "QUIET",
-    "SHOWN",
     "STYLE",
     "TRUE_VALUE",
     "below",
     "blank",
     "chains_figure",
-    "gamma_figure",
-    "log_ratio_figure",
     "marginals_figure",
-    "mixing_figure",
     "pairs_figure",
     "png",
     "relabelled_figure",
+    "still",
     "styled",
     "svg",
     "traces_figure",

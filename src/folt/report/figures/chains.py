@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
@@ -14,23 +13,49 @@ from folt.fit.style import (
     QUIET,
     blank,
     component_legend,
-    limits,
+    histogram,
     plain,
     styled,
 )
+from folt.report.sides import Side, limits
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
+SHOWN = 1200
+"""Draws in the traces of relabelled chains; more would only darken the dots."""
 
-SHOWN = 400
-"""Draws in a trace; more would only darken the dots."""
-
-STEPS = "draw, chains end to end, thinned"
-
-Titles = Sequence[tuple[str, str]]
+Titles = tuple[tuple[str, str], tuple[str, str]]
 """What each chain is, and what to see in it."""
+
+
+def traces_figure(
+    sides: Sequence[Side], scalars: Sequence[int], labels: Sequence[str], ylabel: str
+) -> Figure:
+    """Chains on one scale, side by side, each a trace beside its histograms.
+
+    Args:
+        sides: the chains.
+        scalars: what is shown of them, a colour each.
+        labels: one per scalar.
+        ylabel: the quantity and its unit.
+    """
+    members = list(scalars)
+    with styled():
+        figure = blank(9.6 if len(sides) > 1 else 6.0, 3.9)
+        panels = figure.subplots(1, 2 * len(sides), sharey=True, width_ratios=[4, 1] * len(sides))
+        for trace, margin, side in zip(panels[::2], panels[1::2], sides, strict=True):
+            _dots(trace, side.flat[:, members])
+            _titles(trace, side.title, side.remark)
+            trace.set_xlabel(side.axis)
+            for position in side.breaks:
+                trace.axvline(position - 0.5, color=LINE, linewidth=0.8, zorder=0)
+            _margin(margin, side, members)
+        panels[0].set_ylabel(plain(ylabel))
+        panels[0].set_ylim(*limits(sides, members))
+        component_legend(figure, labels)
+    return figure
 
 
 def chains_figure(
@@ -40,71 +65,22 @@ def chains_figure(
     titles: Titles,
     ylabel: str,
     shown: int = 120,
-    steps: str | None = None,
 ) -> Figure:
-    """Two chains on one scale, each a trace beside the marginal histograms.
+    """Two chains on one scale, each the trace of its first steps beside histograms of all.
 
     Args:
-        left: (draw, component), all of them in the margin, the first few in the trace.
-        right: (draw, component), likewise.
+        left: (draw, component).
+        right: (draw, component).
         labels: one per component.
         titles: what each chain is, and what to see in it.
         ylabel: the quantity and its unit.
         shown: draws in the traces.
-        steps: what the horizontal axis counts.
     """
-    first = f"step (first {min(shown, len(left))})"
-    traces = [values[:shown] for values in (left, right)]
-    return _side_by_side(traces, [left, right], labels, titles, ylabel, steps or first)
-
-
-def traces_figure(
-    traces: Sequence[np.ndarray],
-    margins: Sequence[np.ndarray],
-    labels: Sequence[str],
-    titles: Titles,
-    ylabel: str,
-) -> Figure:
-    """Chains end to end, as they came and folded, each a trace beside its histograms.
-
-    Args:
-        traces: per side (chain, draw, component), thinned.
-        margins: per side (draw, component), all of them.
-        labels: one per component.
-        titles: per side what it is, and what to see in it.
-        ylabel: the quantity.
-    """
-    flat = [values.reshape(-1, values.shape[-1]) for values in traces]
-    lengths = [values.shape[1] for values in traces]
-    return _side_by_side(flat, margins, labels, titles, ylabel, STEPS, lengths)
-
-
-def _side_by_side(
-    traces: Sequence[np.ndarray],
-    margins: Sequence[np.ndarray],
-    labels: Sequence[str],
-    titles: Titles,
-    ylabel: str,
-    steps: str,
-    lengths: Sequence[int] | None = None,
-) -> Figure:
-    low, high = limits(np.concatenate([*traces, *margins]))
-    with styled():
-        figure = blank(9.6 if len(traces) > 1 else 6.0, 3.9)
-        panels = figure.subplots(1, 2 * len(traces), sharey=True, width_ratios=[4, 1] * len(traces))
-        for side, (values, whole, title) in enumerate(zip(traces, margins, titles, strict=True)):
-            trace, margin = panels[2 * side], panels[2 * side + 1]
-            _dots(trace, values, 5.2 if len(values) < 200 else 3.6)
-            _titles(trace, *title)
-            trace.set_xlabel(steps)
-            for boundary in range(lengths[side], len(values), lengths[side]) if lengths else ():
-                trace.axvline(boundary - 0.5, color=LINE, linewidth=0.8, zorder=0)
-            _margin(margin, whole, np.linspace(low, high, 130))
-            margin.set_xlabel(f"{len(whole):,} draws" if lengths else f"{len(whole):,} steps")
-        panels[0].set_ylabel(plain(ylabel))
-        panels[0].set_ylim(low, high)
-        component_legend(figure, labels)
-    return figure
+    sides = [
+        Side("", *title, f"step (first {min(shown, len(draws))})", draws[None, :shown], draws)
+        for title, draws in zip(titles, (left, right), strict=True)
+    ]
+    return traces_figure(sides, range(left.shape[1]), labels, ylabel)
 
 
 def relabelled_figure(before: np.ndarray, after: np.ndarray, name: str) -> Figure:
@@ -115,42 +91,41 @@ def relabelled_figure(before: np.ndarray, after: np.ndarray, name: str) -> Figur
         after: the same draws, permuted.
         name: the parameter.
     """
-    sides = []
-    for draws in (before, after):
-        flat = draws.reshape(-1, draws.shape[2], math.prod(draws.shape[3:]))[..., 0]
-        sides.append(flat[:: max(len(flat) // (3 * SHOWN), 1)])
-    titles = (("Before", "labels as they came"), ("After", "every colour keeps its meaning"))
-    labels = [f"{name}[{k}]" for k in range(before.shape[2])]
-    left, right = sides
-    return chains_figure(left, right, labels, titles, name, shown=len(left), steps=STEPS)
+    chains, draws, count = before.shape[:3]
+    titles = (("Before", "labels as they came"), ("After", "every draw under one labelling"))
+    sides = [
+        Side.thinned("", *title, values.reshape(chains, draws, count, -1)[..., 0], SHOWN)
+        for title, values in zip(titles, (before, after), strict=True)
+    ]
+    labels = [f"{name}[{k}]" for k in range(count)]
+    return traces_figure(sides, range(count), labels, name)
 
 
-def _dots(panel: Axes, values: np.ndarray, size: float = 3.6) -> None:
+def _dots(panel: Axes, values: np.ndarray) -> None:
     """Every component in its colour, as one picture: thousands of SVG dots make a page heavy."""
     draws, count = values.shape
     panel.scatter(
         np.repeat(np.arange(draws), count),
         values.ravel(),
-        s=(0.5 * size) ** 2,
+        s=6.8 if draws < 200 else 3.2,
         c=[PALETTE[k % len(PALETTE)] for k in range(count)] * draws,
         alpha=0.8,
         linewidths=0,
         rasterized=True,
     )
-    panel.set_xlim(-0.01 * len(values), 1.01 * len(values))
+    panel.set_xlim(-0.01 * draws, 1.01 * draws)
 
 
-def _margin(panel: Axes, values: np.ndarray, edges: np.ndarray) -> None:
+def _margin(panel: Axes, side: Side, members: Sequence[int]) -> None:
     """Histograms along the vertical axis: unlike kernels they do not smear separate modes."""
-    for k in range(values.shape[1]):
+    for k, scalar in enumerate(members):
         colour = PALETTE[k % len(PALETTE)]
-        heights, _ = np.histogram(values[:, k], edges)
-        panel.stairs(heights, edges, orientation="horizontal", color=colour, alpha=0.3, fill=True)
-        panel.stairs(heights, edges, orientation="horizontal", color=colour, linewidth=1.1)
+        histogram(panel, *side.histograms.bars(scalar), colour, "horizontal")
     panel.set_xlim(left=0)
     panel.set_xticks([])
     panel.spines["bottom"].set_visible(False)
     panel.tick_params(left=False)
+    panel.set_xlabel(f"{len(side.whole):,} draws")
 
 
 def _titles(panel: Axes, title: str, remark: str) -> None:

@@ -2,46 +2,45 @@
 
 from __future__ import annotations
 
-from bokeh.models import ColumnDataSource, NumeralTickFormatter, Range1d
+from collections.abc import Sequence
+
+from bokeh.models import ColumnDataSource, NumeralTickFormatter, Plot, Range1d, Span
 
 from folt.fit.style import PALETTE
-from folt.report.live.plots import NEUTRAL, Plot, hover, plot
-from folt.report.parameters import Parameters, Side
+from folt.report.live.plots import NEUTRAL, hover, plot
+from folt.report.sides import Side
 
-TRACE = ("position", "value", "colour", "name", "chain", "draw", "shown")
-BARS = ("width", "low", "high", "colour", "name")
-PAIR = ("x", "y", "shown_x", "shown_y")
+TRACE = ("position", "height", "colour", "parameter", "value", "chain", "draw")
+BARS = ("width", "low", "high", "colour")
+PAIR = ("x", "y", "horizontal", "vertical")
+"""Columns that the page fills; those that a pointer reads stand last."""
+
+HAIRLINE = {"line_color": NEUTRAL, "line_alpha": 0.5}
 
 BELOW = 56
 """Pixels beneath trace and histogram alike, so that their vertical scales are one."""
 
-TRACE_ROWS = [("", "@name"), ("value", "@shown"), ("chain", "@chain"), ("draw", "@draw")]
-PAIR_ROWS = [("horizontal", "@shown_x"), ("vertical", "@shown_y")]
 
-
-def chain_plots(parameters: Parameters) -> dict[str, Plot]:
+def chain_plots(sides: Sequence[Side]) -> dict[str, Plot]:
     """A trace and its histogram for each side, all on one vertical scale."""
     made: dict[str, Plot] = {}
     values = Range1d(0, 1, name="range-value")
-    for name, side in sides(parameters).items():
-        length = side.draws.shape[0] * side.draws.shape[1]
-        every = "" if side.every == 1 else f", one in {side.every}"
-        trace = plot(
-            f"draw, chains end to end{every}",
-            "",
-            x_range=Range1d(-0.01 * length, 1.01 * length),
-            y_range=values,
-        )
-        source = ColumnDataSource({column: [] for column in TRACE}, name=f"trace-{name}")
+    for side in sides:
+        length = len(side.flat)
+        horizontal = Range1d(-0.01 * length, 1.01 * length)
+        trace = plot(side.axis, "", x_range=horizontal, y_range=values)
+        source = ColumnDataSource({column: [] for column in TRACE}, name=f"trace-{side.name}")
         dots = trace.scatter(
-            "position", "value", source=source, color="colour", size=4, alpha=0.75, line_color=None
+            "position", "height", source=source, color="colour", size=4, alpha=0.75, line_color=None
         )
-        hover(trace, TRACE_ROWS, dots)
+        for position in side.breaks:
+            trace.add_layout(Span(location=position - 0.5, dimension="height", **HAIRLINE))
+        hover(trace, TRACE[-4:], dots)
         trace.xaxis.formatter = NumeralTickFormatter(format="0")
         trace.ygrid.visible = False
         trace.min_border_bottom = BELOW
-        made[f"plot-trace-{name}"] = trace
-        made[f"plot-margin-{name}"] = _margin(name, values)
+        made[f"plot-trace-{side.name}"] = trace
+        made[f"plot-margin-{side.name}"] = _margin(side.name, values)
     return made
 
 
@@ -66,28 +65,20 @@ def _margin(name: str, values: Range1d) -> Plot:
     return margin
 
 
-def pair_plots(parameters: Parameters) -> dict[str, Plot]:
+def pair_plots(sides: Sequence[Side]) -> dict[str, Plot]:
     """One pair of scalars for each side, on the same scales."""
     made: dict[str, Plot] = {}
     horizontal, vertical = Range1d(0, 1, name="range-x"), Range1d(0, 1, name="range-y")
-    colours = {"raw": NEUTRAL, "folded": PALETTE[0]}
-    for name in sides(parameters):
+    for side in sides:
         pair = plot("horizontal", "vertical", 340, horizontal, vertical)
-        pair.xaxis.axis_label.name, pair.yaxis.axis_label.name = (
-            f"label-x-{name}",
-            f"label-y-{name}",
-        )
-        source = ColumnDataSource({column: [] for column in PAIR}, name=f"pair-{name}")
+        pair.xaxis.axis_label.name = f"label-x-{side.name}"
+        pair.yaxis.axis_label.name = f"label-y-{side.name}"
+        source = ColumnDataSource({column: [] for column in PAIR}, name=f"pair-{side.name}")
+        colour = PALETTE[0] if side is sides[-1] else NEUTRAL
         dots = pair.scatter(
-            "x", "y", source=source, color=colours[name], size=4.5, alpha=0.5, line_color=None
+            "x", "y", source=source, color=colour, size=4.5, alpha=0.5, line_color=None
         )
-        hover(pair, PAIR_ROWS, dots)
+        hover(pair, PAIR[-2:], dots)
         pair.xgrid.visible = True
-        made[f"plot-pair-{name}"] = pair
+        made[f"plot-pair-{side.name}"] = pair
     return made
-
-
-def sides(parameters: Parameters) -> dict[str, Side]:
-    """What there is, by name: the raw chain first."""
-    both = {"raw": parameters.raw, "folded": parameters.folded}
-    return {name: side for name, side in both.items() if side is not None}

@@ -12,15 +12,13 @@ import numpy as np
 
 from folt.fit.style import PALETTE
 from folt.fit.text import number
-from folt.report.parameters import Parameters, Side
+from folt.report.charts import Chart
+from folt.report.parameters import Parameters
+from folt.report.sides import BARS, ROOM, Side
 from folt.store.strict_json import Document
 
 if TYPE_CHECKING:
-    from folt.fit import Fit
     from folt.fit.text import Estimate
-
-BARS = 60
-"""Bars of a marginal histogram."""
 
 DOCUMENT = "report"
 
@@ -42,24 +40,24 @@ class Live:
     places: frozenset[str]
 
 
-def live(fit: Fit, parameters: Parameters, rows: list[Estimate]) -> Live:
+def live(parameters: Parameters, rows: list[Estimate], charts: list[Chart]) -> Live:
     """The live figures of a fit.
 
     Args:
-        fit: the fit.
         parameters: its draws, thinned.
-        rows: its estimates, one per scalar.
+        rows: its estimates, one per scalar that varies.
+        charts: other quantities; those without marks are not drawn.
     """
     from bokeh.document import Document
     from bokeh.resources import Resources
 
-    from folt.report.live.certificate import certificate_plots
     from folt.report.live.chains import chain_plots, pair_plots
+    from folt.report.live.charts import chart_plot
 
     plots = {
-        **chain_plots(parameters),
-        **pair_plots(parameters),
-        **certificate_plots(fit.log_ratio, fit.certificate),
+        **chain_plots(parameters.sides),
+        **pair_plots(parameters.sides),
+        **{f"plot-{chart.name}": chart_plot(chart) for chart in charts if chart.marks},
     }
     document = Document(title="")
     for made in plots.values():
@@ -78,48 +76,35 @@ def live(fit: Fit, parameters: Parameters, rows: list[Estimate]) -> Live:
 
 def _draws(parameters: Parameters, rows: list[Estimate]) -> Document:
     """Thinned draws and histograms of every scalar, and its estimate in words."""
+    words = {
+        row.name: f"{number(row.mean, row.digits)} ({number(row.low, row.digits)} to "
+        f"{number(row.high, row.digits)})"
+        for row in rows
+    }
     centre = parameters.folded.flat.mean(axis=0)
     centre = np.where(np.isfinite(centre), centre, 0.0)
-    sides = {"raw": parameters.raw, "folded": parameters.folded}
     return {
         "palette": PALETTE,
         "names": parameters.names,
         "families": [family.members for family in parameters.families],
-        "words": [
-            f"{number(row.mean, row.digits)} ({number(row.low, row.digits)} to "
-            f"{number(row.high, row.digits)})"
-            for row in rows
-        ],
+        "words": [words.get(name, "the same in every draw") for name in parameters.names],
         "centre": centre.tolist(),
-        "sides": {name: _side(side, centre) for name, side in sides.items() if side is not None},
+        "room": ROOM,
+        "sides": {side.name: _side(side, centre) for side in parameters.sides},
     }
 
 
 def _side(side: Side, centre: np.ndarray) -> Document:
-    low, high = _ends(side.whole)
-    shares = [
-        np.histogram(column, bins=BARS, range=(start, end))[0] / max(column.size, 1)
-        for column, start, end in zip(side.whole.T, low, high, strict=True)
-    ]
     return {
         "every": side.every,
         "length": side.draws.shape[1],
-        "count": side.draws.shape[0] * side.draws.shape[1],
+        "count": len(side.flat),
         "values": _packed(side.flat.T - centre[:, None]),
-        "low": low.tolist(),
-        "high": high.tolist(),
+        "low": side.histograms.low.tolist(),
+        "high": side.histograms.high.tolist(),
         "bars": BARS,
-        "shares": _packed(np.stack(shares)),
+        "shares": _packed(side.histograms.shares),
     }
-
-
-def _ends(values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Where almost all of every column lies; a short interval about a value that never moved."""
-    usable = np.where(np.isfinite(values), values, np.nan)
-    known = np.where(np.isnan(usable).all(axis=0), 0.0, usable)
-    low, high = np.nanquantile(known, [0.0005, 0.9995], axis=0)
-    room = np.where(high > low, 0.0, 1e-3 * (1.0 + np.abs(low)))
-    return low - room, high + room
 
 
 def _packed(values: np.ndarray) -> str:

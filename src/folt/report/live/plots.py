@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Iterable
 
-from bokeh.models import HoverTool, PlainText, Range1d
+from bokeh.models import GlyphRenderer, HoverTool, PlainText, Plot, Range1d
 from bokeh.plotting import figure
 
 from folt.fit.style import INK, LINE, QUIET
@@ -13,9 +13,6 @@ FONT = "system-ui, -apple-system, Segoe UI, Roboto, sans-serif"
 
 NEUTRAL = "#8b949e"
 """A grey that is seen on a light page and on a dark one."""
-
-Plot = Any
-"""A Bokeh figure."""
 
 
 def plot(
@@ -61,9 +58,7 @@ def plot(
     return made
 
 
-def hover(made: Plot, rows: list[tuple[str, str]], on: Any, mode: str = "mouse") -> None:
-    """Values under the pointer, of some glyphs only."""
-    renderers = on if isinstance(on, list) else [on]
-    made.add_tools(
-        HoverTool(tooltips=rows, renderers=renderers, mode=mode, point_policy="follow_mouse")
-    )
+def hover(made: Plot, told: Iterable[str], on: GlyphRenderer, mode: str = "mouse") -> None:
+    """Values under the pointer: the columns of one glyph, by their names."""
+    rows = [(name, f"@{{{name}}}") for name in told]
+    made.add_tools(HoverTool(tooltips=rows, renderers=[on], mode=mode, point_policy="follow_mouse"))

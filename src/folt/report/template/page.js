@@ -9,15 +9,6 @@
     return new Float32Array(bytes.buffer);
   };
   const shown = (value) => String(Number(value.toPrecision(4)));
-  const spread = (columns, room) => {
-    const values = [].concat(...columns.map((column) => Array.from(column)))
-      .filter(Number.isFinite).sort((a, b) => a - b);
-    const at = (share) => values[Math.round(share * (values.length - 1))] ?? 0;
-    const low = at(0.001), high = at(0.999);
-    const margin = room * (high - low) || 1;
-    return [low - margin, high + margin];
-  };
-
   const draws = read("report-draws");
   const sides = Object.entries(draws.sides);
   for (const [, side] of sides) {
@@ -28,6 +19,12 @@
     side.values.subarray(scalar * side.count, (scalar + 1) * side.count),
     (value) => value + draws.centre[scalar],
   );
+
+  const limits = (scalars) => {
+    const ends = (name) => sides.flatMap(([, side]) => scalars.map((scalar) => side[name][scalar]));
+    const low = Math.min(...ends("low")), high = Math.max(...ends("high"));
+    return [low - draws.room * (high - low), high + draws.room * (high - low)];
+  };
 
   // Still pictures give way only once everything could be drawn.
   alive(true);
@@ -46,20 +43,22 @@
   const fit = (name, [start, end]) => model(name).setv({ start, end });
 
   const traces = (side, members) => {
-    const data = { position: [], value: [], colour: [], name: [], chain: [], draw: [], shown: [] };
+    const data = {
+      position: [], height: [], colour: [], parameter: [], value: [], chain: [], draw: [],
+    };
     members.forEach((scalar, k) => column(side, scalar).forEach((value, position) => {
       data.position.push(position);
-      data.value.push(value);
+      data.height.push(value);
       data.colour.push(draws.palette[k % draws.palette.length]);
-      data.name.push(draws.names[scalar]);
+      data.parameter.push(draws.names[scalar]);
+      data.value.push(shown(value));
       data.chain.push(Math.floor(position / side.length) + 1);
       data.draw.push((position % side.length) * side.every + 1);
-      data.shown.push(shown(value));
     }));
     return data;
   };
   const bars = (side, members) => {
-    const data = { width: [], low: [], high: [], colour: [], name: [] };
+    const data = { width: [], low: [], high: [], colour: [] };
     members.forEach((scalar, k) => {
       const low = side.low[scalar], step = (side.high[scalar] - low) / side.bars;
       for (let j = 0; j < side.bars; j += 1) {
@@ -67,7 +66,6 @@
         data.low.push(low + j * step);
         data.high.push(low + (j + 1) * step);
         data.colour.push(draws.palette[k % draws.palette.length]);
-        data.name.push(draws.names[scalar]);
       }
     });
     return data;
@@ -86,8 +84,7 @@
       model(`trace-${name}`).data = traces(side, members);
       model(`margin-${name}`).data = bars(side, members);
     }
-    const columns = sides.flatMap(([, side]) => members.map((scalar) => column(side, scalar)));
-    fit("range-value", spread(columns, 0.05));
+    fit("range-value", limits(members));
     document.getElementById("chosen-estimates").replaceChildren(...legend(members));
   };
 
@@ -95,17 +92,14 @@
   const vertical = document.getElementById("choose-vertical");
   const showPair = () => {
     const [first, second] = [horizontal, vertical].map((chooser) => Number(chooser.value));
-    const columns = { x: [], y: [] };
     for (const [name, side] of sides) {
       const x = column(side, first), y = column(side, second);
-      model(`pair-${name}`).data = { x, y, shown_x: x.map(shown), shown_y: y.map(shown) };
+      model(`pair-${name}`).data = { x, y, horizontal: x.map(shown), vertical: y.map(shown) };
       model(`label-x-${name}`).text = draws.names[first];
       model(`label-y-${name}`).text = draws.names[second];
-      columns.x.push(x);
-      columns.y.push(y);
     }
-    fit("range-x", spread(columns.x, 0.05));
-    fit("range-y", spread(columns.y, 0.05));
+    fit("range-x", limits([first]));
+    fit("range-y", limits([second]));
   };
 
   parameter.addEventListener("change", showParameter);

@@ -1,0 +1,179 @@
+"""The certificate as charts: mixing, log ratio, the diagnostic of the paper."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from folt.fit.style import PALETTE
+from folt.fit.text import number
+from folt.report.charts import Band, Bars, Chart, Line, Mark, Rule
+
+if TYPE_CHECKING:
+    from folt.certificate.certificate import Certificate
+    from folt.diagnostics import Mixing
+    from folt.fit import Fit
+
+PROTOCOLS = {"target": "held-out target draws", "proposal": "proposal draws"}
+"""Whose h the core is made from."""
+
+BARS = 60
+
+DISTANCES = {0.001: "0.001", 0.01: "0.01", 0.1: "0.1", 1.0: "1"}
+
+
+def certificate_charts(fit: Fit) -> list[Chart]:
+    """Every chart of the certificate, in the order of the page."""
+    return [
+        mixing_chart(fit.certificate.mixing),
+        log_ratio_chart(fit.log_ratio, fit.certificate),
+        gamma_chart(fit.certificate),
+    ]
+
+
+def mixing_chart(mixing: Mixing) -> Chart:
+    """Bound and estimate of the total variation against the number of steps."""
+    curve = mixing.curve
+    known = {epsilon: n for epsilon, n in mixing.steps.items() if n is not None}
+    confidence = f"{100 * mixing.confidence:.0f} % confidence"
+    told = {
+        "steps": [f"{n:,}" for n in curve.steps],
+        "certified": [f"{value:.4f}" for value in curve.bound],
+        "estimated": [f"{value:.4f}" for value in curve.estimate],
+    }
+    marks: list[Mark] = [
+        *(Rule(epsilon) for epsilon in mixing.steps),
+        Line(curve.steps, curve.bound, PALETTE[0], f"certified, {confidence}", told=told),
+        Line(curve.steps, curve.estimate, PALETTE[1], "estimated", dashed=True),
+        Line(
+            list(known.values()),
+            [float(mixing.bound(n)) for n in known.values()],
+            PALETTE[0],
+            joined=False,
+            marker="circle",
+            labels=[f"{epsilon:g} after {n:,}" for epsilon, n in known.items()],
+        ),
+    ]
+    # Well after the last certified step, or where the bound is flat.
+    last = max(8, 3 * max(known.values())) if known else max(curve.steps, default=8)
+    return Chart(
+        name="mixing",
+        description="Certified and estimated distance to the target against the number of steps",
+        caption="How far the law of the chain can be from the target after so many steps, started "
+        f"from the proposal. The line holds with {confidence} if the held-out draws are from the "
+        "target; the dashes estimate it without promising.",
+        x_label="steps",
+        y_label="distance to the target",
+        x_range=(0, last),
+        y_range=(5e-4, 1.2),
+        marks=tuple(marks) if curve.steps else (),
+        y_ticks=DISTANCES,
+        log=True,
+        nothing="no bound can be given",
+    )
+
+
+def log_ratio_chart(log_ratio: np.ndarray, certificate: Certificate) -> Chart:
+    """Histogram of h - log Z along the chains, with the ρ = .05 core of the held-out draws.
+
+    A proposal equal to the target has h = log Z everywhere: one spike at zero.
+    """
+    level = certificate.evidence.value
+    known = math.isfinite(level)
+    level = level if known else 0.0
+    values = log_ratio[np.isfinite(log_ratio)] - level
+    low, high = _middle(values)
+    counts, edges = np.histogram(values, bins=BARS, range=(low, high))
+    shares = 100.0 * counts / max(values.size, 1)
+    core = certificate.qc["target"][0.05]
+    words = ["The log ratio h of target and proposal at the draws."]
+    marks: list[Mark] = []
+    if known:
+        words[0] = "The log ratio h of target and proposal at the draws, less the log evidence."
+        words.append("Zero everywhere is a perfect fit.")
+    if core.low is not None and core.high is not None:
+        name = f"core, width C = {number(core.osc, 2)}"
+        marks.append(Band(core.low - level, core.high - level, PALETTE[5], name))
+        words.append(
+            "The shaded core holds at least 95 % of the target, as far as held-out draws tell; the "
+            "narrower it is, the more nearly the draws are independent."
+        )
+    else:
+        words.append("There are too few independent held-out draws for a core.")
+    if beyond := int(values.size - counts.sum()):
+        words.append(f"{beyond:,} of {values.size:,} draws lie beyond the picture.")
+    told = {
+        "log ratio": [f"{a:.2f} to {b:.2f}" for a, b in itertools.pairwise(edges)],
+        "share": [f"{share:.1f} %" for share in shares],
+    }
+    marks.append(Bars(edges, shares, PALETTE[0], "draws of this fit", told))
+    marks += [Rule(0.0, upright=True, name="perfect fit")] if known else []
+    return Chart(
+        name="log-ratio",
+        description="Histogram of the log ratio of target and proposal, with its core",
+        caption=" ".join(words),
+        x_label="log ratio h − log Z" if known else "log ratio h",
+        y_label="share of the draws, %",
+        x_range=(low, high),
+        y_range=(0.0, 1.05 * max(float(shares.max()), 1.0)),
+        marks=tuple(marks) if values.size else (),
+        nothing="no draw has a finite log ratio",
+    )
+
+
+def _middle(values: np.ndarray) -> tuple[float, float]:
+    """From zero and almost all values to a little beyond; a few far ones would hide the rest."""
+    if values.size == 0:
+        return -1.0, 1.0
+    low, high = (float(end) for end in np.quantile(values, [0.005, 0.995]))
+    room = 0.3 * max(high - low, 1e-6)
+    return min(low, 0.0) - room, max(high, 0.0) + room
+
+
+def gamma_chart(certificate: Certificate) -> Chart:
+    """γ against ρ in both protocols; what too few draws leave open is a cross at zero."""
+    marks: list[Mark] = []
+    crosses: list[Mark] = []
+    for k, (protocol, cores) in enumerate(certificate.qc.items()):
+        name = PROTOCOLS.get(protocol, protocol)
+        known = {rho: cores[rho] for rho in sorted(cores) if cores[rho].gamma is not None}
+        told = {
+            "from": [name] * len(known),
+            "ρ": [f"{rho:g}" for rho in known],
+            "γ": [number(core.gamma, 3) for core in known.values()],
+            "width C": [number(core.osc, 3) for core in known.values()],
+            "independent draws": [f"{core.n:,.0f}" for core in known.values()],
+        }
+        gammas = [core.gamma or 0.0 for core in known.values()]
+        marker = ("circle", "square")[k % 2]
+        marks.append(Line(list(known), gammas, PALETTE[k], name, marker=marker, told=told))
+        if missing := sorted(set(cores) - set(known)):
+            zeros, once = [0.0] * len(missing), "" if crosses else "too few draws to say"
+            crosses.append(Line(missing, zeros, PALETTE[k], once, joined=False, marker="x"))
+    weight = certificate.safety.weight
+    widened = (
+        ""
+        if weight == 0.0
+        else "At small ρ the proposal's core is widened by its tail safety, which makes "
+        f"{weight:g} of the proposals."
+    )
+    shares = sorted({rho for cores in certificate.qc.values() for rho in cores})
+    return Chart(
+        name="gamma",
+        description="The published diagnostic gamma against the share of draws left out, for "
+        "target and proposal draws",
+        caption="γ = 2/(1 + exp C), the functional that the paper publishes, against the share ρ "
+        "of draws left out of the core, of proposal draws in each tail; C is the core's width. "
+        "From held-out target draws it sees what the proposal misses; from proposal draws it does "
+        f"not. {widened}",
+        caveat="γ is a diagnostic of the fit over the core, not a bound on the running chain.",
+        x_label="share of draws left out, ρ",
+        y_label="γ = 2 / (1 + exp C)",
+        x_range=(0.0, 0.265),
+        y_range=(0.0, 1.04),
+        marks=(*marks, *crosses),
+        x_ticks={rho: f"{rho:g}".lstrip("0") for rho in shares},
+    )

@@ -1,0 +1,137 @@
+"""One source of data per quantity: what is printed and what is live show the same numbers."""
+
+import dataclasses
+import json
+import math
+
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from bokeh.models import BoxAnnotation, GlyphRenderer, Label, Span
+from matplotlib.patches import StepPatch
+
+import folt
+from folt.fit.text import estimate_rows
+from folt.flows import Gaussian
+from folt.models import gaussian_pair
+from folt.report.certificate import certificate_charts, gamma_chart, log_ratio_chart, mixing_chart
+from folt.report.charts import Band, Bars, Line, Rule
+from folt.report.figures import pairs_figure, still, traces_figure
+from folt.report.live import live
+from folt.report.live.charts import chart_plot
+from folt.report.parameters import Parameters
+from folt.report.sides import BARS, Histograms, limits
+
+
+@pytest.fixture(scope="module")
+def fit() -> folt.Fit:
+    flow = Gaussian(jnp.array([2.9, 0.0]), jnp.eye(2))
+    return folt.sample(gaussian_pair(2), flow=flow, draws=500, progress=False)
+
+
+@pytest.mark.parametrize("position", range(3))
+def test_both_drawings_show_every_number_of_a_chart(fit: folt.Fit, position: int) -> None:
+    chart = certificate_charts(fit)[position]
+    figure, plot = still(chart), chart_plot(chart)
+    panel = figure.axes[0]
+    assert (panel.get_xlabel(), panel.get_ylabel()) == (chart.x_label, chart.y_label)
+    assert plot.xaxis[0].axis_label.text == chart.x_label
+    assert panel.get_xlim() == (plot.x_range.start, plot.x_range.end) == chart.x_range
+    assert panel.get_ylim() == (plot.y_range.start, plot.y_range.end) == chart.y_range
+    printed = {entry.get_text() for entry in figure.legends[0].get_texts()}
+    assert printed == {mark.name for mark in chart.key}
+    lines = [mark for mark in chart.marks if isinstance(mark, Line)]
+    sources = [one.data_source.data for one in plot.select(type=GlyphRenderer)]
+    for mark in lines:
+        drawn = [line.get_xydata() for line in panel.lines]
+        assert any(np.array_equal(np.stack([mark.x, mark.y], 1), one) for one in drawn)
+        same = [one for one in sources if "x" in one and np.array_equal(one["y"], mark.y)]
+        assert same
+        assert set(mark.told) <= set(same[0])
+    for bars in (mark for mark in chart.marks if isinstance(mark, Bars)):
+        steps = [patch for patch in panel.patches if isinstance(patch, StepPatch)]
+        assert [patch.get_data().values.tolist() for patch in steps] == [bars.heights.tolist()]
+        assert any(np.array_equal(one.get("top"), bars.heights) for one in sources)
+    counts = {kind: sum(isinstance(mark, kind) for mark in chart.marks) for kind in (Band, Rule)}
+    assert len(list(plot.select(type=BoxAnnotation))) == counts[Band]
+    assert len(list(plot.select(type=Span))) == counts[Rule]
+    words = [label for mark in lines for label in mark.labels]
+    assert [text.get_text() for text in panel.texts] == words
+    assert sorted(label.text for label in plot.select(type=Label)) == sorted(words)
+
+
+def test_the_log_ratio_counts_what_lies_beyond_and_claims_no_evidence_it_has_not(fit) -> None:
+    values = np.concatenate([np.zeros(2000), [50.0] * 3]) + fit.certificate.evidence.value
+    caption = log_ratio_chart(values, fit.certificate).caption
+    assert "3 of 2,003 draws lie beyond the picture" in caption
+    routes = fit.certificate.evidences
+    unknown = dataclasses.replace(
+        routes,
+        **{
+            name: dataclasses.replace(getattr(routes, name), value=math.nan)
+            for name in ("importance", "psis", "bridge")
+        },
+    )
+    chart = log_ratio_chart(fit.log_ratio, dataclasses.replace(fit.certificate, evidences=unknown))
+    assert chart.x_label == "log ratio h"
+    assert "perfect fit" not in [mark.name for mark in chart.key]
+    assert "Zero" not in chart.caption
+
+
+def test_what_too_few_draws_leave_open_is_in_the_key_once(fit: folt.Fit) -> None:
+    nothing = {
+        name: {rho: dataclasses.replace(core, osc=None, gamma=None) for rho, core in cores.items()}
+        for name, cores in fit.certificate.qc.items()
+    }
+    chart = gamma_chart(dataclasses.replace(fit.certificate, qc=nothing))
+    assert [mark.name for mark in chart.key].count("too few draws to say") == 1
+    assert sum(mark.marker == "x" for mark in chart.marks) == 2
+
+
+def test_a_chart_without_marks_says_so_and_is_not_live(fit: folt.Fit) -> None:
+    curve = dataclasses.replace(fit.certificate.mixing.curve, steps=(), bound=(), estimate=())
+    chart = mixing_chart(dataclasses.replace(fit.certificate.mixing, curve=curve))
+    assert [text.get_text() for text in still(chart).axes[0].texts] == ["no bound can be given"]
+    assert live(Parameters.of(fit), [], [chart]).places.isdisjoint({"plot-mixing"})
+
+
+def test_histograms_of_the_page_are_those_of_the_print(fit: folt.Fit) -> None:
+    parameters = Parameters.of(fit)
+    figure = traces_figure(parameters.sides, [0], ["x"], "x")
+    heights, edges = parameters.folded.histograms.bars(0)
+    drawn = figure.axes[3].patches[0].get_data()
+    np.testing.assert_array_equal(drawn.values, heights)
+    assert figure.axes[0].get_ylim() == limits(parameters.sides, [0])
+    assert heights @ np.diff(edges) == pytest.approx(1.0, abs=0.002)
+    told = json.loads(live(parameters, [], []).draws)["sides"]["folded"]
+    assert told["low"] == parameters.folded.histograms.low.tolist()
+    assert told["bars"] == BARS
+    pairs = pairs_figure(parameters.sides, [0, 1], ["x", "y"])
+    assert pairs.axes[2].get_xlim() == limits(parameters.sides, [0])
+
+
+def test_histograms_of_what_never_moved_or_is_not_finite_exist() -> None:
+    found = Histograms.of(np.array([[1.0, np.nan], [1.0, np.nan]]))
+    assert np.all(found.low < found.high)
+    np.testing.assert_array_equal(found.shares.sum(axis=1), [1.0, 0.0])
+
+
+def test_estimates_under_the_traces_are_those_of_their_scalars(fit: folt.Fit) -> None:
+    """A scalar that never varies has no row, and must not shift the rows of those after it."""
+    constant = np.full((*fit.draws.shape[:2], 2), 0.5)
+    shown = dataclasses.replace(fit, posterior={"initial": constant, **fit.posterior})
+    told = json.loads(live(Parameters.of(shown), estimate_rows(shown), []).draws)
+    words = dict(zip(told["names"], told["words"], strict=True))
+    assert words["initial[1]"] == "the same in every draw"
+    for row in estimate_rows(fit):
+        assert words[row.name].startswith(f"{row.mean:.{row.digits}f} (")
+
+
+def test_an_axis_says_which_draws_it_counts(fit: folt.Fit) -> None:
+    draws = np.concatenate([fit.draws, fit.draws])
+    many = dataclasses.replace(fit, posterior={"x": draws[..., 0]})
+    assert Parameters.of(fit).folded.axis == "draw, chains end to end, one in 4"
+    assert Parameters.of(many).folded.axis == "draw, first 4 chains end to end, one in 4"
+    one = dataclasses.replace(fit, posterior={"x": draws[:1, :50, 0]})
+    assert Parameters.of(one).folded.axis == "draw"
+    assert list(Parameters.of(one).folded.breaks) == []
