@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 LOWEST := .venv-lowest
 # Most of a small fit is compilation: in the suite it is done cheaply, and serves the next run.
-CHEAP := --xla_backend_optimization_level=0 --xla_llvm_disable_expensive_passes=true --xla_cpu_use_fusion_emitters=false
+CHEAP := --xla_backend_optimization_level=1 --xla_llvm_disable_expensive_passes=true --xla_cpu_use_fusion_emitters=false
 COMPILED := XLA_FLAGS="$(CHEAP)" JAX_COMPILATION_CACHE_DIR=$(CURDIR)/.cache/jax JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS=0.2
 SUITE := $(COMPILED) $(BIN)/python -m pytest -n 2 --dist worksteal -m "not validate" --durations=10
 PIP := $(BIN)/python -m pip --disable-pip-version-check
