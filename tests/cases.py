@@ -1,12 +1,12 @@
 """Registries, name -> constructor: what is listed here goes through every law of its kind.
 
-Groups, proposals, coordinates, reference samplers and trainers; the ready models are listed with
-their likelihoods in `tests/models/test_ready_models.py`. Constructors, not objects, so that nothing
-is built before the tests enter double precision.
+Groups, proposals, coordinates, reference samplers, trainers and ready models. Constructors, not
+objects, so that nothing is built before the tests enter double precision.
 """
 
 import math
 from collections.abc import Callable
+from typing import NamedTuple
 
 import equinox as eqx
 import jax
@@ -60,10 +60,32 @@ from folt.groups import (
     ZeroSum,
     ZeroSumRows,
 )
+from folt.models import (
+    factor_analysis,
+    gaussian_mixture,
+    hidden_markov,
+    multivariate_gaussian_mixture,
+    poisson_mixture,
+    simulate_factor_analysis,
+    simulate_gaussian_mixture,
+    simulate_hidden_markov,
+    simulate_multivariate_gaussian_mixture,
+    simulate_poisson_mixture,
+)
+from folt.problem import Problem
 from folt.problem.fold import Folded
 from folt.reference import AdaptiveRandomWalk, Exact, Given, HostChains, TemperedChains
 from folt.training import OrbitChain, OrbitMixture, PaperFlow, ThriftyMixture
 from folt.types import Distribution, ReferenceSampler, Trainer
+from likelihoods import (
+    Likelihood,
+    multinormal_of,
+    normal_of,
+    of_components,
+    of_factors,
+    over_paths,
+    poisson_of,
+)
 
 GROUPS: dict[str, Callable[[], Group]] = {
     "trivial": lambda: Trivial(3),
@@ -207,4 +229,53 @@ TRAINERS: dict[str, Callable[[], Trainer]] = {
     "thrifty mixture": lambda: ThriftyMixture(size=2, rounds=2, fresh=512),
     "orbit chain": lambda: OrbitChain(classes=1),
     "paper flow": lambda: PaperFlow(layers=2, width=8, steps=60),
+}
+
+
+class Model(NamedTuple):
+    """A ready model, data for it from a key, its log likelihood by SciPy, and its labels."""
+
+    build: Callable[[np.ndarray], Problem]
+    data: Callable[[jax.Array], np.ndarray]
+    likelihood: Likelihood
+    components: int
+
+
+MODELS: dict[str, Model] = {
+    "gaussian mixture": Model(
+        lambda data: gaussian_mixture(data, 3),
+        lambda key: simulate_gaussian_mixture(key, 40),
+        of_components(normal_of),
+        3,
+    ),
+    "multivariate mixture": Model(
+        lambda data: multivariate_gaussian_mixture(data, 2),
+        lambda key: simulate_multivariate_gaussian_mixture(key, 40),
+        of_components(multinormal_of),
+        2,
+    ),
+    "poisson mixture": Model(
+        lambda data: poisson_mixture(data, 3),
+        lambda key: simulate_poisson_mixture(key, 40),
+        of_components(poisson_of),
+        3,
+    ),
+    "gaussian hidden Markov": Model(
+        lambda data: hidden_markov(data, 3),
+        lambda key: simulate_hidden_markov(key, 7),
+        over_paths(normal_of),
+        3,
+    ),
+    "stationary poisson hidden Markov": Model(
+        lambda data: hidden_markov(data, 2, "poisson", initial="stationary"),
+        lambda key: simulate_hidden_markov(key, 8, "poisson"),
+        over_paths(poisson_of),
+        2,
+    ),
+    "factor analysis": Model(
+        lambda data: factor_analysis(data, 3),
+        lambda key: simulate_factor_analysis(key, 40),
+        of_factors,
+        3,
+    ),
 }

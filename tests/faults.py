@@ -22,8 +22,13 @@ class Death:
             raise Killed(f"{step}: {path}")
 
 
-def killed_at_every_point(work: Callable[[], object], prepare: Callable[[], object]) -> Iterator:
-    """Yields after every run of `work` cut short at the next moment, until one comes through."""
+def killed_at_every_point(
+    work: Callable[[], object], prepare: Callable[[], object], stride: int = 1
+) -> Iterator:
+    """Yields after every run of `work` cut short at the next moment, until one comes through.
+
+    With a stride, only at every so manyth moment.
+    """
     moment = 0
     while True:
         prepare()
@@ -34,4 +39,4 @@ def killed_at_every_point(work: Callable[[], object], prepare: Callable[[], obje
             yield moment, str(death)
         else:
             return
-        moment += 1
+        moment += stride

@@ -37,13 +37,15 @@ def shaped(annotation: Any) -> Any:
 
 
 def arrays(function: Callable) -> Callable:
-    """The function, its array annotations checked."""
-    kept = {name: shaped(one) for name, one in function.__annotations__.items()}
-    function.__annotations__ = {name: one for name, one in kept.items() if one is not Any}
-    if not function.__annotations__:
-        return function
-    checked = beartype(function, conf=BeartypeConf(is_pep484_tower=True))
-    return lambda *args, **kwargs: None if switched_off else checked(*args, **kwargs)
+    """The function, its array annotations checked; the check is made when it is first called."""
+
+    @functools.cache
+    def checked() -> Callable:
+        kept = {name: shaped(one) for name, one in function.__annotations__.items()}
+        function.__annotations__ = {name: one for name, one in kept.items() if one is not Any}
+        return beartype(function, conf=BeartypeConf(is_pep484_tower=True))
+
+    return lambda *args, **kwargs: None if switched_off else checked()(*args, **kwargs)
 
 
 def check_shapes_of(package: str) -> None:

@@ -69,6 +69,13 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     sys.modules.pop("model", None)
 
 
+@pytest.fixture
+def plain_pages(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Pages of a word: drawing one takes seconds, and the room of reports tests them."""
+    monkeypatch.setattr("folt.report.page.page", lambda fit, sections=(): "a page")
+    monkeypatch.setattr("folt.report.kept.page", lambda fit: "a page")
+
+
 def left(folder: Path) -> set[str]:
     return {path.name for path in folder.iterdir()} - {"__pycache__", "model.py"}
 
@@ -147,23 +154,33 @@ def test_report_of_a_saved_fit(
 ) -> None:
     fit.save(folder / "fit.nc")
     assert run(["report", "fit.nc"]) == 0
+    page = (folder / "fit.html").read_text()
+    assert "The fit can be trusted" in page
+    assert page.rstrip().endswith("</html>")
     captured = capsys.readouterr()
     assert captured.out.startswith("✓ The fit can be trusted")
     assert "\x1b" not in captured.out
     assert captured.err == ""
+
+
+def test_a_page_goes_where_it_is_asked_to(
+    fit: folt.Fit, folder: Path, plain_pages: None, capsys: pytest.CaptureFixture[str]
+) -> None:
+    fit.save(folder / "fit.nc")
     assert run(["report", "fit.nc", "--out", "new/page.html", "--quiet"]) == 0
     assert capsys.readouterr().out == ""
-    assert (folder / "new/page.html").read_text() == (folder / "fit.html").read_text()
+    assert (folder / "new/page.html").read_text() == "a page"
     assert run(["report", "fit.nc", "--out", "other", "--seed", "3", "--json"]) == 0
     told = json.loads(capsys.readouterr().out)
     assert told["files"] == [str(Path("other/report.html"))]
     assert told["verdict"]["name"] == fit.certificate.status.name
-    assert left(folder) == {"fit.nc", "fit.html", "new", "other"}
+    assert left(folder) == {"fit.nc", "new", "other"}
 
 
 def test_sample_passes_its_options_on_and_writes_fit_and_report(
     fit: folt.Fit,
     folder: Path,
+    plain_pages: None,
     monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
 ) -> None:
@@ -321,6 +338,7 @@ def test_json_is_one_strict_document(
     name: str,
     fit: folt.Fit,
     folder: Path,
+    plain_pages: None,
     monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
 ) -> None:

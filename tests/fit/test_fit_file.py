@@ -397,7 +397,10 @@ def test_sections_and_pages_survive(fit, tmp_path):
     back = folt.load(path)
     assert [section.title for section in back.sections] == ["Data", "Data"]
     assert page(back) == page(whole)
-    assert page(folt.load(back.save(path))) == page(whole)
+    again = folt.load(back.save(path))
+    assert [one.drawing("x") for one in again.sections] == [
+        one.drawing("x") for one in back.sections
+    ]
 
 
 @pytest.mark.parametrize(

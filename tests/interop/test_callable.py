@@ -16,9 +16,9 @@ from folt.reference import Concern, HostChains, TemperedChains, reference_for
 from folt.training import OrbitMixture, Setting
 
 OBSERVATIONS = bayesian_mixture_data()[:80]
-BRIEF = Setting(rounds=5, fresh=1024, linearised=2048)
-TRAINER = OrbitMixture(size=6, labellings=1, single=BRIEF, full=BRIEF)
-REFERENCE = HostChains(particles=400, moves=5, chains=40, draws=120, thin=4)
+BRIEF = Setting(rounds=3, fresh=512, linearised=1024)
+TRAINER = OrbitMixture(size=4, labellings=1, single=BRIEF, full=BRIEF)
+REFERENCE = HostChains(particles=300, moves=4, chains=80, draws=30, thin=4)
 
 
 def mixture(points):

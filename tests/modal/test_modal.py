@@ -44,7 +44,7 @@ RATE = 8.0
 TOWER = Structure(frequency=(0.8, 0.9), damping=(0.012, 0.02), power=(1.0, 0.6), channels=4)
 BAND = (0.7, 1.0)
 SMALL = dataclasses.replace(
-    Effort.quick(), name="small", particles=300, moves=8, chains=40, draws=120, training_draws=2_400
+    Effort.quick(), name="small", particles=300, moves=6, chains=80, draws=30, training_draws=1_200
 )
 SETTINGS = Settings(frequency_range=BAND, draws=300, chains=2, effort=SMALL)
 WINDOWS = Windows(length=300.0, step=150.0, band=BAND, segment=50.0)
@@ -163,7 +163,8 @@ def test_probabilities_follow_the_evidence(found, measured):
     assert [row["probability"] for row in evidence_rows(several)] == pytest.approx([0.25, 0.75])
 
 
-def test_several_numbers_of_modes_leave_a_table_of_evidence(found, measured, tmp_path):
+def test_several_numbers_of_modes_leave_a_table_of_evidence(found, measured, tmp_path, monkeypatch):
+    monkeypatch.setattr("folt.report.kept.page", lambda fit: "a page, which takes seconds to draw")
     several = Identification(measured, "powers", {2: found.fit, 3: found.fit})
     files = contents(several)
     assert {"modes.csv", "evidence.csv", "fit.nc"} <= set(files)
@@ -304,6 +305,7 @@ def test_the_command_writes_everything(folder, brief, capsys):
 
 
 def test_numbers_of_modes_are_compared_and_kept(folder, brief, capsys, monkeypatch):
+    monkeypatch.setattr("folt.report.kept.page", lambda fit: "a page, which takes seconds to draw")
     options = ["--rate", "8", "--band", "0.7", "1.0", "--segment", "50s", "--modes", "1:2"]
     words = ["modal", "record.npy", *options, "--draws", "300", "--chains", "2", "--out", "out"]
     assert run([*words, "--json"]) == 0

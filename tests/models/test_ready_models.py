@@ -1,19 +1,14 @@
 """Ready models: right likelihoods, true symmetries, proper priors, clear words about bad data."""
 
-import itertools
-from collections.abc import Callable
-from typing import NamedTuple
-
 import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-import scipy.special
-import scipy.stats
 from numpy.testing import assert_allclose
 
 import folt
+from cases import MODELS
 from folt.coordinates import Normal
 from folt.models import (
     FactorPosterior,
@@ -27,104 +22,21 @@ from folt.models import (
     poisson_mixture,
     rotation_defect,
     simulate_factor_analysis,
-    simulate_gaussian_mixture,
     simulate_hidden_markov,
     simulate_multivariate_gaussian_mixture,
-    simulate_poisson_mixture,
 )
 from folt.models.independent import LogGammas
+from likelihoods import normal_of, over_paths
 
 KEY, OTHER = jax.random.key(0), jax.random.key(1)
 
 
-class Case(NamedTuple):
-    """A model, its data, and the log likelihood written down with SciPy."""
-
-    build: Callable
-    data: Callable
-    reference: Callable
-
-
-def of_components(log_density):
-    def total(values, data):
-        terms = [log_density(values, k, data) for k in range(len(values["weight"]))]
-        weights = np.log(values["weight"])[:, None]
-        return scipy.special.logsumexp(np.stack(terms) + weights, axis=0).sum()
-
-    return total
-
-
-def over_paths(log_density):
-    """The likelihood of a hidden Markov model, summed over every path of states."""
-
-    def total(values, data):
-        terms = np.stack([log_density(values, k, data) for k in range(len(values["initial"]))])
-        step, first = np.log(values["transition"]), np.log(values["initial"])
-        logs = []
-        for path in itertools.product(range(len(first)), repeat=len(data)):
-            moves = sum(step[a, b] for a, b in itertools.pairwise(path))
-            seen = sum(terms[state, t] for t, state in enumerate(path))
-            logs.append(first[path[0]] + moves + seen)
-        return scipy.special.logsumexp(logs)
-
-    return total
-
-
-def normal_of(values, k, data):
-    return scipy.stats.norm.logpdf(data, values["mu"][k], values["sigma"][k])
-
-
-def poisson_of(values, k, data):
-    return scipy.stats.poisson.logpmf(data, values["rate"][k])
-
-
-def multinormal_of(values, k, data):
-    return scipy.stats.multivariate_normal.logpdf(data, values["mu"][k], values["covariance"][k])
-
-
-def factor_likelihood(values, data):
-    covariance = values["loading"].T @ values["loading"] + np.diag(values["noise"])
-    return scipy.stats.multivariate_normal.logpdf(data, cov=covariance).sum()
-
-
-CASES = {
-    "gaussian mixture": Case(
-        lambda data: gaussian_mixture(data, 3),
-        lambda key: simulate_gaussian_mixture(key, 40),
-        of_components(normal_of),
-    ),
-    "multivariate mixture": Case(
-        lambda data: multivariate_gaussian_mixture(data, 2),
-        lambda key: simulate_multivariate_gaussian_mixture(key, 40),
-        of_components(multinormal_of),
-    ),
-    "poisson mixture": Case(
-        lambda data: poisson_mixture(data, 3),
-        lambda key: simulate_poisson_mixture(key, 40),
-        of_components(poisson_of),
-    ),
-    "gaussian hidden Markov": Case(
-        lambda data: hidden_markov(data, 3),
-        lambda key: simulate_hidden_markov(key, 7),
-        over_paths(normal_of),
-    ),
-    "stationary poisson hidden Markov": Case(
-        lambda data: hidden_markov(data, 2, "poisson", initial="stationary"),
-        lambda key: simulate_hidden_markov(key, 8, "poisson"),
-        over_paths(poisson_of),
-    ),
-    "factor analysis": Case(
-        lambda data: factor_analysis(data, 3),
-        lambda key: simulate_factor_analysis(key, 40),
-        factor_likelihood,
-    ),
-}
-every_model = pytest.mark.parametrize("name", CASES)
+every_model = pytest.mark.parametrize("name", MODELS)
 
 
 @pytest.fixture(scope="module")
 def problems():
-    return {name: case.build(case.data(KEY)) for name, case in CASES.items()}
+    return {name: case.build(case.data(KEY)) for name, case in MODELS.items()}
 
 
 @eqx.filter_jit
@@ -155,10 +67,10 @@ def test_symmetry_holds(problems, name):
 
 @every_model
 def test_likelihood_agrees_with_scipy_and_with_pointwise(problems, name):
-    problem, case = problems[name], CASES[name]
+    problem, case = problems[name], MODELS[name]
     for x in points(problem):
         density, prior, values = evaluated(problem, x)
-        expected = case.reference({k: np.asarray(v) for k, v in values.items()}, problem.data)
+        expected = case.likelihood({k: np.asarray(v) for k, v in values.items()}, problem.data)
         assert_allclose(density - prior, expected, rtol=1e-8)
         seen = offered(problem, KEY, x)[0]
         assert_allclose(np.sum(seen), expected, rtol=1e-8)
@@ -199,7 +111,7 @@ def test_second_data_set_of_equal_shape_does_not_compile_again(problems, name):
         traces.append(1)
         return problem.log_prob(x)
 
-    problem, case = problems[name], CASES[name]
+    problem, case = problems[name], MODELS[name]
     second = case.build(case.data(OTHER))
     x = points(problem, 1)[0]
     values = [counted(p, x) for p in (problem, second, problem.with_data(second.data))]
@@ -212,8 +124,9 @@ def test_names_and_components_fit(problems, name):
     problem = problems[name]
     assert len(set(problem.names)) == problem.dim == problem.prior.dim
     values = evaluated(problem, points(problem, 1)[0])[2]
-    m = {"factor analysis": 3, "multivariate mixture": 2}.get(name, 2 if "stat" in name else 3)
-    assert all(len(value) == m for key, value in values.items() if key != "noise")
+    assert all(
+        len(value) == MODELS[name].components for key, value in values.items() if key != "noise"
+    )
     for key in ("weight", "transition", "initial"):
         if key in values:
             assert_allclose(jnp.sum(values[key], axis=-1), 1.0, rtol=1e-12)

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 import folt
+from brief import EFFORT
 from cases import TRAINERS
 from folt.flows import Gaussian
 from folt.groups import Permutation
@@ -26,7 +27,7 @@ def test_a_proposal_that_knows_its_density_by_the_key_alone(name):
     problem = folt.Problem(
         folded_gaussian, Permutation(2, 1), sampler=lambda key: TARGET.sample(key)
     )
-    options = {"flow": trainer, "draws": 400, "effort": folt.Effort.quick(), "progress": False}
+    options = {"flow": trainer, "draws": 200, "effort": EFFORT, "progress": False}
     fit = folt.sample(problem, seed=1, **options)
     proposal = fit.proposal
     assert isinstance(proposal, Distribution)
