@@ -59,7 +59,7 @@ class OrbitChain:
     classes: int | None = None
     good: float = 0.85
     goal: float = 0.93
-    gain: float = 0.05
+    gain: float = 0.01
     worthwhile: float = 0.1
     rounds: int = 3
     pivots: int = 2
