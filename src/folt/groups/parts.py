@@ -78,7 +78,7 @@ class Blocks(Part):
 class ZeroSum(Part):
     """A vector w = B·c of length m that sums to zero, in m - 1 orthonormal coordinates c.
 
-    The centred log-ratios of mixture weights. A permutation P acts as the rotation BᵀPB.
+    The centred scores of mixture weights. A permutation P acts as the rotation BᵀPB.
     """
 
     def length(self, m: int) -> int:
@@ -117,7 +117,7 @@ class Square(Part):
 class ZeroSumRows(Part):
     """An m x m matrix A = C·Bᵀ whose rows sum to zero, in m(m - 1) orthonormal coordinates C.
 
-    The row-wise centred log-ratios of a transition matrix. A permutation acts on A from both
+    The row-wise centred scores of a transition matrix. A permutation acts on A from both
     sides: the rows of C are permuted and its columns rotated, C ↦ P C BᵀPᵀB.
     """
 

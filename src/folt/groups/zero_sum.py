@@ -1,4 +1,4 @@
-"""Coordinates for vectors that sum to zero, such as centred log-ratios."""
+"""Coordinates for vectors that sum to zero, such as centred scores."""
 
 from __future__ import annotations
 

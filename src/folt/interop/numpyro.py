@@ -26,10 +26,11 @@ def from_numpyro(
     """A NumPyro model as a problem, with the symmetry it has.
 
     Every latent site gets coordinates in which relabelling is orthogonal: prior-normal ones where
-    its prior is independent and has known quantiles, centred log-ratios for a simplex, logarithm,
-    logit or identity otherwise. Five or more exchangeable weights of a mixture get a free total,
-    which leaves the evidence as it is. Arrays among the arguments become the problem's data, so
-    that another data set of equal shape does not compile again (`problem.with_data`).
+    its prior is independent and has known quantiles, centred scores for a simplex, logarithm,
+    scores between two bounds, or identity otherwise. Five or more exchangeable weights of a
+    mixture get a free total, which leaves the evidence as it is. Arrays among the arguments become
+    the problem's data, so that another data set of equal shape does not compile again
+    (`problem.with_data`).
 
     Args:
         model: the model; discrete latent sites must be marginalised.

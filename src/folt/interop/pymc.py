@@ -29,10 +29,10 @@ def from_pymc(
 
     Every free variable gets coordinates in which relabelling is orthogonal, in place of PyMC's
     transforms: prior-normal ones where its prior is independent and has known quantiles, centred
-    log-ratios for a simplex, logarithm, logit or identity otherwise. Five or more exchangeable
-    weights of a mixture get a free total, which leaves the evidence as it is. `pm.Data` containers
-    become the problem's data, so that other values of equal shape do not compile again
-    (`problem.with_data`).
+    scores for a simplex, logarithm, scores between bounds or identity otherwise. Five or more
+    exchangeable weights of a mixture get a free total, which leaves the evidence as it is.
+    `pm.Data` containers become the problem's data, so that other values of equal shape do not
+    compile again (`problem.with_data`).
 
     Args:
         model: the model; discrete variables must be marginalised.

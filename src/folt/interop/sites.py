@@ -39,7 +39,7 @@ class Site:
         shape: shape of its coordinates, before they are laid out in a point.
         coordinate: from coordinates of that shape to values; `push`, `pull`, `log_slope`.
         plain: the same without a prior: labels with equal values have equal coordinates.
-        simplex: whether the last axis holds log-ratios of probabilities.
+        simplex: whether the last axis holds scores of probabilities.
         axes: axes, counted from the front, that may be the component axis.
         real: whether values are unbounded, as locations are: the best to sort by.
         unit: whether values lie between zero and one.
@@ -81,7 +81,7 @@ def simplex_site(name: str, shape: tuple[int, ...], concentration: np.ndarray | 
 
 
 def zero_sum_site(name: str, shape: tuple[int, ...]) -> Site:
-    """A site of vectors along the last axis that sum to zero: labels act as on log-ratios."""
+    """A site of vectors along the last axis that sum to zero: labels act as on scores."""
     return _rows_site(name, shape, ZeroSumRows(shape[-1]), "zero sum")
 
 

@@ -2,7 +2,7 @@
 
 y_n ~ Σ_k w_k N(μ_k, σ_k²) with independent normal priors on μ_k and log σ_k and
 w ~ Dirichlet(concentration), all components alike. A point holds (μ, log σ) of every component in
-the coordinates in which their prior is N(0, 1), then the centred log-ratios of the weights.
+the coordinates in which their prior is N(0, 1), then the centred scores of the weights.
 
 The likelihood alone is unbounded: a component that sits on one observation gains a factor 1/σ as
 σ → 0. The log-normal prior of σ falls faster than any power of σ, so the posterior is bounded.
@@ -106,7 +106,7 @@ def gaussian_mixture(
         log_sigma_scale: prior standard deviation of every log σ_k.
         concentration: of the Dirichlet prior of the weights; 1 is flat.
         augmented: give the weights a free total (`folt.coordinates.AugmentedShares`), so that
-            relabelling permutes whole blocks, in the place of their log-ratios. The evidence is
+            relabelling permutes whole blocks, in the place of their scores. The evidence is
             the same. If None, from `AUGMENTED_FROM` components on under a flat prior.
     """
     m = number_of("components", components)

@@ -2,7 +2,7 @@
 
 y_n ~ Σ_k w_k Poisson(λ_k) with log λ_k ~ N(log_rate_location, log_rate_scale²) and
 w ~ Dirichlet(concentration), all components alike. A point holds the log rates in the coordinates
-in which their prior is N(0, 1), then the centred log-ratios of the weights.
+in which their prior is N(0, 1), then the centred scores of the weights.
 """
 
 from __future__ import annotations

@@ -32,7 +32,7 @@ class Place:
         name: its name.
         columns: places of its coordinates in a point, in the shape of the site.
         axes: axes that may carry labels.
-        simplex: whether the last axis holds centred log-ratios of probabilities.
+        simplex: whether the last axis holds centred scores of probabilities.
         interval: whether values lie between 0 and 1.
         key: equal for sites with equal supports.
         rank: the lower, the better to sort labels by.

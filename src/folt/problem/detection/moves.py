@@ -106,7 +106,7 @@ class Negated(Move):
 
 @dataclasses.dataclass(frozen=True)
 class Entries(Move):
-    """The entries of simplices in centred log-ratios along the last axis."""
+    """The entries of simplices in centred scores along the last axis."""
 
     def swapped(self, values: Values, first: int, second: int) -> Values:
         """Two columns of the logarithms exchanged."""
