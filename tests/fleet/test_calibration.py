@@ -84,7 +84,24 @@ def test_intervals_of_the_wrong_width_are_caught(tmp_path, width):
     """Mutants: draws that are too narrow or too wide."""
     found = calibrated(tmp_path, functools.partial(exact, width=width))
     assert found.smallest < 0.01
-    assert "not as uncertain as they say" in (tmp_path / "calibration.html").read_text()
+    page = (tmp_path / "calibration.html").read_text()
+    assert "not as uncertain as they say" in page
+    # As the page explains its picture, on the sum, which folding does not bias.
+    ranks = found.quantities[2].uniformity
+    early, late = (np.mean(ranks.difference[part]) for part in (ranks.at < 0.5, ranks.at > 0.5))
+    assert (early < 0 < late) if width > 1 else (late < 0 < early)
+    assert (
+        "below zero first and above it later (∪ then ∩) tells of intervals that are too wide"
+        in page
+    )
+
+
+def test_few_simulations_are_said_to_be_few(tmp_path):
+    found = folt.calibrate(
+        simulate, exact, coordinates, 20, out=tmp_path, runner=Here(), progress=False
+    )
+    assert found.smallest > 0.05
+    assert "In 20 simulations, too few to be sure" in (tmp_path / "calibration.html").read_text()
 
 
 def test_raw_labels_are_not_calibrated_and_folded_ones_are():

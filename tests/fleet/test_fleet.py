@@ -120,8 +120,6 @@ def test_a_job_that_ends_its_process_is_tried_again_then_written_down(runner, tm
 
 def test_a_job_that_takes_too_long_is_ended(runner, tmp_path):
     jobs = [Job("long", run=slow, data=60.0), Job("short", run=slow, data=0.01)]
-    # One process is on its way back: the short job must not wait behind the long one and die too.
-    runner._restart(next(iter(runner.client.nthreads())))
     begun = time.monotonic()
     table = fit_many(jobs, tmp_path, runner=runner, timeout=5.0, retries=0).set_index("job")
     assert time.monotonic() - begun < 59

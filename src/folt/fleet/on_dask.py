@@ -144,10 +144,12 @@ class AtAddress(OnDask):
 
     def __init__(self, address: str) -> None:
         from distributed import Client
+        from distributed.comm import get_address_host_port
 
         if not address.strip():
             raise ValueError("expected the address of a Dask scheduler such as tcp://host:8786")
         try:
+            get_address_host_port(address)  # without a port a client tries until the end and after
             with quiet():
                 client = Client(address, timeout=GREETING, set_as_default=False)
         except Exception as error:

@@ -26,9 +26,6 @@ ONE_THREAD = {
 """Settings of a worker with one core: set before it starts, for libraries read them then."""
 
 
-PAUSE = 0.05
-"""Seconds between two looks at processes that come and go."""
-
 PATIENCE = 120.0
 """Seconds without any process after which they are begun anew."""
 
@@ -51,11 +48,8 @@ class Processes(OnDask):
 
     @property
     def slots(self) -> int:
-        """One per process that is there, so that one that dies is blamed on the job it had.
-
-        While a process is begun anew, no job waits behind that of another and dies with it.
-        """
-        return len(self.client.nthreads()) if self._entered else self.workers
+        """One per process, so that a process that dies is blamed on the job it had."""
+        return self.workers
 
     def require(self, tickets: Sequence[Ticket]) -> None:
         """Refuse jobs that cannot travel; processes start when there is something to do."""
@@ -112,8 +106,6 @@ class Processes(OnDask):
     def wait(self, seconds: float) -> list[tuple[int, list[Ended] | Lost]]:
         """What ended since; where no process has come back for long, all of them are begun anew."""
         ended = super().wait(seconds)
-        if not (ended or self._futures):  # nothing is under way: a process is about to come back
-            time.sleep(min(seconds, PAUSE))
         if ended or self.client.nthreads():
             self._seen = time.monotonic()
         elif time.monotonic() > self._seen + PATIENCE:
@@ -131,7 +123,7 @@ class Processes(OnDask):
                     os.kill(nanny.pid, signal.SIGKILL)
         end = time.monotonic() + PATIENCE
         while address in self.client.nthreads() and time.monotonic() < end:
-            time.sleep(PAUSE)
+            time.sleep(0.05)
 
 
 def cores() -> int:

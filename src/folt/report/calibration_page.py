@@ -16,6 +16,9 @@ TEMPLATE = "calibration.html.j2"
 ACROSS = 3
 """Pictures in a row."""
 
+ENOUGH = 100
+"""Simulations below which the page says that only coarse faults would show."""
+
 ERRORS = 3.0
 """Standard errors by which the mean ratio of evidence may differ from one."""
 
@@ -34,17 +37,20 @@ def calibration_page(found: Document) -> str:
         "found": found,
         "tone": "good" if good else "bad",
         "mark": "✓" if good else "✗",
-        "headline": _headline(good),
+        "headline": _headline(good, found["finished"]),
         "outside": outside,
         "joint": joint,
         "percent": f"{100 * found['band']:g} %",
         "errors": ERRORS,
+        "widest": max((max(one["high"]) for one in found["quantities"].values()), default=0.0),
         "figure": Markup(svg(ranks_figure(found["quantities"]), "ranks")),
     }
     return render(TEMPLATE, content)
 
 
-def _headline(good: bool) -> str:
+def _headline(good: bool, finished: int) -> str:
+    if good and finished < ENOUGH:
+        return f"In {finished} simulations, too few to be sure, draws are as uncertain as they say"
     if good:
         return "Posterior draws are as uncertain as they say"
     return "Posterior draws are not as uncertain as they say"
