@@ -17,6 +17,7 @@ from folt.coordinates import (
     AugmentedShares,
     CentredScores,
     Gamma,
+    IntervalScores,
     LogRatios,
     PriorNormal,
 )
@@ -256,3 +257,10 @@ def test_augmented_prior_draws_have_their_shares_and_total():
         ((share - 1 / 3) * (total - 53.0), 0.0, 53.0 / 18),
     ):
         assert abs(values.mean() - mean) < 5 * np.sqrt(variance / draws)
+
+
+def test_what_has_rounded_to_a_bound_has_finite_scores():
+    """A draw of Beta(.1, .1) may be exactly one, and a share exactly zero."""
+    ends = jnp.array([0.0, 1.0])
+    assert np.all(np.isfinite(IntervalScores(0.0, 1.0).pull(ends)))
+    assert np.all(np.isfinite(CentredScores.symmetric(3).pull(jnp.array([0.0, 0.3, 0.7]))))

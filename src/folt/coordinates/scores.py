@@ -28,6 +28,9 @@ COUNT = 20.0
 LARGEST_SCORE = 3.584
 """A little above the score of `COUNT`."""
 
+LOWEST = -746.0
+"""Logarithm below that of every positive double: zero itself gets the score of this."""
+
 INVERSE_STEPS = 8
 """Newton steps from a count to its score, which reach rounding error."""
 
@@ -63,6 +66,7 @@ def score_of_log(log_count_: Values) -> Values:
 
     Newton's method on φ, which is concave, from a score below the root: every step stays below.
     """
+    log_count_ = jnp.maximum(log_count_, LOWEST)
 
     def step(_: Array, score: Values) -> Values:
         slope = _steepness(score, _pieces(score)[1])
