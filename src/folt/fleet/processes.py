@@ -8,7 +8,7 @@ import os
 import signal
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from types import TracebackType
 from typing import Any
 
@@ -66,13 +66,14 @@ class Processes(OnDask):
         import dask
         from distributed import Client, LocalCluster
 
+        environment = {**ONE_THREAD, **_inherited()}
         settings = {
-            "distributed.nanny.pre-spawn-environ": {**ONE_THREAD, **_inherited()},
+            "distributed.nanny.pre-spawn-environ": environment,
             "distributed.scheduler.allowed-failures": 0,
             "distributed.scheduler.worker-saturation": 1.0,
         }
         self._seen = time.monotonic()
-        with dask.config.set(settings):
+        with dask.config.set(settings), _told(environment):
             self._cluster = LocalCluster(
                 n_workers=self.workers,
                 threads_per_worker=1,
@@ -129,6 +130,21 @@ class Processes(OnDask):
 def cores() -> int:
     """Cores that this process may use."""
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+@contextlib.contextmanager
+def _told(environment: dict[str, str]) -> Iterator[None]:
+    """Variables as they are to be in the workers: Dask lets those of this process win."""
+    before = {name: os.environ.get(name) for name in environment}
+    os.environ.update(environment)
+    try:
+        yield
+    finally:
+        for name, value in before.items():
+            if value is None:
+                del os.environ[name]
+            else:
+                os.environ[name] = value
 
 
 def _inherited() -> dict[str, str]:
