@@ -73,11 +73,14 @@ def main() -> None:
         f"chains of {LONG.chains} x {LONG.draws} draws from another seed",
         COLUMNS,
         rows,
-        command=f"python -m benchmarks.chain_means --components {asked.components}",
+        command=f"python -m benchmarks.chain_means --components {asked.components}"
+        f" --seed {asked.seed}",
         cpu_s=record.cpu_seconds(),
         reference=dataclasses.asdict(LONG),
         reference_rhat=run.rhat,
         verdict=fit.certificate.status.name,
+        acceptance=fit.accept_rate,
+        log_evidence=[fit.log_evidence.value, fit.log_evidence.standard_error],
     )
 
 
