@@ -15,6 +15,7 @@ from benchmarks import __main__ as benchmark  # noqa: E402
 from benchmarks import record, tables  # noqa: E402
 
 README = ROOT / "README.md"
+MEASURED = ("engine", "engine-typhoon", "engine-brought", "peers")
 SETTINGS = {".1", ".05", ".01", "0.05", "95"}
 """Numbers in the README that are asked for, not found: distances, ρ and a confidence in %."""
 VERSIONS = re.compile(r"(?:label\.switching`|pocoMC) [\d.]+")
@@ -93,7 +94,7 @@ def test_a_number_without_a_measurement_is_noticed():
     assert tables.unbacked(text + "\n| problem | γ |\n|---|---|\n| mine | 0.99 |\n")
     assert tables.unbacked(text + "\n| problem | time |\n|---|---|\n| mine | 12 s |\n")
     assert tables.unbacked(text + "\n| a | b |\n|---|---|\n| mine | .984 to 1.000 |\n")
-    shown = sum(len(record.read(name)["rows"]) for name in ("engine", "engine-typhoon", "peers"))
+    shown = sum(len(record.read(name)["rows"]) for name in MEASURED)
     assert len(tables.unbacked(re.sub(r"<!-- /?table.*?-->", "", text))) == shown
     assert by_hand(text + "\nA fit takes 14 to 35 seconds and 2 GB.\n") == ["35", "2"]
     assert by_hand(text + "\nOn the demo's mixture it is off by −.47.\n") == ["−.47"]
