@@ -6,7 +6,7 @@ weights Dirichlet(1). The evidence by folt, from the model as a user writes it i
 importance sampling in one labelling: the density written again by hand in other coordinates, the
 proposal a Gaussian mixture and a wider copy of it, fitted by `benchmarks.truth` to draws of another
 seed. It shares no density, fold or proposal with folt. (A bridge from NUTS that begins at quantiles
-of the data is no second method here: its chains miss a twentieth of the mass with two components.)
+of the data is no second method here: its chains stay in the mode that they begin in.)
 Writes results/richardson-green.json.
 """
 

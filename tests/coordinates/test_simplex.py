@@ -20,6 +20,7 @@ from folt.coordinates import (
     IntervalScores,
     LogRatios,
     PriorNormal,
+    scores,
 )
 from folt.groups import Blocks, Joint, ZeroSum, ZeroSumRows
 
@@ -264,3 +265,12 @@ def test_what_has_rounded_to_a_bound_has_finite_scores():
     ends = jnp.array([0.0, 1.0])
     assert np.all(np.isfinite(IntervalScores(0.0, 1.0).pull(ends)))
     assert np.all(np.isfinite(CentredScores.symmetric(3).pull(jnp.array([0.0, 0.3, 0.7]))))
+
+
+@pytest.mark.parametrize("m", [2, 3, 20])
+def test_counts_sum_up_however_unequal_they_are(m):
+    """Mutant: a Newton step fewer."""
+    wide = np.random.default_rng(m).normal(size=(500, m)) * np.geomspace(0.1, 20.0, 500)[:, None]
+    centred = jnp.asarray(wide - wide.mean(axis=1, keepdims=True))
+    counts = jnp.exp(scores.log_count(centred + scores.shift(centred))).sum(axis=1)
+    assert_allclose(counts, scores.COUNT, rtol=1e-12)

@@ -21,6 +21,8 @@ heavy = {"arviz", "bokeh", "matplotlib", "jax", "blackjax", "flowjax"} & set(sys
 assert not heavy, heavy
 import jax
 before = jax.config.values.copy()
+import os
+os.environ["FOLT_COMPILATION_CACHE"] = "off"  # what is asked for by default is no side effect
 import folt.sampling, folt.models, folt.reference, folt.training, folt.fit.file
 assert "arviz" not in sys.modules
 assert folt.check(folt.models.gaussian_pair(2)).holds

@@ -1,4 +1,4 @@
-"""Which coordinates of mixture weights serve best: scores, log-ratios or Gamma shares."""
+"""How coordinates of mixture weights serve: scores, log-ratios, Gamma shares."""
 
 import itertools
 import time
@@ -35,7 +35,7 @@ def problem(data, name):
 
 
 @pytest.mark.validate
-def test_scores_serve_best():
+def test_scores_serve_no_worse_than_log_ratios_and_both_better_than_shares():
     """Acceptance on two data sets, one seed; the evidence must agree within 4 errors."""
     series = {
         "simulated, n = 300": simulate_gaussian_mixture(jax.random.key(1)),

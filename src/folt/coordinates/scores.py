@@ -23,10 +23,7 @@ from jaxtyping import Array, Float
 from folt.coordinates.leaves import Values
 
 COUNT = 20.0
-"""Number of observations that scores are made for; what is gained hardly depends on it."""
-
-LARGEST_SCORE = 3.584
-"""A little above the score of `COUNT`."""
+"""Number of observations that scores are made for."""
 
 LOWEST = -746.0
 """Logarithm below that of every positive double: zero itself gets the score of this."""
@@ -92,8 +89,8 @@ def shift(centred: Scores) -> Float[Array, "*rows 1"]:
     and every step stays there.
     """
     m = centred.shape[-1]
-    t = LARGEST_SCORE - jnp.max(centred, axis=-1, keepdims=True)
-    t = jnp.minimum(t, _equal_score(m))
+    alone = _score_of_share(1) - jnp.max(centred, axis=-1, keepdims=True)
+    start = jnp.minimum(alone, _score_of_share(m))
 
     def step(_: Array, t: Array) -> Array:
         score = centred + t
@@ -103,7 +100,7 @@ def shift(centred: Scores) -> Float[Array, "*rows 1"]:
         slope = jnp.sum(counts * _steepness(score, reach), axis=-1, keepdims=True)
         return t - (jnp.sum(counts, axis=-1, keepdims=True) - COUNT) / slope
 
-    return jax.lax.fori_loop(0, 4 if m == 2 else 6, step, t)
+    return jax.lax.fori_loop(0, 4 if m == 2 else 6, step, start)
 
 
 @shift.defjvp
@@ -126,7 +123,7 @@ def log_volume(centred: Scores) -> Float[Array, "*rows"]:
 
 
 @functools.cache
-def _equal_score(m: int) -> float:
+def _score_of_share(m: int) -> float:
     """The score of a count of `COUNT`/m, read from a table and not below it."""
     scores = np.linspace(-9.0, 4.0, 6_501)
     logs = scores * (np.sqrt(scores**2 + 8.0) - scores) / 4 + 2 * np.arcsinh(scores / np.sqrt(8.0))

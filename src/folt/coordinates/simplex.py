@@ -8,7 +8,7 @@ labels on both sides.
 Given counts, probabilities are Gamma variables divided by their sum. The logarithm of a Gamma
 variable with a small count is far from normal, its score is not: `CentredScores` are what models
 use, and `LogRatios` what they are compared with
-(`tests/validate/test_simplex_coordinates.py` measures both).
+(`tests/validate/test_simplex_coordinates.py` measures them).
 """
 
 from __future__ import annotations
