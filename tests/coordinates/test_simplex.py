@@ -274,3 +274,17 @@ def test_counts_sum_up_however_unequal_they_are(m):
     centred = jnp.asarray(wide - wide.mean(axis=1, keepdims=True))
     counts = jnp.exp(scores.log_count(centred + scores.shift(centred))).sum(axis=1)
     assert_allclose(counts, scores.COUNT, rtol=1e-12)
+
+
+@pytest.mark.parametrize("kind", [LogRatios, CentredScores])
+@pytest.mark.parametrize("rows", [1, 3])
+def test_the_slope_is_that_of_all_but_one_probability(kind, rows):
+    """Mutant: ½ log m with the other sign, a constant that log Z would carry."""
+    coordinate = kind.symmetric(3) if rows == 1 else kind.transitions(3)
+    x = jnp.asarray(np.random.default_rng(rows).normal(size=coordinate.length))
+
+    def reduced(x):
+        return coordinate.push(x)[..., :-1].ravel()
+
+    _, expected = np.linalg.slogdet(jax.jacobian(reduced)(x))
+    assert float(coordinate.log_slope(x)) == pytest.approx(expected, abs=1e-10)
