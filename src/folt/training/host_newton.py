@@ -19,6 +19,9 @@ from folt.training.host_em import Points, images_at
 KEPT = 2
 """Images of a point whose terms are trained; the others are frozen."""
 
+POINTS_AT_ONCE = 2_048
+"""Points whose derivatives are in memory at once."""
+
 
 class HostPool(NamedTuple):
     """Regression points with their orbits resolved under one proposal.
@@ -71,11 +74,31 @@ def resolve(
 
 def linearise(main: Components, pool: HostPool, width: float, floor: float = 0.1) -> Quadratic:
     """The Gauss-Newton model of the loss over a pool; derivatives in single precision."""
-    n, kept, dim = pool.images.shape
-    count, flat = main.count, pool.images.reshape(-1, pool.images.shape[-1])
-    terms = main.log_terms(flat).reshape(n, kept * count)
-    log_flow = np.logaddexp(log_sum_exp(terms.copy()), pool.log_rest)
-    share = np.exp(terms - log_flow[:, None]).reshape(n, kept, count).astype(np.float32)
+    log_flow = pool.log_proposal(main)
+    current = huber(pool.log_target - log_flow, width)
+    mean = descent = curvature = np.zeros(())
+    for start in range(0, len(log_flow), POINTS_AT_ONCE):
+        part = slice(start, start + POINTS_AT_ONCE)
+        weights = current.weights[part]
+        slopes = _slopes(main, pool.images[part], log_flow[part])
+        mean = mean + weights @ slopes
+        descent = descent + (weights * current.centred[part]) @ slopes
+        slopes *= np.sqrt(weights).astype(np.float32)[:, None]
+        curvature = curvature + slopes.T @ slopes
+    curvature = curvature - np.outer(mean, mean)
+    diagonal = np.diag(curvature)
+    damping = diagonal + floor * diagonal.mean()
+    return Quadratic(current.value, curvature, descent, damping)
+
+
+def _slopes(
+    main: Components, images: Float[np.ndarray, "n kept dim"], log_flow: Float[np.ndarray, " n"]
+) -> Float[np.ndarray, "n parameters"]:
+    """Derivatives of log q_F at some points in weights, means and factors."""
+    n, kept, dim = images.shape
+    count, flat = main.count, images.reshape(-1, dim)
+    terms = main.log_terms(flat).reshape(n, kept, count)
+    share = np.exp(terms - log_flow[:, None, None]).astype(np.float32)
     offsets = np.einsum("kij,kj->ki", main.factors, main.means)
     u = (flat @ main.factors.reshape(count * dim, dim).T).reshape(n, kept, count, dim) - offsets
     u = u.astype(np.float32)
@@ -83,7 +106,7 @@ def linearise(main: Components, pool: HostPool, width: float, floor: float = 0.1
     weighted = share[..., None] * u
     total = share.sum(axis=1)
     weights = np.exp(main.log_weights).astype(np.float32)
-    slopes = np.concatenate(
+    return np.concatenate(
         [
             total - weights * total.sum(axis=1, keepdims=True),
             weighted.sum(axis=1).reshape(n, -1),
@@ -92,15 +115,6 @@ def linearise(main: Components, pool: HostPool, width: float, floor: float = 0.1
         ],
         axis=1,
     )
-    current = huber(pool.log_target - log_flow, width)
-    emphasis = current.weights.astype(np.float32)
-    slopes -= emphasis @ slopes
-    slopes *= np.sqrt(emphasis)[:, None]
-    descent = slopes.T @ (np.sqrt(current.weights) * current.centred).astype(np.float32)
-    curvature = (slopes.T @ slopes).astype(np.float64)
-    diagonal = np.diag(curvature)
-    damping = diagonal + floor * diagonal.mean()
-    return Quadratic(current.value, curvature, descent.astype(np.float64), damping)
 
 
 def moved(main: Components, step: Float[np.ndarray, " parameters"]) -> Components:

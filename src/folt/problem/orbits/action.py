@@ -12,6 +12,7 @@ from jaxtyping import Array, Bool, Float
 
 from folt.groups import Element, Group
 from folt.problem.batching import LARGE_CHUNK, map_points
+from folt.problem.orbits.components import rows_times
 from folt.types import in_float64
 
 Points = Float[np.ndarray, "n dim"]
@@ -90,7 +91,7 @@ class Action:
 
     def move(self, indices: np.ndarray, points: Points) -> Points:
         """Every point moved by the element at its own position of the list."""
-        return np.einsum("nij,nj->ni", self.matrices[indices], points)
+        return rows_times(self.matrices, indices, points)
 
     def average(self, matrix: Float[np.ndarray, "dim dim"]) -> Float[np.ndarray, "dim dim"]:
         """Projection (1/s) Σ_g g M gᵀ onto the matrices that commute with the action."""

@@ -115,7 +115,7 @@ class Components:
         noise = generator.standard_normal((count, self.dim))
         if math.isfinite(self.degrees):
             noise /= np.sqrt(generator.chisquare(self.degrees, (count, 1)) / self.degrees)
-        return self.means[chosen] + np.einsum("nij,nj->ni", self._roots[chosen], noise)
+        return self.means[chosen] + rows_times(self._roots, chosen, noise)
 
     @functools.cached_property
     def _roots(self) -> Float[np.ndarray, "components dim dim"]:
@@ -145,6 +145,18 @@ class Components:
             peak = float(gammaln(half) - gammaln(0.5 * self.degrees))
             peak -= 0.5 * self.dim * math.log(self.degrees * math.pi)
         return self.log_weights + np.linalg.slogdet(self.factors)[1] + peak
+
+
+def rows_times(
+    matrices: Float[np.ndarray, "choices dim dim"], chosen: np.ndarray, points: Points
+) -> Points:
+    """Every point times a matrix of its own choice, choice by choice: no copies of matrices."""
+    result = np.empty_like(points)
+    order = np.argsort(chosen, kind="stable")
+    present, starts = np.unique(chosen[order], return_index=True)
+    for number, rows in zip(present, np.split(order, starts[1:]), strict=True):
+        result[rows] = points[rows] @ matrices[number].T
+    return result
 
 
 def _monomials(points: Points) -> Float[np.ndarray, "n monomials"]:

@@ -105,7 +105,7 @@ class ListedSum(OrbitSum):
     def _mapped(self, function: Callable[[Points], np.ndarray], points: Points) -> np.ndarray:
         """A function of chunks that fit into memory, two at a time."""
         terms = sum(part.count for part in self.folded)
-        length = max(1, min(4096, CHUNK_TERMS // terms))
+        length = max(1, min(1024, CHUNK_TERMS // terms))
         chunks = [points[i : i + length] for i in range(0, len(points), length)]
         if len(chunks) == 1:
             return function(chunks[0])
