@@ -35,7 +35,7 @@ TOOLS = {
     "pocomc": "pocoMC",
     "dynesty": "dynesty",
 }
-LIMIT = 900
+LIMIT = 600
 """Seconds that one run may take."""
 
 JUDGE = 1_000

@@ -252,7 +252,10 @@ def pocomc(problem: Problem, seed: int) -> Run:
 
 
 def dynesty(problem: Problem, seed: int) -> Run:
-    """dynesty's static nested sampling with its defaults: 500 live points."""
+    """dynesty's static nested sampling: 500 live points, random walks; defaults otherwise.
+
+    Left to itself it samples uniformly from bounds below ten dimensions, many times as long here.
+    """
     import dynesty as nested
     from scipy.special import ndtri
 
@@ -265,6 +268,7 @@ def dynesty(problem: Problem, seed: int) -> Run:
         log_likelihood,
         lambda u: base.mean + base.deviation * ndtri(u),
         problem.dim,
+        sample="rwalk",
         rstate=np.random.default_rng(seed),
     )
     sampler.run_nested(print_progress=False)
