@@ -157,7 +157,7 @@ def test_the_number_of_observations(model, arguments, count):
 
 
 def test_few_labels_and_other_actions_keep_centred_weights():
-    assert folt.from_numpyro(mixture, Y, 4).group == Joint(4, (Blocks(1), ZeroSum()))
+    assert folt.from_numpyro(mixture, Y, 3).group == Joint(3, (Blocks(1), ZeroSum()))
     markov = folt.from_numpyro(hidden_markov, Y, 5)
     assert set(markov.group.parts) == {Blocks(1), ZeroSum(), ZeroSumRows()}
 

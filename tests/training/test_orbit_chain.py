@@ -181,7 +181,10 @@ def zero(x: jax.Array) -> jax.Array:
 
 def test_large_groups_get_a_chain_and_small_ones_the_default() -> None:
     default = OrbitMixture()
-    assert proposal_maker(folt.Problem(zero, Permutation(4, 2)), None, default) is default
+    three, four = (folt.Problem(zero, Permutation(m, 2)) for m in (3, 4))
+    assert proposal_maker(three, None, default) is default
+    assert isinstance(proposal_maker(four, None, default), OrbitChain)
+    assert proposal_maker(four, None, default, folt.Effort.thorough()) is default
     six = folt.Problem(zero, Permutation(6, 2))
     assert isinstance(proposal_maker(six, None, default), OrbitChain)
     uneven = folt.Problem(zero, Joint(6, (Blocks(1), ZeroSum())))

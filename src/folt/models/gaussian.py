@@ -32,7 +32,7 @@ from folt.models.observed import Pointwise, Predictive
 from folt.problem import Problem
 from folt.types import Key, Point, Scalar, host_generator, in_float64
 
-AUGMENTED_FROM = 5
+AUGMENTED_FROM = 4
 """Components from which on the labellings are summed over by sets of whole blocks."""
 
 
