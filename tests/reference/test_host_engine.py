@@ -16,7 +16,7 @@ from folt.groups import Permutation, Trivial
 from folt.problem import Problem
 from folt.problem.orbits import Components, ListedSum, action_of
 from folt.problem.orbits.sums import components_of
-from folt.reference import HostChains
+from folt.reference import HostChains, host_chains
 from folt.reference.host_moves import LeapKernel, Paths
 from folt.reference.landscape import Landscape
 from folt.sampling import capped
@@ -292,3 +292,22 @@ def test_black_boxes_are_capped_unless_the_effort_is_the_users_own():
     assert capped(box, folt.Effort.thorough(), "default", None).evaluations is None
     assert capped(two_components(0), None, "default", None) is None
     assert capped(two_components(0), None, "default", 50_000).evaluations == 50_000
+
+
+@pytest.mark.parametrize(
+    ("rhat", "ess", "every", "before", "grows"),
+    [
+        (1.01, 5_000.0, 1, math.inf, False),
+        (1.05, 5_000.0, 1, math.inf, True),
+        (1.01, 500.0, 1, math.inf, True),
+        (1.05, 500.0, 2, 1.2, False),
+        (1.15, 500.0, 2, 1.3, True),
+        (1.29, 500.0, 2, 1.3, False),
+        (math.inf, 0.0, 2, math.inf, False),
+    ],
+)
+def test_chains_run_on_while_a_doubt_lessens(rhat, ess, every, before, grows):
+    """Once for agreement or worth; further only out of doubt, and never for chains that stick."""
+    nothing = np.empty((0, 0, 0))
+    record = host_chains._Record(nothing, nothing, nothing[0], (rhat, ess, ()))
+    assert record.should_grow(every, before) == grows

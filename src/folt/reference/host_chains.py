@@ -42,6 +42,10 @@ AGREED = 1.03
 ENOUGH = 2_000
 """Effective draws that chains must be worth."""
 
+DOUBTED, LESSENS = 1.1, 0.8
+"""R-hat above which a fit would be in doubt, and what must be left of its excess over one when
+chains have run twice as long: chains that are stuck are not waited for."""
+
 Raw = Float[np.ndarray, "chain draw dim"]
 RawValues = Float[np.ndarray, "chain draw"]
 
@@ -63,7 +67,7 @@ class HostChains:
         chains: chains started from resampled particles.
         draws: recorded draws per chain.
         longest: most iterations per recorded draw: chains that do not agree yet, or are worth too
-            little, run twice as long and record every other draw.
+            little, run twice as long and record every other draw; again while a doubt lessens.
         warmup: iterations that tune the step size of the paths; thrown away.
         acceptance: acceptance probability that it is tuned to.
         thin: random-walk steps between two recorded draws, where there is no gradient.
@@ -78,7 +82,7 @@ class HostChains:
     share: float = 0.4
     chains: int = 128
     draws: int = 80
-    longest: int = 2
+    longest: int = 8
     warmup: int = 20
     acceptance: float = 0.8
     thin: int = 8
@@ -146,15 +150,13 @@ class HostChains:
         for number in range(0 if ready is None else self.warmup):
             _iterate(generator, mover, leap, tuning=True)
             tell(0.2 * (number + 1) / self.warmup, "warm-up")
-        action, every = action_of(landscape.problem.group), 1
+        action, every, before = action_of(landscape.problem.group), 1, math.inf
         record = _Record.of(
-            action, *self._recorded(generator, mover, leap, part_of(tell, 0.2, 1.0 / self.longest))
+            action, *self._recorded(generator, mover, leap, part_of(tell, 0.2, 0.5))
         )
-        while every < self.longest and not record.settled:
-            done = every / self.longest
-            more, more_values = self._recorded(
-                generator, mover, leap, part_of(tell, done, 2 * done), every
-            )
+        while every < self.longest and record.should_grow(every, before):
+            before, part = record.rhat, part_of(tell, 1.0 - 0.5 / every, 1.0 - 0.25 / every)
+            more, more_values = self._recorded(generator, mover, leap, part, every)
             raw = np.concatenate([record.raw, more], axis=1)[:, 1::2]
             values = np.concatenate([record.values, more_values], axis=1)[:, 1::2]
             record, every = _Record.of(action, raw, values), 2 * every
@@ -205,10 +207,19 @@ class _Record(NamedTuple):
         return cls(raw, draws, values, health(draws))
 
     @property
-    def settled(self) -> bool:
-        """Whether the chains agree and are worth enough to learn from and to certify with."""
-        rhat, ess, _ = self.health
-        return rhat <= AGREED and ess >= ENOUGH
+    def rhat(self) -> float:
+        """R-hat of the folded draws."""
+        return self.health[0]
+
+    def should_grow(self, every: int, before: float) -> bool:
+        """Whether chains of so many iterations per draw are to run twice as long.
+
+        Once where they do not agree or are worth too little; further while they would leave the fit
+        in doubt, and the last doubling has lessened that.
+        """
+        if every == 1:
+            return self.rhat > AGREED or self.health[1] < ENOUGH
+        return self.rhat > DOUBTED and self.rhat - 1.0 < LESSENS * (before - 1.0)
 
 
 class _Mover:

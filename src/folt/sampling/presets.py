@@ -59,7 +59,7 @@ class Preset:
             moves=effort.moves,
             chains=effort.chains,
             draws=effort.draws,
-            longest=2 if effort.evaluations is None else 1,
+            longest=8 if effort.evaluations is None else 1,
             thin=effort.walk_steps,
             **({} if effort.evaluations is None else _economical(effort.evaluations, problem.dim)),
         )
