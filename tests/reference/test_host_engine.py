@@ -308,6 +308,6 @@ def test_black_boxes_are_capped_unless_the_effort_is_the_users_own():
 )
 def test_chains_run_on_while_a_doubt_lessens(rhat, ess, every, before, grows):
     """Once for agreement or worth; further only out of doubt, and never for chains that stick."""
-    nothing = np.empty((0, 0, 0))
-    record = host_chains._Record(nothing, nothing, nothing[0], (rhat, ess, ()))
+    nothing = np.empty((1, 1, 1))
+    record = host_chains._Record(nothing, nothing, nothing[..., 0], (rhat, ess, ()))
     assert record.should_grow(every, before) == grows
