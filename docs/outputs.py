@@ -21,6 +21,11 @@ BLOCK = re.compile(r'^```python([^\n]*exec="on"[^\n]*)\n(.*?)^```\n', re.DOTALL 
 KEPT = re.compile(rf"\n{BEGIN}\n.*?{END}\n", re.DOTALL)
 OPTION = re.compile(r'(\w+)="([^"]*)"')
 SVG = re.compile(r"<svg.*?</svg>", re.DOTALL)
+SPACES = {
+    "xmlns:xlink": "http://www.w3.org/1999/xlink",
+    "xmlns": "http://www.w3.org/2000/svg",
+}
+"""What the names in a picture mean: HTML knows by itself, a file has to say."""
 
 
 def without_outputs(markdown: str) -> str:
@@ -64,10 +69,15 @@ def as_markdown(printed: str, options: dict[str, str], name: str) -> str:
 
 
 def standalone(svg: str) -> str:
-    """An inline picture as a file: it has no page to take its background from."""
-    if "xmlns=" not in svg.split(">", 1)[0]:
-        svg = svg.replace("<svg", '<svg xmlns="http://www.w3.org/2000/svg"', 1)
+    """An inline picture as a file: it has no page to take names and colours from."""
+    from folt.report.figures import INK, LINE, QUIET
+
     head, rest = svg.split(">", 1)
+    colours = f"color: {INK}; --quiet: {QUIET}; --line: {LINE}; --paper: #ffffff"
+    head = head.replace("<svg", f'<svg style="{colours}"', 1)
+    for name, space in SPACES.items():
+        if f"{name}=" not in head:
+            head = head.replace("<svg", f'<svg {name}="{space}"', 1)
     return f'{head}>\n<rect width="100%" height="100%" fill="white"/>{rest}'
 
 

@@ -5,6 +5,7 @@ import importlib
 import re
 import sys
 from pathlib import Path
+from xml.etree import ElementTree
 
 import pytest
 
@@ -115,15 +116,24 @@ def test_outputs_are_written_after_their_blocks(tmp_path, monkeypatch):
     page = (
         'One.\n\n```python exec="on" session="a"\nx = 1\n```\n\nTwo.\n\n'
         '```python exec="on" session="a" result="text"\nprint(x + 1)\n```\n\n'
-        '```python exec="on" session="a" html="on"\nprint("<svg><g/></svg>")\n```\n'
+        '```python exec="on" session="a" html="on"\nprint("<svg><use xlink:a=\'b\'/></svg>")\n```\n'
     )
     written = outputs.with_outputs(page, "page")
     assert "```text\n2\n```" in written
     assert written.count(outputs.BEGIN) == 2
     assert "page-2.svg" in written
     assert (tmp_path / "page-2.svg").read_text().startswith("<svg xmlns=")
+    ElementTree.parse(tmp_path / "page-2.svg")
     assert without_outputs(written) == page
     assert outputs.with_outputs(written, "page") == written
+
+
+@pytest.mark.parametrize("path", sorted((ROOT / "docs").rglob("*.svg")), ids=lambda path: path.name)
+def test_pictures_can_be_shown_by_themselves(path):
+    """A name whose space is not declared shows an error, a colour that nobody set is black."""
+    ElementTree.parse(path)
+    text = path.read_text(encoding="utf-8")
+    assert all(f"{name}:" in text for name in re.findall(r"var\((--\w+)\)", text))
 
 
 def test_every_tutorial_is_executed_when_the_site_is_built():
