@@ -111,7 +111,7 @@ class Effort(Shown):
         return cls(
             name="quick",
             particles=1_024,
-            moves=10,
+            moves=20,
             chains=128,
             draws=40,
             exact_draws=8_192,
