@@ -32,7 +32,7 @@ EFFORTS = {
 
 def measured(components: int, effort: str, seed: int) -> dict[str, Any]:
     """One size: what the table and the probabilities need."""
-    before = record.cpu_seconds()
+    before, commit = record.cpu_seconds(), record.commit()
     problem = gaussian_mixture(datasets.galaxies(), components)
     fit = folt.sample(problem, seed=seed, effort=EFFORTS[effort](), progress=False)
     found = fit.log_evidence
@@ -49,6 +49,7 @@ def measured(components: int, effort: str, seed: int) -> dict[str, Any]:
         "effort": effort,
         "seed": seed,
         "cpu_s": round(record.cpu_seconds() - before, 1),
+        "commit": commit,
     }
 
 
@@ -90,13 +91,14 @@ def main(words: list[str]) -> None:
     for components in component_numbers(asked.components):
         sizes[components] = measured(components, asked.effort, asked.seed)
         ordered = [sizes[size] for size in sorted(sizes)]
-        command = f"python -m benchmarks.components {asked.components} --effort {asked.effort}"
+        command = f"python -m benchmarks.components {min(sizes)}:{max(sizes)} "
         record.write(
             NAME,
             TITLE,
             COLUMNS,
             rows(ordered),
-            command=command,
+            command=command + f"--effort {asked.effort}",
+            commits=[one["commit"] for one in ordered],
             cpu_s=sum(one["cpu_s"] for one in ordered),
             sizes=ordered,
         )

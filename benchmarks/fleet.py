@@ -118,14 +118,25 @@ def main() -> None:
     given = parser.parse_args()
     out = given.out or Path(tempfile.mkdtemp(prefix="folt-fleet-"))
     try:
-        known = record.read("fleet")["rows"]
+        earlier = record.read("fleet")
     except ValueError:
-        known = []
+        earlier = {"rows": [], "by_part": {}}
+    known, commits = earlier["rows"], earlier["by_part"]
     for name in given.parts:
         made = [list(row) for row in PARTS[name](out)]
         known = [row for row in known if row[0] not in {one[0] for one in made}] + made
-    command = f"python -m benchmarks.fleet {' '.join(given.parts)}"
-    print(record.write("fleet", TITLE, COLUMNS, known, command=command))
+        commits[name] = record.commit()
+    print(
+        record.write(
+            "fleet",
+            TITLE,
+            COLUMNS,
+            known,
+            command="python -m benchmarks.fleet",
+            commits=commits.values(),
+            by_part=commits,
+        )
+    )
     if given.out is None:
         shutil.rmtree(out)
 

@@ -33,6 +33,7 @@ def write(
     *,
     command: str,
     cpu_s: float | None = None,
+    commits: Iterable[str | None] | None = None,
     folder: Path | None = None,
     **details: Any,
 ) -> Path:
@@ -45,6 +46,8 @@ def write(
         rows: cells, as they are to be shown; numbers and words, None where nothing was measured.
         command: what makes it again.
         cpu_s: CPU seconds it took; those of this process and its children if not given.
+        commits: of the runs that the rows come from, where they are several; that of the working
+            tree if not given.
         folder: where the file goes, `results/` if not given.
         **details: what no table shows, under its own key.
 
@@ -60,7 +63,7 @@ def write(
         "title": title,
         "columns": list(columns),
         "rows": cells,
-        "provenance": provenance(command, cpu_seconds() if cpu_s is None else cpu_s),
+        "provenance": provenance(command, cpu_seconds() if cpu_s is None else cpu_s, commits),
         **details,
     }
     return store(measurement, RESULTS if folder is None else folder)
@@ -101,13 +104,16 @@ def names(folder: Path | None = None) -> list[str]:
     return sorted(path.stem for path in (RESULTS if folder is None else folder).glob("*.json"))
 
 
-def provenance(command: str, cpu_s: float) -> dict[str, Any]:
-    """Where numbers made just now come from."""
+def provenance(
+    command: str, cpu_s: float, commits: Iterable[str | None] | None = None
+) -> dict[str, Any]:
+    """Where numbers come from: made just now, or by runs at these commits."""
     from folt.paper.provenance import processor, versions
 
+    found = [commit()] if commits is None else dict.fromkeys(commits)
     return {
         "command": command,
-        "commit": commit(),
+        "commit": ", ".join(one for one in found if one) or None,
         "date": datetime.now(UTC).date().isoformat(),
         "versions": versions(),
         "machine": processor(),

@@ -75,17 +75,17 @@ def once(tool: str, name: str, seed: int) -> dict[str, Any]:
         source = os.pathsep.join([str(record.ROOT), str(record.ROOT / "src")])
         environment = kept | {"FOLT_COMPILATION_CACHE": cache, "PYTHONPATH": source}
         command = [python_for(tool), "-m", "benchmarks.peers.once", tool, name, str(seed)]
-        failed = {"tool": tool, "problem": name, "seed": seed}
+        known = {"tool": tool, "problem": name, "seed": seed, "commit": record.commit()}
         try:
             done = subprocess.run(
                 command, capture_output=True, text=True, timeout=LIMIT, env=environment, check=False
             )
         except subprocess.TimeoutExpired:
-            return failed | {"failure": f"more than {LIMIT} s"}
+            return known | {"failure": f"more than {LIMIT} s"}
     if done.returncode:
         sys.stderr.write(done.stderr[-2_000:])
-        return failed | {"failure": (done.stderr.strip().splitlines() or ["died"])[-1][:80]}
-    run = json.loads(done.stdout.splitlines()[-1])
+        return known | {"failure": (done.stderr.strip().splitlines() or ["died"])[-1][:80]}
+    run = known | json.loads(done.stdout.splitlines()[-1])
     print(f"{name} {tool}: {run['cpu_s']:.1f} CPU s, {run['ess']:.0f} effective", flush=True)
     return run
 
@@ -97,8 +97,9 @@ def write(runs: list[dict[str, Any]]) -> None:
     shown.sort(key=lambda run: (order[run["problem"]], order[run["tool"]]))
     judges = {run["problem"]: run for run in runs if run["seed"] == JUDGE}
     rows = [row(run, judges.get(run["problem"])) for run in shown]
-    command = " ".join(["python -m benchmarks.peers", *sys.argv[1:]])
-    record.write(NAME, TITLE, COLUMNS, rows, command=command, runs=runs)
+    commits = [run["commit"] for run in shown]
+    command = "python -m benchmarks.peers"
+    record.write(NAME, TITLE, COLUMNS, rows, command=command, commits=commits, runs=runs)
     if shown:
         draw(shown, record.ROOT / "docs" / "assets" / "peers.svg")
 

@@ -252,10 +252,7 @@ def pocomc(problem: Problem, seed: int) -> Run:
 
 
 def dynesty(problem: Problem, seed: int) -> Run:
-    """dynesty's static nested sampling: 500 live points, random walks; defaults otherwise.
-
-    Left to itself it samples uniformly from bounds below ten dimensions, many times as long here.
-    """
+    """dynesty's static nested sampling: 500 live points, random walks; defaults otherwise."""
     import dynesty as nested
     from scipy.special import ndtri
 

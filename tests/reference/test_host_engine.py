@@ -22,6 +22,7 @@ from folt.reference.landscape import Landscape
 from folt.sampling import capped
 from folt.training import gauss_newton
 from folt.training import host_newton as newton
+from folt.training.effort import EFFORTS
 from folt.training.pool import Pool
 
 LEVEL = 1e-5  # about twenty checks: a false alarm about once in 5000 runs
@@ -131,7 +132,10 @@ def test_a_reference_run_is_reproducible_and_counts_what_it_costs():
 # Training.
 
 
-def test_gauss_newton_on_the_host_is_the_compiled_one():
+@pytest.mark.parametrize("at_once", [128, 1024])
+def test_gauss_newton_on_the_host_is_the_compiled_one(monkeypatch, at_once):
+    """Whether the points go through at once or in parts."""
+    monkeypatch.setattr(newton, "POINTS_AT_ONCE", at_once)
     group = Permutation(2, 1)
     generator = np.random.default_rng(6)
     points = generator.normal(size=(300, 2))
@@ -292,6 +296,14 @@ def test_black_boxes_are_capped_unless_the_effort_is_the_users_own():
     assert capped(box, folt.Effort.thorough(), "default", None).evaluations is None
     assert capped(two_components(0), None, "default", None) is None
     assert capped(two_components(0), None, "default", 50_000).evaluations == 50_000
+
+
+@pytest.mark.parametrize("name", EFFORTS)
+def test_no_effort_saves_on_the_search_for_modes(name):
+    """Ten moves per temperature lost a mode of 3 %, and the fit was called good."""
+    effort = EFFORTS[name]()
+    assert effort.particles >= 1_000
+    assert effort.moves >= 20
 
 
 @pytest.mark.parametrize(

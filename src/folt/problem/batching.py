@@ -31,7 +31,7 @@ TERMS_PER_CHUNK = 8192
 
 PIECE = 256
 """Points of a chunk that go through together: what they need fits into the cache of a core. Models
-with many observations take a half to a third of the time so, and of the memory."""
+with many observations take a half to a third of the time so, others the same."""
 
 THREADS = int(os.environ.get("FOLT_THREADS", "2"))
 """Chunks under way at a time; one where a worker of a fleet has one core to itself."""

@@ -18,8 +18,8 @@ from folt.training.truncated import LikelyOrbits, likely_orbits, sums_in_part
 from folt.types import OrbitSummed
 
 CHAINED_FROM = 4
-"""Labels from which on the default proposal is a class chain: for four components of the galaxies
-it takes a quarter of the steps to total variation .05, for a third more CPU time."""
+"""Labels from which on the default proposal is a class chain: a mixture over all labellings accepts
+too little from four components of the galaxies on (tests/validate/test_galaxies.py)."""
 
 SUMMED_ONE_BY_ONE = 100
 """Largest group of block form whose elements are gone through one by one where training may take
