@@ -11,12 +11,11 @@ from jaxtyping import PyTree
 
 from folt.chains import chances_to_leave, steps_worth_taking
 from folt.fit import Fit
-from folt.flows import Mixture, OrbitSafety, Safety, StudentT
-from folt.problem import Problem
+from folt.flows import Mixture, OrbitSafety, Safety
 from folt.problem.ratio import LogRatio, Target
 from folt.reference import Reference
 from folt.sampling.presets import Preset
-from folt.training import Sample, TrainingTask, guard_of, invariant_guard, sums_itself
+from folt.training import Sample, TrainingTask, guard_of, invariant_guard
 from folt.types import Distribution, Key, OrbitSummed, Progress, Trainer
 
 PILOT = 1_000
@@ -84,8 +83,8 @@ def proposal_from(
     tell: Progress,
 ) -> Distribution:
     """Train on what may be learnt from, or take what was given, and add the tail safety."""
-    problem = target.problem
-    guard = _guard(problem, data.training, maker, preset.safety_weight)
+    problem, weight, points = target.problem, preset.safety_weight, data.training.points
+    guard = guard_of(points, weight) if weight > 0 else None
     if isinstance(maker, Distribution):
         fitted: Distribution = maker
     else:
@@ -93,7 +92,7 @@ def proposal_from(
             group=problem.group,
             target=problem.folded(),
             guard=guard,
-            guard_weight=preset.safety_weight,
+            guard_weight=weight,
             evaluate=target,
             training=data.training,
             selection=data.selection,
@@ -104,19 +103,8 @@ def proposal_from(
     if guard is None:
         return fitted
     if isinstance(fitted, OrbitSummed):
-        return OrbitSafety(fitted, guard, preset.safety_weight)
-    return Safety(fitted, guard, preset.safety_weight)
-
-
-def _guard(
-    problem: Problem, training: Sample, maker: Trainer | Distribution, weight: float
-) -> StudentT | None:
-    """The guard of the tail safety, invariant where the proposal sums itself over the orbit."""
-    if weight <= 0:
-        return None
-    if sums_itself(maker):
-        return invariant_guard(problem.group, training.points)
-    return guard_of(training.points, weight)
+        return OrbitSafety(fitted, invariant_guard(problem.group, points), weight)
+    return Safety(fitted, guard, weight)
 
 
 def settled(flow: Distribution) -> Distribution:

@@ -4,8 +4,8 @@ A trainer is called with a key, a `TrainingTask` (draws, target values, symmetry
 earlier flow to start from or None, and a function to tell progress; it returns a `Distribution`.
 """
 
-from folt.training.guard import guard_of
-from folt.training.large_groups import invariant_guard, proposal_maker, sums_itself
+from folt.training.guard import guard_of, invariant_guard
+from folt.training.large_groups import proposal_maker
 from folt.training.orbit_chain import OrbitChain
 from folt.training.orbit_mixture import OrbitMixture
 from folt.training.paper import fit_paper_flow
@@ -30,6 +30,5 @@ __all__ = [
     "invariant_guard",
     "proposal_maker",
     "regress",
-    "sums_itself",
     "widen",
 ]

@@ -1,4 +1,7 @@
-"""The guard of the tail safety: a wide multivariate t around the training draws."""
+"""The guard of the tail safety: a wide multivariate t around the training draws.
+
+Around their images, where the proposal sums itself over the orbit.
+"""
 
 from __future__ import annotations
 
@@ -11,6 +14,8 @@ from scipy.special import chdtri, gammaln
 
 from folt.flows import StudentT
 from folt.flows.elliptical import require_positive_definite
+from folt.groups import Group
+from folt.problem.orbits import action_of
 
 GUARD_DEGREES = 5.0
 
@@ -24,12 +29,22 @@ def guard_of(points: np.ndarray, weight: float) -> StudentT:
     Raises:
         ValueError: the covariance of the draws is degenerate.
     """
-    mean = points.mean(axis=0)
-    dim = mean.shape[0]
+    dim = points.shape[1]
     covariance = np.cov(points.T).reshape(dim, dim)
+    return _student(points.mean(axis=0), covariance, guard_stretch(dim, weight))
+
+
+def invariant_guard(group: Group, points: np.ndarray) -> StudentT:
+    """A multivariate t with the moments of all images of the draws: the same at every image."""
+    action = action_of(group)
+    mean = action.average_mean(points.mean(axis=0))
+    centred = points - mean
+    return _student(mean, action.average(centred.T @ centred / len(points)))
+
+
+def _student(mean: np.ndarray, covariance: np.ndarray, stretch: float = 1.0) -> StudentT:
     require_positive_definite(covariance)
-    factor = np.linalg.inv(np.linalg.cholesky(covariance))
-    factor /= guard_stretch(dim, weight)
+    factor = np.linalg.inv(np.linalg.cholesky(covariance)) / stretch
     return StudentT(jax.device_put(mean), jax.device_put(factor), GUARD_DEGREES)
 
 

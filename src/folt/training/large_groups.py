@@ -2,30 +2,24 @@
 
 from __future__ import annotations
 
+import dataclasses
 from typing import Any
 
-import jax.numpy as jnp
-import numpy as np
-
-from folt.flows import StudentT
 from folt.flows.class_chain import block_form_of
-from folt.flows.elliptical import precision_root
-from folt.groups import Group
 from folt.problem import Problem
 from folt.training.effort import Effort
 from folt.training.orbit_chain import OrbitChain
-from folt.training.truncated import LikelyOrbits, likely_orbits, sums_in_part
+from folt.training.thrifty import ThriftyMixture
+from folt.training.truncated import likely_orbits, sums_in_part
 from folt.types import OrbitSummed
 
 CHAINED_FROM = 4
-"""Labels from which on the default proposal is a class chain: a mixture over all labellings accepts
+"""Labels from which on a class chain takes the place of a mixture over all labellings: that accepts
 too little from four components of the galaxies on (tests/validate/test_galaxies.py)."""
 
 SUMMED_ONE_BY_ONE = 100
-"""Largest group of block form whose elements are gone through one by one where training may take
-its time: a mixture then makes h flatter than a class chain."""
-
-GUARD_DEGREES = 5.0
+"""Largest group of block form whose elements are gone through one by one: for one component, and
+where training may take its time for a mixture, which then makes h flatter than a class chain."""
 
 
 def proposal_maker(problem: Problem, given: Any, default: Any, effort: Effort | None = None) -> Any:
@@ -38,7 +32,8 @@ def proposal_maker(problem: Problem, given: Any, default: Any, effort: Effort | 
         effort: what a class chain may cost; the default effort if None.
 
     Returns:
-        `given` or `default`; a class chain where the group is large and of block form.
+        `given` or `default`; a class chain where the group is large and of block form, after one
+        component of `default` where it can still be summed over element by element.
 
     Raises:
         ValueError: at once, where the group is too large for what is asked.
@@ -69,7 +64,11 @@ def proposal_maker(problem: Problem, given: Any, default: Any, effort: Effort | 
         return default
     if effort.rounds is None:
         return chain if group.order > SUMMED_ONE_BY_ONE else default
-    return chain if form.labels >= CHAINED_FROM else default
+    if form.labels < CHAINED_FROM:
+        return default
+    if isinstance(default, ThriftyMixture) and group.order <= SUMMED_ONE_BY_ONE:
+        return dataclasses.replace(default, beyond=chain)
+    return chain
 
 
 def _require_invariant(problem: Problem) -> None:
@@ -78,16 +77,3 @@ def _require_invariant(problem: Problem) -> None:
             f"a broken symmetry needs the target at all {problem.group.order} images of every "
             "point, which are too many: declare the symmetry that holds, or a smaller group"
         )
-
-
-def sums_itself(maker: Any) -> bool:
-    """Whether what it makes, or is, sums itself over the orbit and needs an invariant guard."""
-    return isinstance(maker, (LikelyOrbits, OrbitChain, OrbitSummed))
-
-
-def invariant_guard(group: Group, points: np.ndarray) -> StudentT:
-    """A multivariate t with the moments of all images of the draws: the same at every image."""
-    mean = np.asarray(group.average_mean(jnp.asarray(points.mean(axis=0))))
-    centred = points - mean
-    covariance = np.asarray(group.average(jnp.asarray(centred.T @ centred / len(points))))
-    return StudentT(jnp.asarray(mean), precision_root(covariance), GUARD_DEGREES)

@@ -91,10 +91,11 @@ class OrbitChain:
 
         Args:
             key: randomness of starts, batches and fresh draws.
-            task: draws, target values, symmetry and safety; its guard must be invariant.
+            task: draws, target values, symmetry and safety.
             start: a chain to polish instead of fitting one, such as an earlier fit's.
             progress: told the fraction done and a message.
         """
+        task = task.invariantly_guarded()
         if start is not None:
             return self._polished(key, _on_host(start), task, progress)
         generator = host_generator(key)

@@ -19,6 +19,7 @@ from folt.flows import Mixture
 from folt.groups import Group
 from folt.problem.fold import Folded
 from folt.training import gauss_newton as newton
+from folt.training.guard import invariant_guard
 from folt.training.pool import Pool, Resolver, concatenate, draw_folded
 from folt.types import Density, Distribution, Key, Progress
 
@@ -91,6 +92,12 @@ class TrainingTask(NamedTuple):
     selection: Sample
     pilot: Distribution | None = None
     visited: Sample | None = None
+
+    def invariantly_guarded(self) -> TrainingTask:
+        """The same task for a proposal that sums itself over the orbit."""
+        if self.guard is None:
+            return self
+        return self._replace(guard=invariant_guard(self.group, self.training.points))
 
     def resolver(self, flow: Distribution, kept: int) -> Resolver:
         """Resolves orbits under a proposal."""

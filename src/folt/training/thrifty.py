@@ -23,7 +23,7 @@ from folt.training.host_em import candidate_images, fit_components
 from folt.training.host_newton import HostPool, resolve, stepped
 from folt.training.orbit_mixture import OrbitMixture, promising_spread
 from folt.training.regression import Sample, TrainingTask
-from folt.types import Distribution, Key, Progress, host_generator
+from folt.types import Distribution, Key, Progress, Trainer, host_generator
 
 WIDTH = 0.2
 """Where the Huber loss of the regression turns from square to linear."""
@@ -83,6 +83,8 @@ class ThriftyMixture:
         patience: rounds without a gain in autocorrelation time after which they stop.
         fresh: fresh proposals per round.
         iterations: most steps of expectation and maximisation.
+        beyond: the trainer of what takes the mixture's place where one component accepts too
+            little; it gets the key as it is, since nothing of that component is kept.
     """
 
     size: int | None = None
@@ -92,6 +94,7 @@ class ThriftyMixture:
     patience: int = 2
     fresh: int = 4096
     iterations: int = 25
+    beyond: Trainer | None = None
 
     def __call__(
         self,
@@ -118,12 +121,16 @@ class ThriftyMixture:
         if earlier is not None and len(earlier) == 1 and math.isinf(earlier[0].degrees):
             best = self._rounds(bench, bench.judge(earlier[0]), self.goal, progress)
             return as_mixture(best.main)
+        if self.beyond is not None and start is not None:
+            return self.beyond(key, task, start, progress)
         single = self._labelled(bench)
         best = bench.judge(single)
         if best.spread < promising_spread(task):
             best = self._exact_rounds(bench, best)
         if best.accept >= self.goal:
             return as_mixture(best.main)
+        if self.beyond is not None:
+            return self.beyond(key, task, None, progress)
         first = self._mixture(bench, single, size)
         tails = first.wider(WIDER)
         sheltered = bench.sheltered(tails, WIDER_SHARE)

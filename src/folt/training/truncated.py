@@ -117,11 +117,11 @@ class LikelyOrbits:
 
         Args:
             key: randomness of starts and fresh draws.
-            task: draws, target values, symmetry and safety; its guard must be invariant.
+            task: draws, target values, symmetry and safety.
             start: an earlier fit's, whose labels are taken instead of finding some.
             progress: told the fraction done and a message.
         """
-        bench = _Bench(host_generator(key), task, self)
+        bench = _Bench(host_generator(key), task.invariantly_guarded(), self)
         flow = start if isinstance(start, TruncatedOrbit) else self._labelled(bench)
         best = self._rounds(bench, bench.fitted(flow, 1), progress)
         size = min(affordable(task.group.dim), len(bench.training.points) // 64)

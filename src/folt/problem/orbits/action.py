@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import math
+from collections.abc import Callable
 
 import equinox as eqx
 import jax
@@ -96,8 +97,14 @@ class Action:
     def average(self, matrix: Float[np.ndarray, "dim dim"]) -> Float[np.ndarray, "dim dim"]:
         """Projection (1/s) Σ_g g M gᵀ onto the matrices that commute with the action."""
         if not self.listed:
-            return _averaged(self.group, jax.device_put(matrix))
+            return _averaged(Group.average, self.group, jax.device_put(matrix))
         return np.mean(self.matrices @ matrix @ self.matrices.transpose(0, 2, 1), axis=0)
+
+    def average_mean(self, vector: Float[np.ndarray, " dim"]) -> Float[np.ndarray, " dim"]:
+        """Projection (1/s) Σ_g g·v onto the vectors that every element leaves alone."""
+        if not self.listed:
+            return _averaged(Group.average_mean, self.group, jax.device_put(vector))
+        return np.mean(self.matrices @ vector, axis=0)
 
     def covariance(self, points: Points) -> Float[np.ndarray, "dim dim"]:
         """Σ̄, the averaged covariance of the folded points: it commutes with the action.
@@ -146,8 +153,8 @@ def _near_images(group: Group, point: Array) -> Array:
 
 
 @in_float64
-def _averaged(group: Group, matrix: Array) -> np.ndarray:
-    return np.asarray(eqx.filter_jit(Group.average)(group, matrix))
+def _averaged(average: Callable[[Group, Array], Array], group: Group, value: Array) -> np.ndarray:
+    return np.asarray(eqx.filter_jit(average)(group, value))
 
 
 def action_of(group: Group) -> Action:

@@ -41,9 +41,12 @@ def _auctions(tables, prices):  # type: ignore[no-untyped-def]
     for n in range(len(tables)):
         table, price = tables[n], prices[n]
         m = len(table)
-        if m == 1 or not np.all(np.isfinite(table)):
+        low, high, finite = table[0, 0], table[0, 0], True
+        for entry in table.flat:
+            low, high, finite = min(low, entry), max(high, entry), finite and np.isfinite(entry)
+        if m == 1 or not finite:
             continue
-        spread = table.max() - table.min()
+        spread = high - low
         least = max(SLACK, FINEST * spread)
         raised, bids = max(least, spread / 4.0), 0
         while True:
@@ -58,9 +61,9 @@ def _auctions(tables, prices):  # type: ignore[no-untyped-def]
 def _sale(table, price, raised, bids):  # type: ignore[no-untyped-def]
     """Every block without a label bids for its best one, and the former owner goes without."""
     m = len(table)
-    owners = np.full(m, -1)
-    waiting = np.arange(m)
-    count = m
+    owners, waiting, count = np.empty(m, np.int64), np.empty(m, np.int64), m
+    for label in range(m):
+        owners[label], waiting[label] = -1, label
     while count > 0 and bids < BIDS:
         bids += 1
         block = waiting[count - 1]

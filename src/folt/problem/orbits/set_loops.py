@@ -1,7 +1,8 @@
 """The inner loops of sums over all labellings, compiled by numba.
 
-Everything around them is NumPy. numba compiles the three loops within two seconds whatever the
-number of labels, where programs of JAX unroll every layer of sets and take that long each.
+Everything around them is NumPy. numba compiles them once, whatever the number of labels, where
+programs of JAX unroll every layer of sets. Numbers are copied and compared one by one: an
+assignment or a function of whole arrays would take longer to compile than all of a loop.
 Classes of several points lie side by side in rows of about `ROW` numbers, so that rows are as
 long as the processor likes and all sets of a few points fit into its memory.
 """
@@ -198,33 +199,42 @@ def pulled(own, steps, turned, sets, shift, aims, how, found, shares, expected):
 def _largest(own, steps, sets, sums, moved):  # type: ignore[no-untyped-def]
     """`_forward` with maxima in the place of all sums, of one point."""
     m, classes = own.shape[0], own.shape[2]
-    moved[0, :] = 1.0
+    for k in range(classes):
+        moved[0, k] = 1.0
     for size in range(1, m + 1):
         at = sets.into[size]
         for row in range(sets.starts[size], sets.starts[size + 1]):
-            best = sums[row]
-            best[:] = 0.0
+            for k in range(classes):
+                sums[row, k] = moved[row, k] = 0.0
             for _ in range(size):
-                below, density = moved[sets.sources[at]], own[size - 1, sets.members[at]]
+                below, thing = sets.sources[at], sets.members[at]
                 for k in range(classes):
-                    best[k] = max(best[k], below[k] * density[k])
+                    candidate = moved[below, k] * own[size - 1, thing, k]
+                    sums[row, k] = max(sums[row, k], candidate)
                 at += 1
             if size < m:
-                moved[row, :] = 0.0
                 for old in range(classes):
                     for new in range(classes):
-                        candidate = best[old] * steps[size - 1, old, new]
+                        candidate = sums[row, old] * steps[size - 1, old, new]
                         moved[row, new] = max(moved[row, new], candidate)
 
 
 @compiled
-def _chosen(weights, uniform):  # type: ignore[no-untyped-def]
-    """One of the weights: the largest if the uniform number is negative, else at random."""
+def _chosen(weights, count, uniform):  # type: ignore[no-untyped-def]
+    """One of the first weights: the largest if the uniform number is negative, else at random."""
+    place, total = 0, 0.0
+    for k in range(count):
+        total += weights[k]
+        if weights[k] > weights[place]:
+            place = k
     if uniform < 0.0:
-        return np.argmax(weights)
-    reached = np.cumsum(weights)
-    place = np.searchsorted(reached, uniform * reached[-1], side="right")
-    return min(place, len(weights) - 1)
+        return place
+    reached = 0.0
+    for k in range(count):
+        reached += weights[k]
+        if reached > uniform * total:
+            return k
+    return count - 1
 
 
 @compiled
@@ -239,36 +249,39 @@ def labellings(own, steps, sets, uniforms, found, things, states):  # type: igno
         steps: as for `totals`.
         sets: likewise.
         uniforms: (points, 2·labels), for the choices; negative for the likeliest.
-        found: (points), where the largest or the whole sum goes.
+        found: (points), where the largest sum of a class goes.
         things: (points, labels), where the thing of every label goes.
         states: (points, labels), where its class goes.
     """
     m, classes = own.shape[1], own.shape[3]
     sums = np.empty((sets.starts[-1], classes))
-    moved = np.empty_like(sums)
+    largest = np.empty((sets.starts[-1], classes))
+    weights = np.empty(max(m, classes))
     for n in range(own.shape[0]):
-        if uniforms[n, 0] < 0.0:
+        likeliest = uniforms[n, 0] < 0.0
+        # The sums of one class move on as they are.
+        moved = largest if likeliest or classes > 1 else sums
+        if likeliest:
             _largest(own[n], steps, sets, sums, moved)
-        elif classes == 1:
-            _forward(own[n], steps, sets, sums, sums)
-            moved[:] = sums
         else:
             _forward(own[n], steps, sets, sums, moved)
-        row = sets.starts[-1] - 1
-        found[n] = sums[row].max()
-        state = _chosen(sums[row], uniforms[n, 0])
+        row, found[n] = sets.starts[-1] - 1, 0.0
+        for k in range(classes):
+            weights[k] = sums[row, k]
+            found[n] = max(found[n], weights[k])
+        state = _chosen(weights, classes, uniforms[n, 0])
         for size in range(m, 0, -1):
             at = sets.into[size] + (row - sets.starts[size]) * size
-            weights = np.empty(size)
             for k in range(size):
                 density = own[n, size - 1, sets.members[at + k], state]
                 weights[k] = moved[sets.sources[at + k], state] * density
-            place = at + _chosen(weights, uniforms[n, 2 * size - 1])
+            place = at + _chosen(weights, size, uniforms[n, 2 * size - 1])
             row = sets.sources[place]
             things[n, size - 1], states[n, size - 1] = sets.members[place], state
             if size > 1:
-                before = sums[row] * steps[size - 2][:, state]
-                state = _chosen(before, uniforms[n, 2 * size - 2])
+                for k in range(classes):
+                    weights[k] = sums[row, k] * steps[size - 2, k, state]
+                state = _chosen(weights, classes, uniforms[n, 2 * size - 2])
 
 
 def row_length(classes: int, count: int) -> int:
