@@ -20,7 +20,7 @@ from folt.problem.batching import calls_lapack
 from folt.problem.orbits import Action, action_of
 from folt.reference.cautions import Caution
 from folt.reference.host_moves import LeapKernel, Paths, States, StepSize
-from folt.reference.host_tempering import Walk, random_walk_step, temper
+from folt.reference.host_tempering import Walk, mover_for, random_walk_step, temper
 from folt.reference.landscape import Landscape, Matrix
 from folt.reference.result import Reference, health
 from folt.reference.start import fault_cautions, starting_distribution
@@ -54,15 +54,18 @@ RawValues = Float[np.ndarray, "chain draw"]
 class HostChains:
     """Tempered particles, then chains started from them, with leaps between modes.
 
-    From the prior, or without one from a broad t found by a search that knows no scale. Particles
-    put chains into separate modes in proportion to their mass; paths along the gradient (random
-    walks for a black box) refine every mode with the equivariant metric Σ̄ of the particles, and
-    leaps from particle to particle correct the weights of the modes. A mode without a particle
-    stays unseen, and R-hat cannot tell: a mode of weight ω needs several times 1/ω particles.
+    From the prior, or without one from a broad t found by a search that knows no scale. Particles,
+    moved by random walks in few dimensions and along the gradient in many, put chains into separate
+    modes in proportion to their mass; paths along the gradient (random walks for a black box)
+    refine every mode with the equivariant metric Σ̄ of the particles, and leaps from particle to
+    particle correct the weights of the modes. A mode without a particle stays unseen, and R-hat
+    cannot tell: a mode of weight ω needs several times 1/ω particles.
 
     Args:
         particles: particles of the tempering.
         moves: random-walk steps per temperature.
+        paths: paths per temperature that take their place in many dimensions, where there is a
+            gradient; none for random walks everywhere.
         share: effective share of particles kept per temperature.
         chains: chains started from resampled particles.
         draws: recorded draws per chain.
@@ -79,6 +82,7 @@ class HostChains:
 
     particles: int = 1_024
     moves: int = 20
+    paths: int = 3
     share: float = 0.4
     chains: int = 128
     draws: int = 80
@@ -97,21 +101,21 @@ class HostChains:
         landscape, action = Landscape(problem), action_of(problem.group)
         keys = [jax.random.fold_in(key, number) for number in range(3)]
         with ThreadPoolExecutor(1) as other:
-            # Tempering needs values and the paths gradients: two programs, compiled side by side.
-            ready = None if problem.black_box else _prepared(other, problem)
+            # Values and gradients are two programs, compiled side by side.
+            landscape.ready = None if problem.black_box else _prepared(other, problem)
             first, more = self.search_steps
             steps = first + more * problem.dim
             start = starting_distribution(keys[0], landscape, self.searchers, steps)
             tell = part_of(progress, 0.0, TEMPERING_SHARE)
+            mover = mover_for(problem, self.moves, self.paths)
             walk, log_evidence = temper(
-                keys[1], landscape, start, action, self.particles, self.moves, self.share, tell
+                keys[1], landscape, start, action, self.particles, mover, self.share, tell
             )
             record = self._chains(
                 keys[2],
                 landscape,
                 walk,
                 action.covariance(walk.points),
-                ready,
                 part_of(progress, TEMPERING_SHARE, 1.0),
             )
         rhat, ess, cautions = record.health
@@ -134,7 +138,6 @@ class HostChains:
         landscape: Landscape,
         walk: Walk,
         covariance: Matrix,
-        ready: Future[None] | None,
         tell: Progress,
     ) -> _Record:
         """What the chains recorded, run longer where they do not agree yet."""
@@ -142,12 +145,13 @@ class HostChains:
         centres = walk.points[:: max(1, self.particles // CENTRES)]
         leap = LeapKernel.around(centres, covariance, self.bandwidth)
         chosen = np.resize(generator.permutation(self.particles), self.chains)
-        if ready is None:
-            mover: _Mover = _Walkers(landscape, walk.at(chosen), covariance, self.thin)
+        sloped = landscape.problem.black_box is None
+        if sloped:
+            starts = walk.points[chosen]
+            mover: _Mover = _Hamiltonian(landscape, starts, covariance, self.acceptance)
         else:
-            ready.result()
-            mover = _Hamiltonian(landscape, walk.points[chosen], covariance, self.acceptance)
-        for number in range(0 if ready is None else self.warmup):
+            mover = _Walkers(landscape, walk.at(chosen), covariance, self.thin)
+        for number in range(self.warmup if sloped else 0):
             _iterate(generator, mover, leap, tuning=True)
             tell(0.2 * (number + 1) / self.warmup, "warm-up")
         action, every, before = action_of(landscape.problem.group), 1, math.inf

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import math
-from typing import NamedTuple
+from typing import NamedTuple, Protocol
 
 import numpy as np
 import scipy.linalg
@@ -12,14 +12,14 @@ from jaxtyping import Float
 
 from folt.chains.independence import accepted
 from folt.problem import Points, Values
-from folt.reference.landscape import Landscape, Matrix
+from folt.reference.landscape import Matrix
 from folt.reference.leap import DEGREES
 
 PATH = math.pi / 2
-"""Mean length of a path in whitened units: a quarter of a period."""
+"""Mean length of a chain's path in whitened units: a quarter of a period."""
 
 LONGEST_PATH = 64
-"""Largest mean number of leapfrog steps."""
+"""Largest mean number of its leapfrog steps."""
 
 
 class States(NamedTuple):
@@ -132,20 +132,37 @@ class StepSize:
         self.log_average = share * self.log_current + (1.0 - share) * self.log_average
 
 
+class Sloped(Protocol):
+    """Whatever has a log density and a gradient at many points."""
+
+    def with_gradients(self, points: Points) -> tuple[Values, Points]:
+        """Log density, -inf where it is unusable, and its gradient, zero there."""
+        ...
+
+
 class Paths:
     """Hamiltonian transitions with one number of leapfrog steps for all chains.
 
-    With step size ε the number is uniform on 1..2L-1, L = ⌈PATH/ε⌉: no resonance with the period
+    With step size ε the number is uniform on 1..2L-1, L = ⌈length/ε⌉: no resonance with the period
     of some direction lasts, nobody waits for a longer path, and since it does not depend on the
     states, π is left invariant.
 
     Args:
-        landscape: log π_F and its gradient.
+        landscape: log density and its gradient.
         covariance: inverse mass matrix Σ̄.
+        length: mean length of a path in whitened units.
+        longest: largest mean number of steps L.
     """
 
-    def __init__(self, landscape: Landscape, covariance: Matrix) -> None:
+    def __init__(
+        self,
+        landscape: Sloped,
+        covariance: Matrix,
+        length: float = PATH,
+        longest: int = LONGEST_PATH,
+    ) -> None:
         self.landscape, self.covariance = landscape, covariance
+        self.length, self.longest = length, longest
         root = np.linalg.cholesky(covariance)
         # Momenta p = R⁻ᵀξ with Σ̄ = R·Rᵀ, row by row.
         self.momentum_root = scipy.linalg.solve_triangular(root, np.eye(len(root)), lower=True)
@@ -158,7 +175,7 @@ class Paths:
         self, generator: np.random.Generator, states: States, step: float
     ) -> tuple[States, float]:
         """One transition of every chain, and the mean acceptance probability."""
-        mean = min(max(math.ceil(PATH / step), 1), LONGEST_PATH)
+        mean = min(max(math.ceil(self.length / step), 1), self.longest)
         count = int(generator.integers(1, 2 * mean))
         first = generator.standard_normal(states.points.shape) @ self.momentum_root
         end, momentum = states, first

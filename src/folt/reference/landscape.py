@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from concurrent.futures import Future
+
 import numpy as np
 from jaxtyping import Float
 
@@ -23,6 +25,7 @@ class Landscape:
         gradients: gradients computed so far.
         faults: values that were NaN or +inf.
         visited: points that may be learnt from, with their values.
+        ready: the compilation of the gradient elsewhere, if any; gradients wait for its end.
     """
 
     def __init__(self, problem: Problem) -> None:
@@ -31,6 +34,7 @@ class Landscape:
         self.gradients = 0
         self.faults = 0
         self.visited: list[tuple[Points, Values]] = []
+        self.ready: Future[None] | None = None
 
     def __call__(self, points: Points, keep: np.ndarray | None = None) -> Values:
         """Log π_F at every point.
@@ -57,6 +61,8 @@ class Landscape:
 
         Paths that diverge end there often, so nothing is counted as a fault.
         """
+        if self.ready is not None:
+            self.ready.result()
         self.gradients += points.shape[0] * self._terms
         values, gradients = self.problem.folded_gradients(points)
         usable = np.isfinite(values) & np.isfinite(gradients).all(axis=1)

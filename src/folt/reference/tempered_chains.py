@@ -15,7 +15,7 @@ from folt.problem.batching import calls_lapack
 from folt.problem.fold import Folded
 from folt.problem.orbits import action_of
 from folt.reference.hamiltonian import compile_ahead, run_chains
-from folt.reference.host_tempering import temper
+from folt.reference.host_tempering import mover_for, temper
 from folt.reference.landscape import Landscape
 from folt.reference.leap import Leap
 from folt.reference.result import Reference, folded, health
@@ -44,6 +44,8 @@ class TemperedChains:
     Args:
         particles: particles of the tempering.
         moves: random-walk steps per temperature.
+        paths: paths per temperature that take their place in many dimensions; none for random
+            walks everywhere.
         share: effective share of particles kept per temperature.
         chains: chains started from resampled particles.
         draws: recorded draws per chain.
@@ -55,6 +57,7 @@ class TemperedChains:
 
     particles: int = 1_000
     moves: int = 20
+    paths: int = 3
     share: float = 0.6
     chains: int = 100
     draws: int = 250
@@ -76,8 +79,9 @@ class TemperedChains:
                 ready.result()  # two such programs cannot run at once
             start = starting_distribution(search_key, landscape, 256, 250 + 50 * problem.dim)
             tell = part_of(progress, 0.0, TEMPERING_SHARE)
+            mover = mover_for(problem, self.moves, self.paths)
             walk, log_evidence = temper(
-                temper_key, landscape, start, action, self.particles, self.moves, self.share, tell
+                temper_key, landscape, start, action, self.particles, mover, self.share, tell
             )
             ready.result()
         points = jnp.asarray(walk.points)
@@ -104,7 +108,10 @@ class TemperedChains:
             rhat=rhat,
             ess=ess,
             exact=False,
-            evaluations={"value": landscape.values, "gradient": run.gradients * terms},
+            evaluations={
+                "value": landscape.values,
+                "gradient": landscape.gradients + run.gradients * terms,
+            },
             cautions=cautions + fault_cautions(landscape.faults, landscape.values),
             raw=for_picture(run.draws),
             log_evidence=log_evidence,

@@ -10,6 +10,7 @@ from typing import NamedTuple
 from folt.problem import Problem
 from folt.problem.symmetry import SymmetryAccount
 from folt.reference import HostChains, TemperedChains
+from folt.reference.host_tempering import TemperedPaths, mover_for
 
 TEMPERATURES = 12
 """Temperatures of a usual ladder."""
@@ -51,5 +52,7 @@ def reference_work(problem: Problem, sampler: object) -> int:
             0 if problem.prior is not None else sampler.searchers * (first + more * problem.dim)
         )
         per_draw = per_draw if problem.black_box is None else sampler.thin
-    tempering = sampler.particles * sampler.moves * TEMPERATURES
+    moves = mover_for(problem, sampler.moves, sampler.paths)
+    per_particle = moves.paths * per_draw if isinstance(moves, TemperedPaths) else sampler.moves
+    tempering = sampler.particles * per_particle * TEMPERATURES
     return search + tempering + sampler.chains * (sampler.warmup + sampler.draws) * per_draw

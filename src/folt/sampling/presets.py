@@ -65,12 +65,13 @@ class Preset:
 
 
 def _economical(evaluations: int, dim: int) -> dict[str, Any]:
-    """A search that takes a tenth of the evaluations, fewer leaps, chains of one length."""
+    """A search that takes a tenth of the evaluations, walks, fewer leaps, chains of one length."""
     first, more = 30, 8
     walkers = evaluations // (10 * (first + more * dim))
     return {
         "searchers": min(max(walkers, 32), 512),
         "search_steps": (first, more),
+        "paths": 0,
         "leap_every": 2,
         "longest": 1,
     }

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import jax
 import numpy as np
 from jaxtyping import Float
 
@@ -30,6 +31,10 @@ class HostDistribution:
             return log_sum_of(self.parts, points)
         return map_points(_log_prob, self.distribution, points, length=LARGE_CHUNK)
 
+    def with_gradients(self, points: Points) -> tuple[Float[np.ndarray, " n"], Points]:
+        """Its log density and the gradient of that at every point."""
+        return map_points(_with_gradient, self.distribution, points, length=LARGE_CHUNK)
+
     def sample(self, key: Key, count: int) -> Points:
         """So many independent draws."""
         if self.parts is None:
@@ -43,6 +48,10 @@ class HostDistribution:
 
 def _log_prob(density: Density, point: Point) -> Scalar:
     return density.log_prob(point)
+
+
+def _with_gradient(density: Density, point: Point) -> tuple[Scalar, Point]:
+    return jax.value_and_grad(density.log_prob)(point)
 
 
 def _sample(distribution: Distribution, key: Key) -> Point:
