@@ -144,7 +144,8 @@ class _Tempered(NamedTuple):
             return log_target, slope
         log_start, start_slope = self.start.with_gradients(points)
         values = along(log_start, log_target, self.temperature)
-        slopes = start_slope + self.temperature * (slope - start_slope)
+        with np.errstate(invalid="ignore", over="ignore"):
+            slopes = start_slope + self.temperature * (slope - start_slope)
         usable = np.isfinite(values) & np.isfinite(slopes).all(axis=1)
         return np.where(usable, values, -np.inf), np.where(usable[:, None], slopes, 0.0)
 
