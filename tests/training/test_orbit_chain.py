@@ -20,6 +20,7 @@ from folt.training import (
     OrbitChain,
     OrbitMixture,
     Sample,
+    ThriftyMixture,
     TrainingTask,
     invariant_guard,
     proposal_maker,
@@ -185,6 +186,10 @@ def test_large_groups_get_a_chain_and_small_ones_the_default() -> None:
     assert proposal_maker(three, None, default) is default
     assert isinstance(proposal_maker(four, None, default), OrbitChain)
     assert proposal_maker(four, None, default, folt.Effort.thorough()) is default
+    thrifty = ThriftyMixture()
+    assert isinstance(proposal_maker(four, None, thrifty).beyond, OrbitChain)
+    five = folt.Problem(zero, Permutation(5, 2))
+    assert isinstance(proposal_maker(five, None, thrifty), OrbitChain)
     six = folt.Problem(zero, Permutation(6, 2))
     assert isinstance(proposal_maker(six, None, default), OrbitChain)
     uneven = folt.Problem(zero, Joint(6, (Blocks(1), ZeroSum())))
