@@ -82,7 +82,7 @@ def fitted(name: str, seed: int) -> Fit:
 
 
 def cold(module: str, *arguments: str) -> Fit:
-    """What a module prints last, run in a process with an empty compilation cache."""
+    """What a module prints last, run in a process with nothing compiled before it."""
     with tempfile.TemporaryDirectory() as cache:
         kept = {key: value for key, value in os.environ.items() if not key.startswith("JAX_")}
         done = subprocess.run(
@@ -90,7 +90,7 @@ def cold(module: str, *arguments: str) -> Fit:
             capture_output=True,
             text=True,
             check=True,
-            env=kept | {"FOLT_COMPILATION_CACHE": cache},
+            env=kept | {"FOLT_COMPILATION_CACHE": cache, "NUMBA_CACHE_DIR": cache},
         )
     return json.loads(done.stdout.splitlines()[-1])
 

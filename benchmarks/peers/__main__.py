@@ -73,7 +73,8 @@ def once(tool: str, name: str, seed: int) -> dict[str, Any]:
     with tempfile.TemporaryDirectory() as cache:
         kept = {key: value for key, value in os.environ.items() if not key.startswith("JAX_")}
         source = os.pathsep.join([str(record.ROOT), str(record.ROOT / "src")])
-        environment = kept | {"FOLT_COMPILATION_CACHE": cache, "PYTHONPATH": source}
+        caches = dict.fromkeys(("FOLT_COMPILATION_CACHE", "NUMBA_CACHE_DIR"), cache)
+        environment = kept | caches | {"PYTHONPATH": source}
         command = [python_for(tool), "-m", "benchmarks.peers.once", tool, name, str(seed)]
         known = {"tool": tool, "problem": name, "seed": seed, "commit": record.commit()}
         try:
