@@ -180,6 +180,7 @@ STARTER = """
 import sys, time
 from pathlib import Path
 from folt.store import LockedError, Store
+Path(sys.argv[3] + sys.argv[2]).touch()
 while not Path(sys.argv[3]).exists():
     time.sleep(0.001)
 try:
@@ -202,7 +203,8 @@ def test_twenty_starts_of_two_processes(tmp_path):
             subprocess.Popen([*words, who, str(gate)], stdout=subprocess.PIPE, text=True)
             for who in "ab"
         ]
-        time.sleep(1.0)
+        while not all(Path(f"{gate}{who}").exists() for who in "ab"):
+            time.sleep(0.01)
         gate.touch()
         said = [process.communicate(timeout=120)[0].strip() for process in started]
         outcomes.append(tuple(sorted(said)))
