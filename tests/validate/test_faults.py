@@ -189,7 +189,7 @@ try:
         store.entry().replace({"who": sys.argv[2]}, {"a": sys.argv[2].encode() * 1000})
     print("wrote")
 except LockedError as error:
-    print("refused" if "is being written by process" in str(error) else error)
+    print("refused" if "is being written by" in str(error) else error)
 """
 
 
@@ -203,7 +203,7 @@ def test_twenty_starts_of_two_processes(tmp_path):
             subprocess.Popen([*words, who, str(gate)], stdout=subprocess.PIPE, text=True)
             for who in "ab"
         ]
-        while not all(Path(f"{gate}{who}").exists() for who in "ab"):
+        while not all((tmp_path / f"gate-{number}{who}").exists() for who in "ab"):
             time.sleep(0.01)
         gate.touch()
         said = [process.communicate(timeout=120)[0].strip() for process in started]
