@@ -7,7 +7,7 @@ from typing import Any
 
 
 def draw(runs: list[dict[str, Any]], path: Path) -> None:
-    """Bars on a logarithmic scale; a tool that failed has none."""
+    """Bars on a logarithmic scale; where a tool failed stands why."""
     import matplotlib
 
     matplotlib.use("svg")
@@ -21,11 +21,15 @@ def draw(runs: list[dict[str, Any]], path: Path) -> None:
         len(problems), 1, figsize=(7.0, 0.4 + 1.7 * len(problems)), sharex=True, squeeze=False
     )
     for axis, problem in zip(axes[:, 0], problems, strict=True):
-        own = [run for run in runs if run["problem"] == problem and "failure" not in run][::-1]
-        speeds = [run["ess"] / run["cpu_s"] for run in own]
+        own = [run for run in runs if run["problem"] == problem][::-1]
+        speeds = [0.0 if "failure" in run else run["ess"] / run["cpu_s"] for run in own]
         colours = ["#1f6f8b" if run["tool"] == "folt" else "#b8b8b8" for run in own]
         axis.barh([run["tool"] for run in own], speeds, color=colours)
         axis.set_xscale("log")
+        for place, run in enumerate(own):
+            if "failure" in run:
+                where = axis.get_yaxis_transform()
+                axis.text(0.01, place, run["failure"], va="center", fontsize=7, transform=where)
         axis.set_title(ASKED[problem].title, loc="left", fontsize=9)
         axis.tick_params(labelsize=8)
         axis.spines[["top", "right"]].set_visible(False)
