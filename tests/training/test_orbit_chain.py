@@ -166,7 +166,9 @@ def test_m_is_10_and_nothing_is_listed(monkeypatch: pytest.MonkeyPatch) -> None:
     quick = folt.Effort.quick()
     fit = folt.sample(separated(10), flow=trainer, draws=250, effort=quick, progress=False)
     assert isinstance(fit.proposal, OrbitSafety)
-    assert isinstance(fit.proposal.guard, StudentT)
+    guard, z = fit.proposal.guard, jnp.asarray(fit.draws[0, 0])
+    assert isinstance(guard, StudentT)
+    np.testing.assert_allclose(guard.log_prob(z), guard.log_prob(z[::-1]), rtol=1e-9)
     assert fit.accept_rate > 0.85
     evidence = fit.log_evidence
     assert abs(evidence.value) < 5 * evidence.standard_error + 1e-9
