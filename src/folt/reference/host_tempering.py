@@ -57,6 +57,10 @@ class Mover(Protocol):
         """The scale that tuning begins with."""
         ...
 
+    def log_start(self, start: HostDistribution, points: Points) -> Values:
+        """Log density of the start, by the program that the moves need anyway."""
+        ...
+
     def __call__(
         self,
         generator: np.random.Generator,
@@ -79,6 +83,10 @@ class RandomWalks:
     def first_scale(self, dim: int) -> float:
         """The length of a step that suits a Gaussian of this dimension."""
         return first_scale(dim)
+
+    def log_start(self, start: HostDistribution, points: Points) -> Values:
+        """Values alone."""
+        return start.log_probs(points)
 
     def __call__(
         self,
@@ -109,6 +117,10 @@ class TemperedPaths:
         """The step size of the first path."""
         return FIRST_STEP
 
+    def log_start(self, start: HostDistribution, points: Points) -> Values:
+        """Values with gradients, which are dropped."""
+        return start.with_gradients(points)[0]
+
     def __call__(
         self,
         generator: np.random.Generator,
@@ -127,7 +139,7 @@ class TemperedPaths:
             log_scale += PATH_RATE * (acceptance - PATH_ACCEPTANCE)
         points = states.points
         keep = np.arange(len(points)) if temperature >= 1.0 else None
-        return Walk(points, landscape(points, keep), start.log_probs(points), log_scale)
+        return Walk(points, landscape(points, keep), self.log_start(start, points), log_scale)
 
 
 class _Tempered(NamedTuple):
@@ -185,7 +197,7 @@ def temper(
     generator = host_generator(key)
     points = start.sample(key, particles)
     scale = math.log(mover.first_scale(points.shape[1]))
-    walk = Walk(points, landscape.first(points), start.log_probs(points), scale)
+    walk = Walk(points, landscape.first(points), mover.log_start(start, points), scale)
     # π_F integrates to s·Z over all of R^dim.
     temperature, log_evidence = 0.0, -math.log(landscape.problem.group.order)
     for number in range(LONGEST_LADDER):
