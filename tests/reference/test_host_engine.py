@@ -21,6 +21,7 @@ from folt.reference.host_moves import LeapKernel, Paths
 from folt.reference.host_tempering import (
     PATHS_FROM,
     RandomWalks,
+    Rung,
     TemperedPaths,
     Walk,
     mover_for,
@@ -117,7 +118,7 @@ def along_the_ladder(temperature):
     values = landscape(exact[0]), start.log_probs(exact[0])
     walk = Walk(exact[0], *values, math.log(0.8))
     move = TemperedPaths(4)
-    end = move(generator, landscape, walk, start, np.eye(2) / precision, temperature)
+    end = move(generator, walk, Rung(landscape, start, temperature, np.eye(2) / precision))
     np.testing.assert_allclose(end.log_start, start.log_probs(end.points))
     assert np.mean(np.any(end.points != exact[0], axis=1)) > 0.9
     return end.points, exact[1]

@@ -50,6 +50,38 @@ class Walk(NamedTuple):
         )
 
 
+class Rung(NamedTuple):
+    """A step of the ladder, start^(1-λ)·π^λ.
+
+    Attributes:
+        landscape: log π_F.
+        start: where the ladder begins.
+        temperature: λ.
+        covariance: equivariant covariance Σ̄ of the particles there.
+    """
+
+    landscape: Landscape
+    start: HostDistribution
+    temperature: float
+    covariance: Matrix
+
+    def with_gradients(self, points: Points) -> tuple[Values, Points]:
+        """Its log density and the gradient of that; none where either end vanishes."""
+        log_target, slope = self.landscape.with_gradients(points)
+        if self.temperature >= 1.0:
+            return log_target, slope
+        log_start, start_slope = self.start.with_gradients(points)
+        values = along(log_start, log_target, self.temperature)
+        with np.errstate(invalid="ignore", over="ignore"):
+            slopes = start_slope + self.temperature * (slope - start_slope)
+        usable = np.isfinite(values) & np.isfinite(slopes).all(axis=1)
+        return np.where(usable, values, -np.inf), np.where(usable[:, None], slopes, 0.0)
+
+    def learnt_from(self, points: Points) -> np.ndarray | None:
+        """Which points may be learnt from later: all at the end of the ladder."""
+        return np.arange(len(points)) if self.temperature >= 1.0 else None
+
+
 class Mover(Protocol):
     """How particles move at one temperature."""
 
@@ -61,15 +93,7 @@ class Mover(Protocol):
         """Log density of the start, by the program that the moves need anyway."""
         ...
 
-    def __call__(
-        self,
-        generator: np.random.Generator,
-        landscape: Landscape,
-        walk: Walk,
-        start: HostDistribution,
-        covariance: Matrix,
-        temperature: float,
-    ) -> Walk:
+    def __call__(self, generator: np.random.Generator, walk: Walk, rung: Rung) -> Walk:
         """The particles after all their moves, with the scale that was tuned on the way."""
         ...
 
@@ -88,18 +112,10 @@ class RandomWalks:
         """Values alone."""
         return start.log_probs(points)
 
-    def __call__(
-        self,
-        generator: np.random.Generator,
-        landscape: Landscape,
-        walk: Walk,
-        start: HostDistribution,
-        covariance: Matrix,
-        temperature: float,
-    ) -> Walk:
+    def __call__(self, generator: np.random.Generator, walk: Walk, rung: Rung) -> Walk:
         """Steps one after the other; those at the end of the ladder may be learnt from."""
-        root, rate = np.linalg.cholesky(covariance), self.moves**-0.5
-        keep = np.arange(len(walk.points)) if temperature >= 1.0 else None
+        root, rate = np.linalg.cholesky(rung.covariance), self.moves**-0.5
+        keep, (landscape, start, temperature, _) = rung.learnt_from(walk.points), rung
         for _ in range(self.moves):
             walk = random_walk_step(
                 generator, landscape, walk, root, temperature, start, rate, keep
@@ -121,45 +137,16 @@ class TemperedPaths:
         """Values with gradients, which are dropped."""
         return start.with_gradients(points)[0]
 
-    def __call__(
-        self,
-        generator: np.random.Generator,
-        landscape: Landscape,
-        walk: Walk,
-        start: HostDistribution,
-        covariance: Matrix,
-        temperature: float,
-    ) -> Walk:
+    def __call__(self, generator: np.random.Generator, walk: Walk, rung: Rung) -> Walk:
         """Paths one after the other; their ends may be learnt from."""
-        tempered = _Tempered(landscape, start, temperature)
-        paths = Paths(tempered, covariance, PATH_LENGTH, LONGEST_PATH)
+        paths = Paths(rung, rung.covariance, PATH_LENGTH, LONGEST_PATH)
         states, log_scale = paths.at(walk.points), walk.log_scale
         for _ in range(self.paths):
             states, acceptance = paths.move(generator, states, math.exp(log_scale))
             log_scale += PATH_RATE * (acceptance - PATH_ACCEPTANCE)
         points = states.points
-        keep = np.arange(len(points)) if temperature >= 1.0 else None
-        return Walk(points, landscape(points, keep), self.log_start(start, points), log_scale)
-
-
-class _Tempered(NamedTuple):
-    """start^(1-λ)·π^λ with its gradient."""
-
-    landscape: Landscape
-    start: HostDistribution
-    temperature: float
-
-    def with_gradients(self, points: Points) -> tuple[Values, Points]:
-        """Its logarithm and the gradient of that; none where either density vanishes."""
-        log_target, slope = self.landscape.with_gradients(points)
-        if self.temperature >= 1.0:
-            return log_target, slope
-        log_start, start_slope = self.start.with_gradients(points)
-        values = along(log_start, log_target, self.temperature)
-        with np.errstate(invalid="ignore", over="ignore"):
-            slopes = start_slope + self.temperature * (slope - start_slope)
-        usable = np.isfinite(values) & np.isfinite(slopes).all(axis=1)
-        return np.where(usable, values, -np.inf), np.where(usable[:, None], slopes, 0.0)
+        log_target = rung.landscape(points, rung.learnt_from(points))
+        return Walk(points, log_target, self.log_start(rung.start, points), log_scale)
 
 
 def mover_for(problem: Problem, moves: int, paths: int) -> Mover:
@@ -207,7 +194,7 @@ def temper(
         log_evidence += float(np.logaddexp.reduce(log_weights)) - math.log(particles)
         walk = walk.at(systematic_resample(generator.uniform(), log_weights))
         covariance = action.covariance(walk.points)
-        walk = mover(generator, landscape, walk, start, covariance, temperature)
+        walk = mover(generator, walk, Rung(landscape, start, temperature, covariance))
         if progress is not None:
             progress(temperature, f"tempering, step {number + 1}")
         if temperature >= 1.0:

@@ -21,7 +21,7 @@ from folt.training.chain_em import chain_about, fit_chain, starting_chain
 from folt.training.chain_regression import ChainDescent, Trial, descend_chain, trial
 from folt.training.effort import Effort
 from folt.training.regression import TrainingTask, stage
-from folt.types import Key, Progress, host_generator
+from folt.types import Distribution, Key, Progress, host_generator
 
 STEPS = 1 << 15
 """Sets of blocks times classes that a chain may go through for one point."""
@@ -84,7 +84,7 @@ class OrbitChain:
         self,
         key: Key,
         task: TrainingTask,
-        start: ClassChain | None = None,
+        start: Distribution | None = None,
         progress: Progress | None = None,
     ) -> ClassChain:
         """The fitted chain.
@@ -92,11 +92,12 @@ class OrbitChain:
         Args:
             key: randomness of starts, batches and fresh draws.
             task: draws, target values, symmetry and safety.
-            start: a chain to polish instead of fitting one, such as an earlier fit's.
+            start: a chain to polish instead of fitting one, such as an earlier fit's; anything else
+                is left aside.
             progress: told the fraction done and a message.
         """
         task = task.invariantly_guarded()
-        if start is not None:
+        if isinstance(start, ClassChain):
             return self._polished(key, _on_host(start), task, progress)
         generator = host_generator(key)
         single, found = self._single(key, generator, task)

@@ -120,8 +120,9 @@ class ThriftyMixture:
         earlier = None if start is None else components_of(start)
         if earlier is not None and len(earlier) == 1 and math.isinf(earlier[0].degrees):
             best = self._rounds(bench, bench.judge(earlier[0]), self.goal, progress)
-            return as_mixture(best.main)
-        if self.beyond is not None and start is not None:
+            if self.beyond is None or best.accept >= self.goal:
+                return as_mixture(best.main)
+        elif self.beyond is not None and start is not None:
             return self.beyond(key, task, start, progress)
         single = self._labelled(bench)
         best = bench.judge(single)
