@@ -11,7 +11,7 @@ import pytest
 
 import folt
 from cases import random_chain
-from folt.flows import ClassChain, OrbitSafety, StudentT
+from folt.flows import ClassChain, Mixture, OrbitSafety, StudentT
 from folt.groups import Blocks, Fixed, Joint, Permutation, Product, SignedPermutation, ZeroSum
 from folt.groups.relabelling import Relabelling
 from folt.problem.batching import map_points
@@ -121,6 +121,23 @@ def test_regression_flattens_the_log_ratio_and_repeats_itself(task: TrainingTask
     one, other = (descend_chain(key, chain, task, again) for _ in range(2))
     for left, right in zip(jax.tree.leaves(one), jax.tree.leaves(other), strict=True):
         np.testing.assert_array_equal(left, right)
+
+
+def test_a_start_that_does_not_do_gives_way_to_the_chain(task: TrainingTask) -> None:
+    """Also one of another kind; a chain is handed on."""
+    chain, seen = random_chain(task.group, 2), []
+
+    def beyond(key: object, task: object, start: object, progress: object) -> ClassChain:
+        seen.append(start)
+        return chain
+
+    trainer = ThriftyMixture(rounds=1, fresh=256, beyond=beyond)
+    far = Mixture(jnp.zeros(1), jnp.full((1, 4), 50.0), jnp.eye(4)[None])
+    for start in (far, None, chain):
+        assert trainer(jax.random.key(6), task, start) is chain
+    assert seen == [None, None, chain]
+    brief = OrbitChain(classes=1, pivots=0, small=(64,), descent=ChainDescent(steps=2, batch=64))
+    assert isinstance(brief(jax.random.key(7), task, far), ClassChain)
 
 
 def test_guard_is_invariant_and_covers_all_labellings() -> None:
