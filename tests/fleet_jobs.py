@@ -56,6 +56,32 @@ def stop():
     raise KeyboardInterrupt
 
 
+def environment():
+    return {name: os.environ.get(name) for name in ("OMP_NUM_THREADS", "FOLT_THREADS", "XLA_FLAGS")}
+
+
+class Strange(BaseException):
+    """No exception that anybody catches."""
+
+
+class MuteError(Exception):
+    """Cannot say what is wrong."""
+
+    def __str__(self):
+        raise RuntimeError("nor why")
+
+
+def end_strangely(how):
+    print("a job prints")
+    raise {
+        "BaseException": Strange("strange"),
+        "KeyboardInterrupt": KeyboardInterrupt(),
+        "SystemExit": SystemExit(0),
+        "GeneratorExit": GeneratorExit(),
+        "mute": MuteError(),
+    }[how]
+
+
 def make(name):
     MADE.append(name)
     return {"name": name}

@@ -1,7 +1,6 @@
 """folt: draws, certificates and evidence for posteriors that repeat under relabelling."""
 
 import importlib
-from importlib.metadata import version as _version
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -21,7 +20,7 @@ if TYPE_CHECKING:
     from folt.sampling.checks import check
     from folt.training.effort import Effort
 
-__version__ = _version("folt")
+    __version__: str
 
 _NAMES = {
     "Effort": "folt.training.effort",
@@ -71,6 +70,10 @@ __all__ = [
 
 def __getattr__(name: str) -> Any:
     """Import on first use, so that `folt --help` does not wait for JAX."""
+    if name == "__version__":
+        from importlib.metadata import version
+
+        return version("folt")
     if name in _NAMES:
         return getattr(importlib.import_module(_NAMES[name]), name)
     if name in _ROOMS:

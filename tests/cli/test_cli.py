@@ -234,28 +234,26 @@ def test_a_fault_is_two_lines_and_keeps_its_traceback(
         raise RuntimeError("a fault within")
 
     monkeypatch.setattr("folt.cli.demonstration.sample", fault)
-    monkeypatch.setattr("tempfile.tempdir", str(folder / "temporary"))
-    (folder / "temporary").mkdir()
+    monkeypatch.setenv("XDG_CACHE_HOME", str(folder / "cache"))
     assert run(["demo", "--quiet", "--out", "results"]) == 1
     error = capsys.readouterr().err
     assert error.count("\n") == 2
     assert "RuntimeError: a fault within" in error
-    (kept,) = (folder / "temporary").rglob("*.txt")
+    (kept,) = (folder / "cache").rglob("*.txt")
     assert str(kept) in error
     assert "Traceback" not in error
     assert "Traceback" in kept.read_text()
-    assert left(folder) == {"temporary"}
+    assert left(folder) == {"cache"}
 
 
 def test_only_the_last_few_tracebacks_are_kept(
     folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setattr("folt.cli.demonstration.sample", lambda *_, **__: 1 / 0)
-    monkeypatch.setattr("tempfile.tempdir", str(folder / "temporary"))
-    (folder / "temporary").mkdir()
+    monkeypatch.setenv("XDG_CACHE_HOME", str(folder / "cache"))
     for _ in range(8):
         assert run(["demo", "--quiet", "--out", "results"]) == 1
-    kept = sorted(str(path) for path in (folder / "temporary").rglob("*.txt"))
+    kept = sorted(str(path) for path in (folder / "cache").rglob("*.txt"))
     assert len(kept) == 5
     assert capsys.readouterr().err.splitlines()[-1].split()[5].rstrip(";") in kept
 

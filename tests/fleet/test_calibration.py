@@ -14,6 +14,7 @@ from folt.diagnostics.ranks import LEVEL, Band, covered, rank_among
 from folt.fleet import Here, Simulated, Study
 from folt.fleet.calibration import calibration_of
 from folt.fleet.simulation import folded
+from folt.fleet.work import FailedJobsError
 from folt.groups import Permutation
 
 COUNT = 120
@@ -166,7 +167,7 @@ def test_failures_and_verdicts_are_told_apart(tmp_path):
     assert (found.finished, found.failed, found.evidence) == (100, 1, None)
     assert found.verdicts["poor"] == (10, 1.0)
     assert found.verdicts["good"][1] < 0.1
-    with pytest.raises(ValueError, match="no simulation came to its end; the first said: no"):
+    with pytest.raises(FailedJobsError, match="no simulation came to its end; the first said: no"):
         calibration_of(rows[-1:], Study(simulate))
 
 

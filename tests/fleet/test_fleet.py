@@ -3,7 +3,6 @@
 import dataclasses
 import functools
 import json
-import os
 import subprocess
 import sys
 import time
@@ -13,7 +12,21 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from fleet_jobs import MADE, deadly, doubled, make, marked, pair, shaky, slow, square, stop, total
+from fleet_jobs import (
+    MADE,
+    deadly,
+    doubled,
+    end_strangely,
+    environment,
+    make,
+    marked,
+    pair,
+    shaky,
+    slow,
+    square,
+    stop,
+    total,
+)
 from folt.fleet import Here, Job, fit_many
 from folt.fleet.on_dask import AtAddress, OnDask
 from folt.fleet.processes import Processes
@@ -32,6 +45,19 @@ ROOT = Path(__file__).parents[2]
 def runner():
     with Processes(2) as running:
         yield running
+
+
+@pytest.fixture(scope="module")
+def client():
+    from distributed import Client, LocalCluster
+
+    with (
+        LocalCluster(
+            1, threads_per_worker=1, host="127.0.0.1", dashboard_address=None, silence_logs=50
+        ) as cluster,
+        Client(cluster, set_as_default=False) as found,
+    ):
+        yield found
 
 
 def fit_options():
@@ -54,7 +80,8 @@ def test_rows_come_back_in_order_from_two_processes(runner, tmp_path):
     table = fit_many([Job(f"n{i}", run=square, data=i) for i in range(60)], tmp_path, runner=runner)
     assert list(table["job"]) == [f"n{i}" for i in range(60)]
     assert list(table["square"]) == [i * i for i in range(60)]
-    assert set(table["process"]) == set(runner.client.run(os.getpid).values())
+    assert set(table["process"]) == {one.process.pid for one in runner._running}
+    assert len(set(table["process"])) == 2
     assert table["error"].isna().all()
     assert read_row(tmp_path / "n7" / "row.json")["square"] == 49
     lines = (tmp_path / "table.csv").read_text().splitlines()
@@ -127,24 +154,33 @@ def test_a_job_that_takes_too_long_is_ended(runner, tmp_path):
     assert table["slept"]["short"] == 0.01
 
 
-def test_data_that_lie_on_the_workers_are_not_sent(runner, tmp_path):
-    future = runner.client.scatter(np.arange(4.0))
+def test_data_that_lie_on_the_workers_are_not_sent(client, runner, tmp_path):
+    future = client.scatter(np.arange(4.0))
     jobs = [Job("far", run=total, data=future)]
-    table = fit_many(jobs, tmp_path, client=runner.client)
+    table = fit_many(jobs, tmp_path, client=client)
     assert table["total"][0] == 6.0
-    assert fit_many(jobs, tmp_path, client=runner.client)["seconds"][0] == table["seconds"][0]
-    with pytest.raises(ValueError, match="needs client="):
-        fit_many(jobs, tmp_path, runner=Here())
+    assert fit_many(jobs, tmp_path, client=client)["seconds"][0] == table["seconds"][0]
+    for other in (Here(), runner):
+        with pytest.raises(ValueError, match="needs client="):
+            fit_many(jobs, tmp_path, runner=other)
 
 
-def test_workers_have_one_thread_and_import_only_what_they_need(runner):
-    def inside():
-        names = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "FOLT_THREADS", "XLA_FLAGS")
-        return [os.environ.get(name) for name in names]
+def test_jobs_on_a_cluster_fail_one_by_one_and_are_ended_in_time(client, tmp_path):
+    jobs = [
+        Job("long", run=slow, data=60.0),
+        Job("short", run=slow, data=0.01),
+        Job("odd", run=end_strangely, data="BaseException"),
+    ]
+    table = fit_many(jobs, tmp_path, client=client, timeout=3.0, retries=0).set_index("job")
+    assert table["error"]["long"] == "took longer than 3 s"
+    assert table["slept"]["short"] == 0.01
+    assert "Strange" in table["error"]["odd"]
 
-    for values in runner.client.run(inside).values():
-        assert values[:3] == ["1", "1", "1"]
-        assert "--xla_cpu_multi_thread_eigen=false" in values[3]
+
+def test_workers_have_one_thread_and_import_only_what_they_need(runner, tmp_path):
+    (values,) = fit_many([Job("a", run=environment)], tmp_path, runner=runner).to_dict("records")
+    assert [values[name] for name in ("OMP_NUM_THREADS", "FOLT_THREADS")] == ["1", "1"]
+    assert "--xla_cpu_multi_thread_eigen=false" in values["XLA_FLAGS"]
     done = subprocess.run(
         [
             sys.executable,
@@ -404,11 +440,11 @@ def test_those_that_start_from_another_wait_for_it(tmp_path):
     assert resumed.take(4, together=True)[1][0].job.name == "b"
 
 
-def test_processes_that_do_not_come_back_are_begun_anew(tmp_path, monkeypatch):
-    """All workers gone for good, as on a machine that is too busy to start them in time."""
-    monkeypatch.setattr("folt.fleet.processes.PATIENCE", 0.5)
+def test_processes_that_died_while_idle_are_begun_anew(tmp_path):
     with Processes(1) as own:
-        own.client.sync(own._cluster.workers[0].close)
+        fit_many([JOB], tmp_path / "first", runner=own, progress=False)
+        own._running[0].process.kill()
+        own._running[0].process.join()
         jobs = [Job(f"n{i}", run=square, data=i) for i in range(2)]
-        table = fit_many(jobs, tmp_path, runner=own, progress=False)
+        table = fit_many(jobs, tmp_path / "second", runner=own, progress=False, retries=0)
     assert list(table["square"]) == [0, 1]

@@ -6,14 +6,10 @@ Heavy libraries are imported inside the commands, so that `folt --help` answers 
 from __future__ import annotations
 
 import contextlib
-import getpass
 import os
 import sys
-import tempfile
-import traceback
 import warnings
 from collections.abc import Iterator, Sequence
-from pathlib import Path
 from typing import Annotated, Any
 
 import typer
@@ -30,6 +26,7 @@ from folt.cli import (
     reproduce,
     sample,
 )
+from folt.cli.faults import BAD_INPUT, code_of, refuse, tell_fault
 from folt.cli.help import Command, Group
 from folt.cli.interruption import (
     INTERRUPTED,
@@ -37,18 +34,19 @@ from folt.cli.interruption import (
     WORDS,
     leave_at_once,
     prompt_interruption,
+    was_interrupted,
     was_terminated,
 )
 
-RAN, FAULT, BAD_INPUT = 0, 1, 2
+RAN = 0
 
 # Newer versions of Typer carry their own copy of Click, so the error class comes through Typer.
 UsageError: Any = typer.BadParameter.__base__
 
 DEBUG = "--debug"
 
-KEPT_FAULTS = 5
-"""Tracebacks that stay in the temporary folder."""
+COMPLETION = "_FOLT_COMPLETE"
+"""Environment variable of a shell that asks how a word goes on; the answer ends the process."""
 
 app = typer.Typer(
     name="folt",
@@ -61,7 +59,7 @@ app = typer.Typer(
 
 
 def main() -> None:
-    """The entry point of the `folt` command."""
+    """Run the command that the words after `folt` ask for, and leave with its exit code."""
     with prompt_interruption():
         code = run(sys.argv[1:])
     if code in WORDS:
@@ -87,11 +85,14 @@ def run(arguments: Sequence[str]) -> int:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return RAN
     except UsageError as error:
-        return _refuse(_sentence(error), debug)
-    except ValueError as error:
-        return _refuse(str(error), debug, FAULT if getattr(error, "full", False) else BAD_INPUT)
-    except Exception as error:
-        return _fault(error, debug)
+        return refuse(_sentence(error), debug, BAD_INPUT)
+    except BaseException as error:  # a model may raise anything, SystemExit too
+        if COMPLETION in os.environ:
+            raise
+        known = code_of(error)
+        if not was_interrupted():
+            return tell_fault(error, debug) if known is None else refuse(str(error), debug, known)
+        code = INTERRUPTED  # which a library took for an error of its own
     if code == INTERRUPTED and was_terminated():
         code = TERMINATED  # which Typer took for Ctrl-C
     if code in WORDS:
@@ -191,37 +192,3 @@ def _expected(error: Any) -> str:
 
 def _is_argument(parameter: Any) -> bool:
     return parameter.param_type_name == "argument"
-
-
-def _refuse(message: str, debug: bool, code: int = BAD_INPUT) -> int:
-    """One line on standard error that says what is wrong and what would be right."""
-    if debug:
-        traceback.print_exc()
-    print("folt: " + " ".join(message.split()), file=sys.stderr)
-    return code
-
-
-def _fault(error: Exception, debug: bool) -> int:
-    """What went wrong in two lines; where, on the screen or in a file that can be sent."""
-    if debug:
-        traceback.print_exc()
-        where = "the traceback is above"
-    else:
-        where = f"the traceback is in {_kept_traceback()}; with --debug it is shown"
-    what = " ".join(f"{type(error).__name__}: {error}".split())
-    print(f"folt: a fault in folt or in the model: {what[:500]}\nfolt: {where}", file=sys.stderr)
-    return FAULT
-
-
-def _kept_traceback() -> str:
-    """A long run need not be repeated to learn where it failed; the last few are kept."""
-    folder = Path(tempfile.gettempdir()) / f"folt-faults-{getpass.getuser()}"
-    try:
-        folder.mkdir(mode=0o700, exist_ok=True)
-        for old in sorted(folder.glob("*.txt"), key=os.path.getmtime)[: 1 - KEPT_FAULTS]:
-            old.unlink(missing_ok=True)
-        with tempfile.NamedTemporaryFile("w", dir=folder, suffix=".txt", delete=False) as file:
-            traceback.print_exc(file=file)
-    except OSError as error:
-        return f"no file: {error.strerror}"
-    return file.name

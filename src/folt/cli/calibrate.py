@@ -11,7 +11,7 @@ import typer
 
 from folt.cli.fleet import Scheduler, Workers, runner_for
 from folt.cli.machine import Json, print_json
-from folt.cli.terminal import EffortName, Quiet, Seed, console, wrote
+from folt.cli.terminal import EffortName, Out, Quiet, Seed, console, wrote
 from folt.cli.user_code import things_at
 
 if TYPE_CHECKING:
@@ -32,7 +32,7 @@ def calibrate(
             show_default=False,
         ),
     ],
-    out: Annotated[Path, typer.Option(help="Folder for the results.")] = Path("folt-calibration"),
+    out: Out = Path("folt-calibration"),
     simulations: Annotated[
         int | None, typer.Option(help="How many; what the study says if not given.", min=2)
     ] = None,

@@ -9,15 +9,8 @@ import typer
 
 from folt.cli.machine import Json, fit_fields, print_json
 from folt.cli.sample import Labels
-from folt.cli.terminal import (
-    EffortName,
-    EffortOption,
-    Quiet,
-    Seed,
-    console,
-    show,
-)
-from folt.cli.user_code import problem_at
+from folt.cli.terminal import EffortName, EffortOption, Out, Quiet, Seed, console, show
+from folt.cli.user_code import prints_aside, problem_at
 
 EXAMPLES = """\
 folt certify posterior.nc model.py:problem --out certified
@@ -41,7 +34,7 @@ def certify(
             show_default=False,
         ),
     ],
-    out: Annotated[Path, typer.Option(help="Folder for the results.")] = Path("folt-certified"),
+    out: Out = Path("folt-certified"),
     seed: Seed = 0,
     labels: Annotated[Labels, typer.Option(help="How components are numbered.")] = Labels.sorted,
     effort: EffortOption = EffortName.default,
@@ -70,14 +63,15 @@ def certify(
     with Store(out) as store:
         entry = store.entry()
         claim(entry, request)
-        fit = run_certify(
-            found,
-            draws,
-            seed=seed,
-            effort=effort.chosen(),
-            labels=labels.value,
-            progress=not quiet,
-        )
+        with prints_aside():
+            fit = run_certify(
+                found,
+                draws,
+                seed=seed,
+                effort=effort.chosen(),
+                labels=labels.value,
+                progress=not quiet,
+            )
         files = keep(entry, request, files_of(fit))
     if as_json:
         print_json("certify", files, fit_fields(fit))

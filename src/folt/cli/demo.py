@@ -7,19 +7,11 @@ import shutil
 import sys
 from pathlib import Path
 from shlex import quote
-from typing import Annotated
 
 import typer
 
 from folt.cli.machine import Json, fit_fields, print_json
-from folt.cli.terminal import (
-    EffortName,
-    EffortOption,
-    Quiet,
-    Seed,
-    console,
-    show,
-)
+from folt.cli.terminal import EffortName, EffortOption, Out, Quiet, Seed, console, show
 
 BEFORE = """\
 Three Gaussians behind 500 observations: the posterior has 3! = 6 equal modes,
@@ -33,7 +25,7 @@ folt demo --out look --seed 7"""
 
 
 def demo(
-    out: Annotated[Path, typer.Option(help="Folder for the results.")] = Path("demo"),
+    out: Out = Path("demo"),
     seed: Seed = 0,
     effort: EffortOption = EffortName.default,
     as_json: Json = False,

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from folt.cli.machine import Json, print_json
-from folt.cli.terminal import Quiet, console, wrote
-from folt.cli.user_code import things_at
+from folt.cli.terminal import Out, Quiet, console, wrote
+from folt.cli.user_code import in_user_code, things_at
 
 if TYPE_CHECKING:
     from folt.fleet import Job, Runner
@@ -41,7 +41,7 @@ def fleet(
             show_default=False,
         ),
     ],
-    out: Annotated[Path, typer.Option(help="Folder for the results.")] = Path("folt-fleet"),
+    out: Out = Path("folt-fleet"),
     workers: Workers = None,
     scheduler: Scheduler = None,
     retries: Annotated[int, typer.Option(help="Times a failed job is tried again.", min=0)] = 1,
@@ -92,7 +92,8 @@ def jobs_at(place: str) -> list[Job]:
             f"expected {place} to be a list of folt.fleet.Job or a function without arguments that "
             f"returns one, got {type(found).__name__}"
         )
-    return list(found)
+    source = place.rpartition(":")[0]
+    return in_user_code(f"the jobs of {place}", source, lambda: list(found))
 
 
 def runner_for(workers: int | None, scheduler: str | None, *, here: bool = False) -> Runner:

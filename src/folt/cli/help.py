@@ -17,6 +17,16 @@ OPTIONS_ON_THE_SCREEN = ("version", "debug")
 class Command(TyperCommand):
     """A command whose epilog holds examples, one per line, shown as they stand."""
 
+    def invoke(self, ctx: Any) -> Any:
+        """Run the command, without caches where the user's home cannot be written."""
+        from folt.store.private import caches_can_be_written
+
+        if not caches_can_be_written():
+            print(
+                "folt: no cache can be written in the home folder: going without", file=sys.stderr
+            )
+        return super().invoke(ctx)
+
     def format_epilog(self, ctx: Any, formatter: Any) -> None:
         """The examples, never wrapped: they are there to be copied."""
         if self.epilog:

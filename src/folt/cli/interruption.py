@@ -30,7 +30,13 @@ PATIENCE = 2.0
 """Seconds that Python has to answer by itself."""
 
 
+_interrupted = threading.Event()
 _terminated = threading.Event()
+
+
+def was_interrupted() -> bool:
+    """Whether Ctrl-C or SIGTERM came, whatever error a library made of it."""
+    return _interrupted.is_set()
 
 
 def was_terminated() -> bool:
@@ -48,24 +54,30 @@ def prompt_interruption() -> Iterator[None]:
     speaker.setblocking(False)
     over = threading.Event()
     before = signal.set_wakeup_fd(speaker.fileno(), warn_on_full_buffer=False)
+    _interrupted.clear()
     _terminated.clear()
-    old = signal.signal(signal.SIGTERM, _terminate)
+    old = {signal.SIGTERM: signal.signal(signal.SIGTERM, _interrupt)}
+    if signal.getsignal(signal.SIGINT) is signal.default_int_handler:  # not in the background
+        old[signal.SIGINT] = signal.signal(signal.SIGINT, _interrupt)
     thread = threading.Thread(target=_listen, args=(listener, over), daemon=True)
     thread.start()
     try:
         yield
     finally:
         over.set()
-        signal.signal(signal.SIGTERM, old)
+        for number, handler in old.items():
+            signal.signal(number, handler)
         signal.set_wakeup_fd(before)
         speaker.close()
         thread.join(PATIENCE)
         listener.close()
 
 
-def _terminate(number: int, frame: object) -> NoReturn:
-    del number, frame
-    _terminated.set()
+def _interrupt(number: int, frame: object) -> NoReturn:
+    del frame
+    _interrupted.set()
+    if number == signal.SIGTERM:
+        _terminated.set()
     raise KeyboardInterrupt
 
 

@@ -25,14 +25,7 @@ from folt.cli.mixture_jobs import (
     told_of,
 )
 from folt.cli.sample import Labels
-from folt.cli.terminal import (
-    EffortName,
-    EffortOption,
-    Quiet,
-    Seed,
-    console,
-    show,
-)
+from folt.cli.terminal import EffortName, EffortOption, Out, Quiet, Seed, console, show
 
 if TYPE_CHECKING:
     from folt.fit import Fit
@@ -72,7 +65,7 @@ def mixture(
     labels: Annotated[Labels, typer.Option(help="How components are numbered.")] = Labels.sorted,
     chains: Annotated[int, typer.Option(help="Independent chains.", min=1)] = 4,
     draws: Annotated[int, typer.Option(help="Draws per chain.", min=1)] = 5000,
-    out: Annotated[Path, typer.Option(help="Folder for the results.")] = Path("folt-mixture"),
+    out: Out = Path("folt-mixture"),
     workers: Workers = None,
     scheduler: Scheduler = None,
     seed: Seed = 0,
@@ -193,6 +186,7 @@ def _compared(
     """Every size of every table as a fleet, then the comparison of each table."""
     from folt.fit.file import load
     from folt.fleet.many import run_jobs
+    from folt.fleet.work import FailedJobsError
 
     names = {
         (path, m): f"{path.stem}-k{m}" if len(tables) > 1 else f"k{m}"
@@ -236,7 +230,7 @@ def _compared(
     )
     failed = [row for row in rows if row["error"] is not None]
     if failed:
-        raise RuntimeError(f"{failed[0]['job']}: {failed[0]['error']}")
+        raise FailedJobsError(f"{failed[0]['job']}: {failed[0]['error']}")
     return fits
 
 

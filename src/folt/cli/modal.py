@@ -33,14 +33,7 @@ from folt.cli.modal_options import (
     require_ranges,
     seconds,
 )
-from folt.cli.terminal import (
-    EffortName,
-    EffortOption,
-    Quiet,
-    Seed,
-    console,
-    wrote,
-)
+from folt.cli.terminal import EffortName, EffortOption, Out, Quiet, Seed, console, wrote
 
 if TYPE_CHECKING:
     from folt.fit import Fit
@@ -71,7 +64,7 @@ def modal(
     modes: NumberOfModes = "3",
     band: Band = None,
     rate: Rate = None,
-    out: Annotated[Path, typer.Option(help="Folder for the results.")] = Path("folt-modal"),
+    out: Out = Path("folt-modal"),
     model: ModelOption = ModelName.auto,
     averages: Averages = None,
     frequencies: Frequencies = None,

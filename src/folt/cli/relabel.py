@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from folt.cli.machine import Json, print_json
-from folt.cli.terminal import Quiet, console, wrote
+from folt.cli.terminal import Out, Quiet, console, wrote
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -66,7 +66,7 @@ def relabel(
         str | None, typer.Option(help="Allocation probabilities, for Stephens' method.")
     ] = None,
     allocations: Annotated[str | None, typer.Option(help="Allocations, for ECR.")] = None,
-    out: Annotated[Path, typer.Option(help="Folder for the results.")] = Path("folt-relabelled"),
+    out: Out = Path("folt-relabelled"),
     as_json: Json = False,
     quiet: Quiet = False,
 ) -> None:

@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from folt.cli.machine import Json, fit_fields, print_json
-from folt.cli.terminal import Quiet, console, show
+from folt.cli.terminal import Quiet, console, folder, show
 
 EXAMPLES = """\
 folt report demo/fit.nc
@@ -25,7 +25,11 @@ def report(
     ],
     out: Annotated[
         Path | None,
-        typer.Option(help="The page, or a folder for it; beside the fit if not given."),
+        typer.Option(
+            parser=folder,
+            metavar="PATH",
+            help="The page, or a folder for it; beside the fit if not given.",
+        ),
     ] = None,
     seed: Annotated[int, typer.Option(hidden=True, min=0)] = 0,
     as_json: Json = False,

@@ -9,14 +9,7 @@ import typer
 
 from folt.cli.fleet import Scheduler, Workers, runner_for
 from folt.cli.machine import Json, print_json
-from folt.cli.terminal import (
-    EffortName,
-    EffortOption,
-    Quiet,
-    Seed,
-    console,
-    wrote,
-)
+from folt.cli.terminal import EffortName, EffortOption, Out, Quiet, Seed, console, wrote
 
 EXAMPLES = """\
 folt reproduce all --quick --out look
@@ -34,7 +27,7 @@ def reproduce(
             show_default=False,
         ),
     ],
-    out: Annotated[Path, typer.Option(help="Folder; rows that are there stay.")] = Path("results"),
+    out: Out = Path("results"),
     preset: Annotated[str, typer.Option(help="Protocol: default or paper.")] = "default",
     effort: EffortOption = EffortName.thorough,
     seed: Seed = 0,

@@ -9,15 +9,8 @@ from typing import Annotated
 import typer
 
 from folt.cli.machine import Json, fit_fields, print_json
-from folt.cli.terminal import (
-    EffortName,
-    EffortOption,
-    Quiet,
-    Seed,
-    console,
-    show,
-)
-from folt.cli.user_code import problem_at
+from folt.cli.terminal import EffortName, EffortOption, Out, Quiet, Seed, console, show
+from folt.cli.user_code import prints_aside, problem_at
 
 EXAMPLES = """\
 folt sample model.py:problem --out results
@@ -49,7 +42,7 @@ def sample(
             show_default=False,
         ),
     ],
-    out: Annotated[Path, typer.Option(help="Folder for the results.")] = Path("folt-results"),
+    out: Out = Path("folt-results"),
     seed: Seed = 0,
     chains: Annotated[int, typer.Option(help="Independent chains.", min=1)] = 4,
     draws: Annotated[int, typer.Option(help="Draws per chain.", min=1)] = 5000,
@@ -79,16 +72,17 @@ def sample(
     with Store(out) as store:
         entry = store.entry()
         claim(entry, request)
-        fit = run_sample(
-            found,
-            seed=seed,
-            chains=chains,
-            draws=draws,
-            labels=labels.value,
-            effort=None if paper else effort.chosen(),
-            preset=preset.value,
-            progress=not quiet,
-        )
+        with prints_aside():
+            fit = run_sample(
+                found,
+                seed=seed,
+                chains=chains,
+                draws=draws,
+                labels=labels.value,
+                effort=None if paper else effort.chosen(),
+                preset=preset.value,
+                progress=not quiet,
+            )
         files = keep(entry, request, files_of(fit))
     if as_json:
         print_json("sample", files, fit_fields(fit))

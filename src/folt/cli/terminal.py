@@ -15,6 +15,17 @@ if TYPE_CHECKING:
     from folt.fit import Fit
     from folt.training.effort import Effort
 
+
+def folder(text: str | Path) -> Path:
+    """The folder that an option names; the empty word, as of an unset variable, names none."""
+    if not str(text).strip():
+        raise typer.BadParameter("expected the name of a folder or a file, got nothing")
+    return Path(text)
+
+
+Out = Annotated[
+    Path, typer.Option("--out", parser=folder, metavar="PATH", help="Folder for the results.")
+]
 Seed = Annotated[int, typer.Option(help="Same seed, same draws.", min=0, max=2**63 - 1)]
 
 

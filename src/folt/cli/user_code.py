@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import sys
 import traceback
@@ -9,6 +10,8 @@ from collections.abc import Callable
 from pathlib import Path
 from types import ModuleType
 from typing import TYPE_CHECKING, Any, TypeVar
+
+from folt.cli.faults import words_of
 
 if TYPE_CHECKING:
     from folt.problem import Problem
@@ -34,7 +37,7 @@ def problem_at(place: str) -> Problem:
             raise ValueError(f"{source} has no {name!r}: expected a Problem of that name{hint}")
         found = getattr(module, name)
         if callable(found) and not isinstance(found, Problem):
-            found = _in_user_code(f"{name}() in {source}", source, found)
+            found = in_user_code(f"{name}() in {source}", source, found)
     if not isinstance(found, Problem):
         raise ValueError(
             f"expected {place} to be a folt.Problem or a function without arguments that returns "
@@ -61,7 +64,7 @@ def things_at(place: str, what: str) -> object:
         _send_by_value(module)
     found = getattr(module, name)
     if inspect.isfunction(found):
-        return _in_user_code(f"{name}() in {source}", source, found)
+        return in_user_code(f"{name}() in {source}", source, found)
     return found
 
 
@@ -88,7 +91,7 @@ def _imported(source: str) -> Any:
     path = Path(source)
     if path.suffix != ".py":
         sys.path.insert(0, os.getcwd())
-        return _in_user_code(source, source, lambda: importlib.import_module(source))
+        return in_user_code(source, source, lambda: importlib.import_module(source))
     if not path.is_file():
         raise ValueError(f"expected a Python file, found nothing at {path}")
     spec = importlib.util.spec_from_file_location(path.stem, path.resolve())
@@ -99,19 +102,31 @@ def _imported(source: str) -> Any:
     # A model may import its neighbours, and classes look their own module up by name.
     sys.path.insert(0, str(path.resolve().parent))
     sys.modules.setdefault(path.stem, module)
-    _in_user_code(source, source, lambda: load(module))
+    in_user_code(source, source, lambda: load(module))
     return module
+
+
+def prints_aside() -> contextlib.AbstractContextManager[object]:
+    """Send what the user's code prints to standard error: standard output is for results."""
+    return contextlib.redirect_stdout(sys.stderr)
 
 
 Made = TypeVar("Made")
 
 
-def _in_user_code(what: str, source: str, call: Callable[[], Made]) -> Made:
-    """Call, and turn what goes wrong in the user's code into one line that says where."""
+def in_user_code(what: str, source: str, call: Callable[[], Made]) -> Made:
+    """Call, and turn what goes wrong in the user's code into one line that says where.
+
+    Raises:
+        ValueError: whatever else the code raised, SystemExit too.
+    """
     try:
-        return call()
-    except Exception as error:
+        with prints_aside():
+            return call()
+    except KeyboardInterrupt:
+        raise
+    except BaseException as error:
         frames = traceback.extract_tb(error.__traceback__)
         lines = [frame.lineno for frame in frames if Path(frame.filename) == Path(source).resolve()]
         line = f", line {lines[-1]}" if lines else ""
-        raise ValueError(f"cannot use {what}{line}: {type(error).__name__}: {error}") from error
+        raise ValueError(f"cannot use {what}{line}: {words_of(error)}") from error

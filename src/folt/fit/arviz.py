@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import warnings
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
@@ -13,6 +12,7 @@ from jaxtyping import Array
 
 from folt.problem import Problem
 from folt.problem.batching import map_points
+from folt.store.private import imported_arviz
 from folt.store.strict_json import Document
 from folt.types import Key, Point, in_float64
 
@@ -40,10 +40,7 @@ def to_inference_data(
     Raises:
         ValueError: replicates were asked for and the fit's problem cannot draw them.
     """
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", FutureWarning)
-        import arviz
-
+    arviz = imported_arviz()
     groups: Document = {
         "posterior": {name: np.asarray(value) for name, value in fit.posterior.items()},
         "sample_stats": {

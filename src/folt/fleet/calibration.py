@@ -17,6 +17,7 @@ from folt.fleet.job import Job
 from folt.fleet.many import run_jobs, runner_for
 from folt.fleet.rows import Row
 from folt.fleet.simulation import RANKED, Fitter, Quantities, Simulate, simulation
+from folt.fleet.work import FailedJobsError
 from folt.store import write_whole
 from folt.store.strict_json import Document, plain, strict_json
 
@@ -194,7 +195,8 @@ def calibrate(
         What was found; `calibration.json` and `calibration.html` in the folder say the same.
 
     Raises:
-        ValueError: what cannot be run, or no simulation came to its end.
+        ValueError: what cannot be run.
+        FailedJobsError: no simulation came to its end; the folder says why of each.
     """
     chosen = runner_for(client, workers, runner)
     study = Study(simulate, {} if fit is None else fit, parameters, simulations, title)
@@ -235,12 +237,12 @@ def calibration_of(rows: Sequence[Row], study: Study) -> Calibration:
     """What the rows of the simulations say.
 
     Raises:
-        ValueError: none of them came to its end.
+        FailedJobsError: none of them came to its end.
     """
     done = [row for row in rows if row["error"] is None]
     if not done:
         first = rows[0]["error"] if rows else "there was none"
-        raise ValueError(f"no simulation came to its end; the first said: {first}")
+        raise FailedJobsError(f"no simulation came to its end; the first said: {first}")
     names = [name for name in done[0]["ranks"] if all(name in row["ranks"] for row in done)]
     ranks = {name: np.array([row["ranks"][name] for row in done]) for name in names}
     band = Band(len(done), RANKED)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import os
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -12,6 +13,7 @@ from folt.fleet.rows import Row
 from folt.fleet.schedule import finished_row
 from folt.fleet.work import ROW
 from folt.store import Entry, Store, fingerprint
+from folt.store.files import make_part
 from folt.store.strict_json import Document, plain
 
 
@@ -50,8 +52,9 @@ def opened(
     _require_own(whole, command, names if changed == "refuse" else None, store.folder)
     done: dict[str, Row] = {}
     for name in names:
-        if not (store.folder / name).is_dir():
+        if not os.path.lexists(store.folder / name):
             continue
+        make_part(store.folder / name)
         entry = store.entry(f"{name}/{ROW}")
         if not resume:
             continue

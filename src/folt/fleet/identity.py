@@ -22,6 +22,7 @@ from typing import Any
 import numpy as np
 
 from folt.store import array_digest, digest, digest_of_file
+from folt.store.files import require_readable
 
 ALLOWED = "numbers, text, arrays, paths, functions, dataclasses, and lists or dictionaries of them"
 
@@ -158,10 +159,9 @@ def _file(path: Path) -> object:
     """A file by its contents, read once however many jobs name it."""
     try:
         known = path.stat()
+        require_readable(path)
     except OSError as error:
         raise ValueError(f"expected a file at {path}, got '{error.strerror}'") from error
-    if path.is_dir():
-        raise ValueError(f"expected a file at {path}, got a folder")
     return {"file": _digest_once(path.absolute(), known.st_size, known.st_mtime_ns)}
 
 

@@ -20,6 +20,9 @@ FORMAT = 1
 """Of rows; another one is not taken for finished."""
 
 NAME = re.compile(r"\w[\w .+=,@-]{0,119}")
+LONGEST = 200
+"""Bytes of a name: systems of files take 255, and ours for a moment carry more than the name."""
+
 RESERVED = frozenset({"table.csv", "index.html", "settings.json"})
 
 
@@ -102,6 +105,8 @@ def require_jobs(jobs: Sequence[object]) -> None:
 
 def _require_name(name: object) -> None:
     usable = isinstance(name, str) and NAME.fullmatch(name) and name == name.strip(" .")
+    if usable and len(str(name).encode()) > LONGEST:
+        raise ValueError(f"expected names of jobs of at most {LONGEST} bytes, got {name!r}")
     if not usable or str(name).casefold() in RESERVED:
         raise ValueError(
             "expected names of jobs that can be names of folders (letters, digits and _ . + - =), "

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import importlib.util
+import threading
 import uuid
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
@@ -18,7 +19,7 @@ from folt.fleet.schedule import Schedule
 from folt.fleet.table import INDEX, Table, frame
 from folt.fleet.work import ROW, TOKEN, Ended, Place, Ticket, versions
 from folt.store import Entry, Store
-from folt.store.files import make_folder, remove
+from folt.store.files import make_part, remove
 from folt.store.strict_json import Document
 
 if TYPE_CHECKING:
@@ -94,11 +95,14 @@ def runner_for(client: Any, workers: int | None, runner: Runner | None) -> Runne
         return runner
     if workers is not None and (not isinstance(workers, int) or workers < 1):
         raise ValueError(f"expected workers to be at least 1, got {workers!r}")
+    if client is None:
+        from folt.fleet.processes import Processes
+
+        return Processes(workers)
     require_dask()
     from folt.fleet.on_dask import OnDask
-    from folt.fleet.processes import Processes
 
-    return Processes(workers) if client is None else OnDask(client)
+    return OnDask(client)
 
 
 def require_dask() -> None:
@@ -107,8 +111,8 @@ def require_dask() -> None:
     Raises:
         ValueError: saying how to install it.
     """
-    if any(importlib.util.find_spec(name) is None for name in ("cloudpickle", "distributed")):
-        raise ValueError("other processes need Dask: pip install 'folt[fleet]'")
+    if importlib.util.find_spec("distributed") is None:
+        raise ValueError("a cluster needs Dask: pip install 'folt[fleet]'")
 
 
 def run_jobs(
@@ -196,7 +200,7 @@ class _Ledger:
         if row is None:
             row = {"error": one.error, "seconds": round(one.seconds, 3)}
             entry = Entry(self._store.folder / one.name / ROW)
-            make_folder(entry.place)
+            make_part(entry.place)
             files = {TRACE: one.trace.encode()} if one.trace else {}
             entry.replace(self._requests[one.name], files, {**row, "fault": one.fault})
         self.put(one.name, row)
@@ -241,7 +245,7 @@ def _require_numbers(retries: object, timeout: object, runner: Runner) -> None:
         raise ValueError(f"expected retries to be a whole number, 0 or more, got {retries!r}")
     if timeout is None:
         return
-    if not isinstance(timeout, int | float) or not timeout > 0:
+    if not isinstance(timeout, int | float) or not 0 < timeout <= threading.TIMEOUT_MAX:
         raise ValueError(f"expected timeout to be a number of seconds, got {timeout!r}")
     if not runner.aside:
         raise ValueError("a timeout needs workers: this process cannot end a job of its own")

@@ -1,21 +1,18 @@
-"""Jobs on a Dask cluster: one of this machine's processes, or any that has an address."""
+"""Jobs on a Dask cluster of the user's own: by its client, or by the address of its scheduler."""
 
 from __future__ import annotations
 
 import contextlib
-import dataclasses
 import logging
+import socket
 import time
 from collections.abc import Iterator, Sequence
 from types import TracebackType
 from typing import Any
 
-import cloudpickle
-
-from folt.fleet.identity import is_future
-from folt.fleet.job import Job
+from folt.fleet.packing import packed, performed, require_packable
 from folt.fleet.runners import Lost
-from folt.fleet.work import Ended, Fault, Place, Ticket, difference, perform, said, versions
+from folt.fleet.work import Ended, Fault, Place, Ticket, difference, said, versions
 
 GREETING = 10.0
 """Seconds that a scheduler has to answer."""
@@ -85,11 +82,11 @@ class OnDask:
 
     def submit(self, number: int, tickets: Sequence[Ticket], place: Place) -> None:
         """Send the jobs as bytes; data that lie on the workers already are named, not sent."""
-        packed, given = _packed(tickets)
+        jobs, given = packed(tickets)
         future = self.client.submit(
             on_worker,
             [ticket.job.name for ticket in tickets],
-            packed,
+            jobs,
             place,
             given,
             key=f"folt-{place.token}-{number}",
@@ -149,13 +146,13 @@ class AtAddress(OnDask):
         if not address.strip():
             raise ValueError("expected the address of a Dask scheduler such as tcp://host:8786")
         try:
-            get_address_host_port(address)  # without a port a client tries until the end and after
+            _knock(*get_address_host_port(address))
             with quiet():
                 client = Client(address, timeout=GREETING, set_as_default=False)
         except Exception as error:
             raise ValueError(
                 f"no Dask scheduler answers at {address!r}: expected an address such as "
-                "tcp://host:8786"
+                f"tcp://host:8786; {said(error)}"
             ) from error
         super().__init__(client)
 
@@ -170,53 +167,23 @@ class AtAddress(OnDask):
             self.client.close(timeout=5)
 
 
+def _knock(host: str, port: int) -> None:
+    """Refuse an address where nobody listens, at once: a client of Dask tries until its time is up.
+
+    Raises:
+        OSError: with why.
+    """
+    with socket.create_connection((host, port), timeout=GREETING):
+        pass
+
+
 def on_worker(
-    names: list[str], packed: bytes, place: Place, given: list[object]
+    names: list[str], jobs: bytes, place: Place, given: list[object]
 ) -> tuple[str, list[Ended]]:
     """Unpack jobs where they are to run, run them, and say where that was."""
     from distributed import get_worker
 
-    address = get_worker().address
-    try:
-        tickets = cloudpickle.loads(packed)
-    except Exception as error:
-        words = f"cannot be unpacked on the worker: {said(error)}"
-        return address, [Ended(name, None, 0.0, Fault.RAISED, words) for name in names]
-    whole = [
-        ticket._replace(job=_with_data(ticket.job, data)) if data is not None else ticket
-        for ticket, data in zip(tickets, given, strict=True)
-    ]
-    return address, perform(whole, place)
-
-
-def require_packable(tickets: Sequence[Ticket]) -> None:
-    """Refuse jobs that cannot be sent.
-
-    Raises:
-        ValueError: naming the first.
-    """
-    for ticket in tickets:
-        _packed([ticket])
-
-
-def _with_data(job: Job, data: object) -> Job:
-    return dataclasses.replace(job, data=data)
-
-
-def _packed(tickets: Sequence[Ticket]) -> tuple[bytes, list[object]]:
-    """Tickets as bytes, and the futures that Dask hands to the worker as values."""
-    given = [ticket.job.data if is_future(ticket.job.data) else None for ticket in tickets]
-    light = [
-        ticket if future is None else ticket._replace(job=_with_data(ticket.job, ()))
-        for ticket, future in zip(tickets, given, strict=True)
-    ]
-    try:
-        return cloudpickle.dumps(light), given
-    except Exception as error:
-        raise ValueError(
-            f"job {tickets[0].job.name!r} cannot be sent to a worker: {said(error)}; build the "
-            "problem there, from data that can be sent"
-        ) from error
+    return get_worker().address, performed(names, jobs, place, given)
 
 
 def _lost(error: Exception) -> str:

@@ -1,20 +1,26 @@
-"""Jobs in processes of this machine: a Dask cluster that comes and goes with a run."""
+"""Jobs in processes of this machine, which come and go with a run.
+
+They are reached by pipes that they inherit: nothing listens on the network, so no other user of the
+machine can send them work.
+"""
 
 from __future__ import annotations
 
 import contextlib
-import logging
+import multiprocessing
 import os
 import signal
 import sys
+import threading
 import time
 from collections.abc import Iterator, Sequence
+from multiprocessing.connection import Connection, wait
 from types import TracebackType
-from typing import Any
+from typing import Any, NamedTuple
 
-from folt.fleet.on_dask import OnDask, quiet, require_packable
-from folt.fleet.runners import Lost
-from folt.fleet.work import Ended, Ticket
+from folt.fleet.packing import packed, performed, require_packable
+from folt.fleet.runners import Lost, require_at_hand
+from folt.fleet.work import Ended, Fault, Place, Ticket
 
 ONE_THREAD = {
     "OMP_NUM_THREADS": "1",
@@ -25,12 +31,41 @@ ONE_THREAD = {
 }
 """Settings of a worker with one core: set before it starts, for libraries read them then."""
 
+GRACE = 30.0
+"""Seconds beyond its own that a worker has to report that a job took too long."""
 
-PATIENCE = 120.0
-"""Seconds without any process after which they are begun anew."""
+DIED = "its worker died: it was killed, ran out of memory, or the job ended the process"
 
 
-class Processes(OnDask):
+class _Call(NamedTuple):
+    """What a worker is doing: the number it was sent under, and when it has to be back."""
+
+    number: int
+    end: float
+    place: Place
+
+
+class _Worker:
+    """A process and the pipe to it."""
+
+    def __init__(self) -> None:
+        context = multiprocessing.get_context("spawn")
+        self.pipe, theirs = context.Pipe()
+        self.call: _Call | None = None
+        self.process = context.Process(target=_serve, args=(theirs,), daemon=True)
+        with _environment({**ONE_THREAD, **_inherited()}), _deaf():
+            self.process.start()
+        theirs.close()
+
+    def end(self) -> None:
+        """Kill the process: nobody waits for what it is doing."""
+        with contextlib.suppress(ValueError):
+            self.process.kill()
+            self.process.join()
+        self.pipe.close()
+
+
+class Processes:
     """Runs jobs in processes of this machine, one thread each.
 
     They start when there is something to do and end with the run. In a `with` of its own the runner
@@ -40,11 +75,12 @@ class Processes(OnDask):
         workers: how many; as many as there are cores if None.
     """
 
+    aside = True
+
     def __init__(self, workers: int | None = None) -> None:
         self.workers = workers or cores()
-        self._cluster: Any = None
+        self._running: list[_Worker] = []
         self._entered = 0
-        self._futures = {}
 
     @property
     def slots(self) -> int:
@@ -54,37 +90,12 @@ class Processes(OnDask):
     def require(self, tickets: Sequence[Ticket]) -> None:
         """Refuse jobs that cannot travel; processes start when there is something to do."""
         _require_main()
+        require_at_hand(tickets)
         require_packable(tickets)
 
     def __enter__(self) -> Processes:
-        if self._entered == 0:
-            self._begin()
         self._entered += 1
         return self
-
-    def _begin(self) -> None:
-        import dask
-        from distributed import Client, LocalCluster
-
-        environment = {**ONE_THREAD, **_inherited()}
-        settings = {
-            "distributed.nanny.pre-spawn-environ": environment,
-            "distributed.scheduler.allowed-failures": 0,
-            "distributed.scheduler.worker-saturation": 1.0,
-        }
-        self._seen = time.monotonic()
-        with dask.config.set(settings), _told(environment):
-            self._cluster = LocalCluster(
-                n_workers=self.workers,
-                threads_per_worker=1,
-                processes=True,
-                host="127.0.0.1",
-                dashboard_address=None,
-                scheduler_kwargs={"dashboard_address": "127.0.0.1:0"},  # no fixed port is taken
-                worker_dashboard_address=None,
-                silence_logs=logging.CRITICAL,
-            )
-            self.client = Client(self._cluster, set_as_default=False)
 
     def __exit__(
         self,
@@ -92,39 +103,91 @@ class Processes(OnDask):
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        super().__exit__(kind, error, trace)
         self._entered -= 1
-        if not self._entered:
-            self._end(at_once=kind is not None)
+        busy = [one for one in self._running if one.call is not None]
+        for worker in busy if self._entered else list(self._running):
+            self._running.remove(worker)
+            worker.end()
 
-    def _end(self, at_once: bool) -> None:
-        with quiet(), contextlib.suppress(Exception):
-            if at_once:
-                _end_processes(self._cluster)
-            self.client.close(timeout=2)
-            self._cluster.close(timeout=5)
+    def submit(self, number: int, tickets: Sequence[Ticket], place: Place) -> None:
+        """Send the jobs to a process that has nothing to do, a new one if there is none."""
+        jobs, _ = packed(tickets)
+        worker = self._idle()
+        seconds = float("inf") if place.timeout is None else place.timeout * len(tickets) + GRACE
+        worker.call = _Call(number, time.monotonic() + seconds, place)
+        with contextlib.suppress(OSError):  # one that died meanwhile is found by `wait`
+            worker.pipe.send(([ticket.job.name for ticket in tickets], jobs, place))
+
+    def _idle(self) -> _Worker:
+        """A process without work: one that is still alive, or a new one."""
+        for worker in [one for one in self._running if one.call is None]:
+            if worker.process.is_alive():
+                return worker
+            self._drop(worker)
+        self._running.append(_Worker())
+        return self._running[-1]
 
     def wait(self, seconds: float) -> list[tuple[int, list[Ended] | Lost]]:
-        """What ended since; where no process has come back for long, all of them are begun anew."""
-        ended = super().wait(seconds)
-        if ended or self.client.nthreads():
-            self._seen = time.monotonic()
-        elif time.monotonic() > self._seen + PATIENCE:
-            ended = [(number, Lost("its worker died")) for number, *_ in self._futures.values()]
-            self._futures.clear()
-            self._end(at_once=True)
-            self._begin()
-        return ended
+        """What ended since."""
+        busy = [one for one in self._running if one.call is not None]
+        if busy:
+            wait([one.pipe for one in busy], timeout=seconds)
+        ended = [self._ended(one, one.call) for one in busy if one.call is not None]
+        return [one for one in ended if one is not None]
 
-    def _restart(self, address: str) -> None:
-        """End a process; another takes its place. Waits until nothing more is sent to it."""
-        for nanny in self._cluster.workers.values():
-            if nanny.worker_address == address:
-                with contextlib.suppress(OSError):
-                    os.kill(nanny.pid, signal.SIGKILL)
-        end = time.monotonic() + PATIENCE
-        while address in self.client.nthreads() and time.monotonic() < end:
-            time.sleep(0.05)
+    def _ended(self, worker: _Worker, call: _Call) -> tuple[int, list[Ended] | Lost] | None:
+        """Take in what a process sent, or that it is gone or too busy even to say that it is late.
+
+        A process that a job has forked keeps the pipe open, so the worker itself is looked at too.
+        """
+        alive = worker.process.is_alive()
+        try:
+            result = worker.pipe.recv() if worker.pipe.poll() else None
+        except (EOFError, OSError):
+            result, alive = None, False
+        if result is not None:
+            worker.call = None
+            if any(one.fault is Fault.TIMED_OUT for one in result):
+                self._drop(worker)  # what took too long is still running there
+            return call.number, result
+        if alive and time.monotonic() < call.end:
+            return None
+        self._drop(worker)
+        late = f"took longer than {call.place.timeout} s"
+        return call.number, Lost(late if alive else DIED)
+
+    def _drop(self, worker: _Worker) -> None:
+        """End a process; the next jobs start another."""
+        worker.call = None
+        self._running.remove(worker)
+        worker.end()
+
+
+def _serve(pipe: Connection) -> None:
+    """Run in a process: perform what comes through the pipe until its other end is closed.
+
+    Jobs run in a thread, so that a process whose client was killed ends at once. What they print
+    goes to standard error: standard output is the client's, for results.
+    """
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is the client's to answer
+    with contextlib.suppress(OSError):
+        os.dup2(2, 1)
+    waiting: list[Any] = []
+    ready = threading.Semaphore(0)
+    threading.Thread(target=_work, args=(pipe, waiting, ready), daemon=True).start()
+    with contextlib.suppress(EOFError, OSError):
+        while True:
+            waiting.append(pipe.recv())
+            ready.release()
+    os._exit(0)
+
+
+def _work(pipe: Connection, waiting: list[Any], ready: threading.Semaphore) -> None:
+    """Perform what waits; a thread that fails takes its process along, which the client sees."""
+    with contextlib.suppress(BaseException):
+        while ready.acquire():
+            pipe.send(performed(*waiting.pop(0)))
+    os._exit(1)
 
 
 def cores() -> int:
@@ -133,10 +196,10 @@ def cores() -> int:
 
 
 @contextlib.contextmanager
-def _told(environment: dict[str, str]) -> Iterator[None]:
-    """Variables as they are to be in the workers: Dask lets those of this process win."""
-    before = {name: os.environ.get(name) for name in environment}
-    os.environ.update(environment)
+def _environment(variables: dict[str, str]) -> Iterator[None]:
+    """Variables as they are to be in a process that starts meanwhile."""
+    before = {name: os.environ.get(name) for name in variables}
+    os.environ.update(variables)
     try:
         yield
     finally:
@@ -145,6 +208,19 @@ def _told(environment: dict[str, str]) -> Iterator[None]:
                 del os.environ[name]
             else:
                 os.environ[name] = value
+
+
+@contextlib.contextmanager
+def _deaf() -> Iterator[None]:
+    """Without Ctrl-C for a process that starts meanwhile, until it has said that by itself."""
+    if not hasattr(signal, "pthread_sigmask"):
+        yield
+        return
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
 def _inherited() -> dict[str, str]:
@@ -167,17 +243,8 @@ def _inherited() -> dict[str, str]:
 
 def _require_main() -> None:
     """Refuse to start processes from within one that is being started."""
-    import multiprocessing
-
     if getattr(multiprocessing.current_process(), "_inheriting", False):
         raise ValueError(
             "fit_many was called while a worker imported the script: put the call under "
             'if __name__ == "__main__":'
         )
-
-
-def _end_processes(cluster: Any) -> None:
-    """Kill the processes of a local cluster: nobody waits for what they are doing."""
-    for nanny in cluster.workers.values():
-        with contextlib.suppress(Exception):
-            nanny.process.process._process.kill()

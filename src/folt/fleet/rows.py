@@ -55,12 +55,10 @@ def require_row(row: object) -> Row:
     taken = [name for name in ("job", "error", "seconds") if name in row]
     if taken:
         raise ValueError(f"expected a row without {taken[0]!r}: that column is the fleet's own")
-    values = plain(row)
     try:
-        json.dumps(values, allow_nan=False)
-    except (TypeError, ValueError) as error:
+        return json.loads(json.dumps(plain(row), allow_nan=False))
+    except (TypeError, ValueError, RecursionError) as error:
         raise ValueError(f"expected a row of numbers and words: {error}") from error
-    return values
 
 
 def columns(rows: list[Row]) -> list[str]:

@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from types import TracebackType
 from typing import NamedTuple, Protocol
 
+from folt.fleet.identity import is_future
 from folt.fleet.work import Ended, Place, Ticket, perform
 
 
@@ -59,6 +60,17 @@ class Runner(Protocol):
         """What ended since, by the number it was sent under; waits so long if nothing has."""
 
 
+def require_at_hand(tickets: Sequence[Ticket]) -> None:
+    """Refuse data that lie on the workers of a cluster.
+
+    Raises:
+        ValueError: naming the job.
+    """
+    for ticket in tickets:
+        if is_future(ticket.job.data):
+            raise ValueError(f"job {ticket.job.name!r}: a future of Dask needs client=")
+
+
 class Here:
     """Runs jobs in this process, one after the other."""
 
@@ -70,11 +82,7 @@ class Here:
 
     def require(self, tickets: Sequence[Ticket]) -> None:
         """Anything can run here that does not lie elsewhere."""
-        from folt.fleet.identity import is_future
-
-        for ticket in tickets:
-            if is_future(ticket.job.data):
-                raise ValueError(f"job {ticket.job.name!r}: a future of Dask needs client=")
+        require_at_hand(tickets)
 
     def __enter__(self) -> Here:
         return self

@@ -20,6 +20,9 @@ TABLE, INDEX = "table.csv", "index.html"
 PAUSE = 1.0
 """Seconds between two writings of the table, at least."""
 
+FORMULA = ("=", "+", "-", "@", "\t", "\r", "\n")
+"""Words that spreadsheets would compute begin so; a quotation mark before them makes them text."""
+
 SHARE = 0.05
 """Of the time that may go into writing it."""
 
@@ -67,7 +70,7 @@ def as_csv(rows: list[Row]) -> str:
     stream = io.StringIO()
     names = columns(rows)
     writer = csv.writer(stream, lineterminator="\n")
-    writer.writerow(names)
+    writer.writerow([_cell(name) for name in names])
     for row in rows:
         writer.writerow([_cell(row.get(name)) for name in names])
     return stream.getvalue()
@@ -76,6 +79,8 @@ def as_csv(rows: list[Row]) -> str:
 def _cell(value: object) -> object:
     if value is None:
         return ""
+    if isinstance(value, str) and value.startswith(FORMULA):
+        return f"'{value}"
     return json.dumps(value, ensure_ascii=False) if isinstance(value, list | dict) else value
 
 

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from folt.fleet.job import Job
 from folt.fleet.rows import Row, fit_row, require_row
 from folt.store import Entry
-from folt.store.files import make_folder
+from folt.store.files import make_part
 from folt.store.strict_json import Document
 
 if TYPE_CHECKING:
@@ -81,6 +81,16 @@ class TimedOutError(Exception):
     """A job took longer than it may."""
 
 
+class FailedJobsError(RuntimeError):
+    """Jobs failed without which there is no result; what is finished stays, with what went wrong.
+
+    Attributes:
+        is_failure: true, because nothing was wrong with what was asked for.
+    """
+
+    is_failure = True
+
+
 def perform(tickets: Sequence[Ticket], place: Place) -> list[Ended]:
     """Run jobs one after the other; what goes wrong with one is no concern of the next."""
     return [_performed(ticket, place) for ticket in tickets]
@@ -92,10 +102,20 @@ def _performed(ticket: Ticket, place: Place) -> Ended:
         require_place(place)
         row = _in_time(functools.partial(_written, ticket, place, begun), place.timeout)
         return Ended(name, row, time.perf_counter() - begun)
-    except (Exception, SystemExit) as error:
+    except BaseException as error:
+        main = threading.current_thread() is threading.main_thread()
+        if isinstance(error, KeyboardInterrupt) and main:
+            raise  # Ctrl-C; on a worker jobs run in threads, where only a job itself can raise it
         fault = Fault.TIMED_OUT if isinstance(error, TimedOutError) else Fault.RAISED
-        trace = traceback.format_exc()
+        trace = _trace()
         return Ended(name, None, time.perf_counter() - begun, fault, said(error), trace)
+
+
+def _trace() -> str:
+    try:
+        return traceback.format_exc()
+    except Exception:  # of an error that cannot even be printed
+        return ""
 
 
 def _written(ticket: Ticket, place: Place, begun: float) -> Row:
@@ -104,7 +124,7 @@ def _written(ticket: Ticket, place: Place, begun: float) -> Row:
     row["seconds"] = round(time.perf_counter() - begun, 3)
     entry = Entry(Path(place.out) / ticket.job.name / ROW)
     require_place(place)
-    make_folder(entry.place)
+    make_part(entry.place)
     entry.replace(ticket.request, files, row)
     return row
 
@@ -248,7 +268,10 @@ def difference(expected: Mapping[str, str], got: Mapping[str, str]) -> str:
 
 def said(error: BaseException) -> str:
     """What went wrong, in one line."""
-    words = " ".join(str(error).split())
+    try:
+        words = " ".join(str(error).split())
+    except Exception:  # some errors cannot even say what is wrong
+        words = ""
     name = type(error).__name__
     plainly = isinstance(error, TimedOutError) or (isinstance(error, ValueError) and words)
     return (words if plainly else f"{name}: {words}" if words else name)[:500]

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import dataclasses
 import math
-import zipfile
 from pathlib import Path
 
 import numpy as np
 from jaxtyping import Float
 
+from folt.store.files import require_readable
 from folt.store.tables import read_columns
 
 TIME_NAMES = ("time", "time_s", "t")
@@ -119,19 +119,19 @@ def read_record(path: str | Path, rate: float | None = None) -> Record:
 
 def _numpy_array(path: Path) -> np.ndarray:
     try:
+        require_readable(path)
         loaded = np.load(path, allow_pickle=False)
+        if isinstance(loaded, np.ndarray):
+            return loaded
+        with loaded:
+            arrays = {name: loaded[name] for name in loaded.files}
     except OSError as error:
         raise ValueError(f"cannot read {path}: {error.strerror or error}") from error
-    except (ValueError, zipfile.BadZipFile, EOFError) as error:
+    except Exception as error:  # whatever NumPy makes of a file that is damaged or forged
         raise ValueError(f"{path} is not a NumPy file of numbers") from error
-    if isinstance(loaded, np.ndarray):
-        return loaded
-    with loaded:
-        if len(loaded.files) != 1:
-            raise ValueError(
-                f"expected one array in {path}, got {', '.join(loaded.files) or 'none'}"
-            )
-        return loaded[loaded.files[0]]
+    if len(arrays) != 1:
+        raise ValueError(f"expected one array in {path}, got {', '.join(arrays) or 'none'}")
+    return next(iter(arrays.values()))
 
 
 def _rate_of(time: np.ndarray, rate: float | None) -> float:

@@ -12,6 +12,7 @@ from folt.fleet import Here, Runner
 from folt.fleet import Job as FleetJob
 from folt.fleet.many import run_jobs
 from folt.fleet.rows import Row as FleetRow
+from folt.fleet.work import FailedJobsError
 from folt.paper import document as documents
 from folt.paper.provenance import provenance
 from folt.paper.rows import Job, row
@@ -46,7 +47,7 @@ def reproduce(
 
     Raises:
         ValueError: the folder holds rows that were made with other settings.
-        RuntimeError: a row could not be made; the others are kept.
+        FailedJobsError: a row could not be made; the others are kept.
     """
     runner = Here() if runner is None else runner
     with Store(out) as store:
@@ -56,7 +57,7 @@ def reproduce(
         failed = _filled(opened, settings, out / ROWS, runner, show)
         files = [path for one in opened for path in write_table(one.table, one.document, one.entry)]
         if failed:
-            raise RuntimeError(f"{failed[0]['job']}: {failed[0]['error']}")
+            raise FailedJobsError(f"{failed[0]['job']}: {failed[0]['error']}")
         shutil.rmtree(out / ROWS, ignore_errors=True)  # all of them are in their tables
     return files
 

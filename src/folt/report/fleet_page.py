@@ -29,6 +29,8 @@ STILL_ROWS = 200
 
 HIDDEN = ("started_from",)
 FAILED = "failed"
+OWN_TONE = "note"
+"""Colour of a verdict that is not folt's."""
 
 
 def fleet_page(
@@ -54,7 +56,7 @@ def _content(
     failed = sum(row["error"] is not None for row in rows)
     listed = [name for name in columns if name not in HIDDEN and not _is_nested(rows, name)]
     listed = [name for name in listed if any(row.get(name) is not None for row in rows)] or ["job"]
-    fits = any(row.get("verdict") is not None for row in rows)
+    fits = any("started_from" in row for row in rows)
     data = {
         "columns": listed,
         "rows": [[row.get(name) for name in listed] for row in rows],
@@ -81,16 +83,16 @@ def _content(
 
 def _verdicts(rows: list[Row], failed: int) -> list[tuple[str, str, int]]:
     """Every verdict with its tone and how often it was given, the gravest last."""
-    counts = Counter(row["verdict"] for row in rows if row.get("verdict") is not None)
+    counts = Counter(str(row["verdict"]) for row in rows if row.get("verdict") is not None)
     found = []
     if counts:
         from folt.certificate.face import TONES
         from folt.certificate.outcomes import Outcome
 
-        order = {outcome: k for k, outcome in enumerate(Outcome)}
-        for outcome in sorted((Outcome.named(name) for name in counts), key=lambda one: order[one]):
-            name = outcome.label
-            found.append((name, TONES[outcome.use], counts[name]))
+        tones = {outcome.label: TONES[outcome.use] for outcome in Outcome}
+        # A job may call its own results what it likes.
+        names = [*(name for name in tones if name in counts), *sorted(counts.keys() - tones.keys())]
+        found = [(name, tones.get(name, OWN_TONE), counts[name]) for name in names]
     return [*found, *([(FAILED, "bad", failed)] if failed else [])]
 
 

@@ -15,6 +15,8 @@ import warnings
 from pathlib import Path
 from typing import Any
 
+from folt.store.private import caches_can_be_written, private_folder, user_cache
+
 SWITCH = "FOLT_COMPILATION_CACHE"
 """Environment variable: `off` for no cache, a folder for another place."""
 
@@ -32,15 +34,18 @@ def remember_compilations() -> Path | None:
     """Let this process keep compiled programs and use those of earlier ones.
 
     Returns:
-        The folder; None where the user has a cache, wants none, or the folder cannot be written.
+        The folder; None where the user has a cache, wants none, or the folder cannot be written or
+        is not the user's own.
     """
     import jax
 
+    caches_can_be_written()
     settings: Any = jax.config
     if settings.jax_compilation_cache_dir or not settings.jax_enable_compilation_cache:
         return None
     folder = _folder()
-    if folder is None or not _usable(folder):
+    # A compiled program is code: one is only loaded from where nobody else can have put it.
+    if folder is None or private_folder(folder) is None:
         return None
     _tidy(folder)
     warnings.filterwarnings("ignore", message=QUIET)
@@ -53,13 +58,13 @@ def remember_compilations() -> Path | None:
 
 def _folder() -> Path | None:
     """Where the programs of this kind of machine are kept, if anywhere."""
-    import platformdirs
-
     asked = os.environ.get(SWITCH, "").strip()
     if asked.lower() in OFF:
         return None
-    base = Path(asked) if asked else Path(platformdirs.user_cache_dir("folt")) / "jax"
-    return base / _machine()
+    cache = user_cache()
+    if asked:
+        return Path(asked) / _machine()
+    return None if cache is None else cache / "jax" / _machine()
 
 
 def _machine() -> str:
@@ -69,12 +74,6 @@ def _machine() -> str:
         lines = Path("/proc/cpuinfo").read_text(encoding="utf-8", errors="replace").splitlines()
         words += sorted({line for line in lines if line.startswith(("flags", "Features"))})
     return hashlib.sha256("\n".join(words).encode()).hexdigest()[:12]
-
-
-def _usable(folder: Path) -> bool:
-    with contextlib.suppress(OSError):
-        folder.mkdir(parents=True, exist_ok=True)
-    return os.access(folder, os.R_OK | os.W_OK | os.X_OK)
 
 
 def _tidy(folder: Path) -> None:

@@ -116,14 +116,16 @@ def _posterior_file(path: Path) -> xarray.Dataset:
 
     if not path.is_file():
         raise ValueError(f"expected a netCDF file with a posterior, found nothing at {path}")
-    last: Exception | None = None
     for group in ("posterior", None):
         try:
-            with xarray.open_dataset(path, group=group, engine="h5netcdf") as dataset:
+            with xarray.open_dataset(
+                path, group=group, engine="h5netcdf", phony_dims="access"
+            ) as dataset:
                 if group is not None or {"chain", "draw"} <= set(dataset.dims):
                     return dataset.load()
-        except (OSError, ValueError, KeyError) as error:
-            last = error
+        except Exception as error:  # whatever libraries make of a file that is damaged or forged
             if group is None:
-                raise ValueError(f"{path} cannot be read as netCDF: {error}") from error
-    raise ValueError(f"{path} has no group 'posterior'") from last
+                raise ValueError(
+                    f"{path} cannot be read as netCDF: {type(error).__name__}: {error}"
+                ) from error
+    raise ValueError(f"{path} has no group 'posterior'")

@@ -149,7 +149,8 @@ class Entry:
 
     def recover(self) -> None:
         """Finish what an interruption left: a complete new result is moved to its place."""
-        if not self._staged.is_dir():
+        if self._staged.is_symlink() or not self._staged.is_dir():
+            self._clear()
             return
         note = _read(self._staged / self.note.name)
         if note is None or not self._is_complete(note):
@@ -180,8 +181,13 @@ class Entry:
         self._clear()
 
     def _clear(self) -> None:
-        """Remove the hidden folder; its note first, so that half of it is never taken for all."""
-        if self._staged.is_dir():
+        """Remove the hidden folder; its note first, so that half of it is never taken for all.
+
+        A link of that name goes, and what it leads to stays.
+        """
+        if self._staged.is_symlink():
+            remove(self._staged)
+        elif self._staged.is_dir():
             remove(self._staged / self.note.name)
             for path in self._staged.iterdir():
                 remove(path)

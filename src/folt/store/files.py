@@ -14,6 +14,7 @@ import os
 import re
 import shutil
 import socket
+import stat
 import time
 from collections.abc import Callable, Iterator
 from enum import StrEnum
@@ -50,12 +51,13 @@ class WriteError(ValueError):
     Attributes:
         path: the file or folder.
         full: whether there was no room for it.
+        is_failure: the same; nothing was wrong with what was asked for.
     """
 
     def __init__(self, path: Path, error: OSError, size: int = 0):
         super().__init__(f"cannot write {path}: {_reason(path, error, size)}")
         self.path = path
-        self.full = error.errno in FULL
+        self.full = self.is_failure = error.errno in FULL
 
 
 @contextlib.contextmanager
@@ -66,6 +68,22 @@ def watched(watcher: Watcher) -> Iterator[None]:
         yield
     finally:
         _watchers.remove(watcher)
+
+
+def require_readable(path: Path) -> None:
+    """Refuse what would be waited for or read without end: named pipes, devices, folders.
+
+    A pipe without a name, as a shell makes for `<(command)` and `/dev/stdin`, is taken.
+
+    Raises:
+        OSError: with why.
+    """
+    mode = os.stat(path).st_mode
+    unnamed = stat.S_ISFIFO(mode) and not os.path.exists(os.path.realpath(path))
+    if stat.S_ISDIR(mode):
+        raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR))
+    if not (stat.S_ISREG(mode) or unnamed):
+        raise OSError(errno.EINVAL, "a pipe or a device, not a file")
 
 
 def write_whole(path: Path, data: bytes, named: Path | None = None) -> Path:
@@ -137,6 +155,18 @@ def make_folder(folder: Path) -> list[Path]:
         if not os.access(folder, os.W_OK | os.X_OK):
             raise PermissionError(errno.EACCES, os.strerror(errno.EACCES))
     return missing
+
+
+def make_part(folder: Path) -> None:
+    """Make a folder within a folder of results; a link there, which may lead anywhere, is refused.
+
+    Raises:
+        WriteError: it cannot be made or written, or is a link.
+    """
+    with explained(folder):
+        if folder.is_symlink():
+            raise OSError(errno.ELOOP, os.strerror(errno.ELOOP))
+    make_folder(folder)
 
 
 def remove_empty(folders: list[Path]) -> None:
@@ -234,6 +264,8 @@ _WORDS = {
     errno.EPERM: "expected a folder that can be written, got one without permission",
     errno.EROFS: "expected a folder that can be written, got a read-only disk",
     errno.EISDIR: "expected a file or nothing there, got a folder",
+    errno.ELOOP: "expected a folder or nothing there, got a link",
+    errno.ENAMETOOLONG: "expected a shorter name",
 }
 
 

@@ -48,7 +48,9 @@ class Lock:
 
     def _try(self) -> bool:
         """Take the lock; False where its file was removed in between."""
-        handle = os.open(self.path, os.O_RDWR | os.O_CREAT, 0o666)
+        # A link there could lead to a file that is not ours, and would be emptied.
+        flags = os.O_RDWR | os.O_CREAT | getattr(os, "O_NOFOLLOW", 0)
+        handle = os.open(self.path, flags, 0o666)
         try:
             if fcntl is not None:
                 try:

@@ -10,6 +10,8 @@ from typing import NamedTuple
 import numpy as np
 from jaxtyping import Float
 
+from folt.store.files import require_readable
+
 
 class Columns(NamedTuple):
     """A table of numbers: names, or none where the file has no heading, and values by row.
@@ -34,6 +36,7 @@ def read_columns(path: Path) -> Columns:
         ValueError: no such file, no numbers in it, or a field that is no number, by its line.
     """
     try:
+        require_readable(path)
         text = _decoded(path.read_bytes())
     except OSError as error:
         raise ValueError(f"expected a CSV file at {path}, got '{error.strerror}'") from error

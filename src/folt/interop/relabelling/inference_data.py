@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import dataclasses
 import json
-import warnings
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from folt.interop.relabelling.methods import Relabeller
 from folt.interop.relabelling.relabel import Relabelled, relabel
+from folt.store.private import imported_arviz
 from folt.store.strict_json import Document
 
 if TYPE_CHECKING:
@@ -28,11 +28,13 @@ def read_posterior(path: Path) -> arviz.InferenceData:
     if not Path(path).is_file():
         raise ValueError(f"expected a netCDF file with a posterior, found nothing at {path}")
     try:
-        data = _arviz().from_netcdf(str(path))
+        data = imported_arviz().from_netcdf(str(path))
         loaded = data.load()
         data.close()
-    except (OSError, ValueError, KeyError) as error:
-        raise ValueError(f"{path} cannot be read as ArviZ netCDF: {error}") from error
+    except Exception as error:  # whatever libraries make of a file that is damaged or forged
+        raise ValueError(
+            f"{path} cannot be read as ArviZ netCDF: {type(error).__name__}: {error}"
+        ) from error
     if "posterior" not in (loaded if loaded is not None else data).groups():
         raise ValueError(f"{path} has no posterior group")
     return loaded if loaded is not None else data
@@ -111,10 +113,3 @@ def _whole(values: np.ndarray) -> np.ndarray:
     if values.dtype.kind not in "fiu" or not np.array_equal(np.rint(values), values):
         raise ValueError("expected allocations to be whole numbers, counted from zero")
     return values.astype(np.int64)
-
-
-def _arviz() -> Any:
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", FutureWarning)
-        import arviz
-    return arviz

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import math
-import warnings
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from folt.fit.style import PALETTE, QUIET, TRUE_VALUE, blank, plain, styled
+from folt.store.private import imported_arviz
 from folt.store.strict_json import Document
 
 if TYPE_CHECKING:
@@ -91,10 +91,7 @@ def _density(values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         centre = float(values[0]) if values.size else 0.0
         width = 1e-3 * (1.0 + abs(centre))
         return centre + width * np.array([-1.0, 0.0, 1.0]), np.array([0.0, 1.0, 0.0])
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", FutureWarning)
-        import arviz
-    grid, density = arviz.kde(values)
+    grid, density = imported_arviz().kde(values)
     return grid[::COARSER], density[::COARSER]
 
 
