@@ -125,7 +125,7 @@ def split_call(
 
     try:
         jax.eval_shape(values, arrays)
-    except CONCRETE:
+    except (NotImplementedError, *CONCRETE):  # the former by a prior that cannot be drawn from
         return None, whole
     return arrays, call
 

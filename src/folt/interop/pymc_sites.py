@@ -38,8 +38,14 @@ def _shape(variable: Any) -> np.ndarray | tuple[int, ...]:
 
 
 def require_model(model: pymc.Model) -> None:
-    """Refuse discrete variables and NaN among the observations."""
+    """Refuse discrete variables, and NaN or masked values among the observations."""
     for variable in model.free_RVs:
+        if type(variable.owner.op).__name__ == "PartialObservedRV":
+            raise ValueError(
+                f"observations of {variable.name.removesuffix('_unobserved')!r} are masked or "
+                "missing, and the density of the missing ones is none that folt can take apart: "
+                "give the model the observed values alone"
+            )
         if np.dtype(variable.dtype).kind != "f":
             raise ValueError(
                 f"the variable {variable.name!r} is discrete: marginalise it, for a mixture with "

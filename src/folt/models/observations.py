@@ -77,7 +77,14 @@ def spread(values: Float[np.ndarray, " n *variables"]) -> Spread:
             f"{which} are equal to {np.atleast_1d(low)[constant[0]]:g}: no spread can be "
             "estimated from constant data"
         )
-    return Spread((low + high) / 2, high - low)
+    with np.errstate(over="ignore"):
+        found = Spread(low / 2 + high / 2, high - low)
+    if not np.all(np.isfinite(found.width)):
+        raise ValueError(
+            f"the observations reach from {np.min(low):g} to {np.max(high):g}, further than double "
+            "precision can subtract: give them in other units"
+        )
+    return found
 
 
 def number_of(word: str, value: object) -> int:

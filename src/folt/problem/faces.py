@@ -102,7 +102,7 @@ def shapes(arrays: Iterable[tuple[str, ArrayLike | tuple[int, ...]]]) -> str:
 
 
 def problem_face(problem: Problem) -> Face:
-    """What a problem says of itproblem."""
+    """The symmetry, parameters, data and prior of a problem, a line each."""
     leaves = [
         (_name_of(path), leaf) for path, leaf in jax.tree_util.tree_leaves_with_path(problem.data)
     ]

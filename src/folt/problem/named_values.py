@@ -38,6 +38,7 @@ def by_draw(
             axes = f"(..., {', '.join(map(str, own))})" if own else "(...), one number each,"
             raise ValueError(f"expected {name} of shape {axes} got {array.shape}")
         found[name], leads[name] = array.reshape(-1, *own), lead
+        _require_numbers(name, found[name])
     if len(set(leads.values())) > 1:
         told = ", ".join(f"{name} {lead}" for name, lead in leads.items())
         raise ValueError(f"expected as many draws of every parameter, got {told}")
@@ -47,6 +48,20 @@ def by_draw(
             f"have {', '.join(values) or 'none'}"
         )
     return next(iter(leads.values())), found
+
+
+def _require_numbers(name: str, draws: np.ndarray) -> None:
+    """Refuse NaN and infinities, which no sampler means to return.
+
+    Raises:
+        ValueError: naming the parameter and the first draw.
+    """
+    wrong = np.flatnonzero(~np.isfinite(draws.reshape(len(draws), -1)).all(axis=1))
+    if wrong.size:
+        raise ValueError(
+            f"{wrong.size} of {len(draws)} draws of {name} are NaN or infinite, the first at "
+            f"position {wrong[0]}: expected numbers; see why the sampler that made them failed"
+        )
 
 
 def _value(values: Mapping[str, ArrayLike], name: str) -> np.ndarray | None:

@@ -23,13 +23,13 @@ class Concern(enum.StrEnum):
     )
     DISAGREEING_CHAINS = (
         "disagreeing chains",
-        "R-hat of the reference is {rhat:.3f}, above {limit:.3f}: its chains do not quite agree, "
+        "R-hat of the reference is {rhat}, above {limit}: its chains do not quite agree, "
         "because they are slow or because there are separate modes that are not images of each "
         "other.",
     )
     FEW_EFFECTIVE = (
         "few effective draws",
-        "The reference is worth {ess:.0f} effective draws, below {enough:.0f} for dimension "
+        "The reference is worth {ess} effective draws, below {enough} for dimension "
         "{dim:.0f}: run longer chains before trusting what is learned from them.",
     )
     NOT_A_NUMBER = (
@@ -56,6 +56,19 @@ class Concern(enum.StrEnum):
         return member
 
 
+COMPARED = {("rhat", "limit"): 3, ("ess", "enough"): 0}
+"""Numbers of a sentence that says which is larger, and the digits behind their point."""
+
+
+def told_apart(value: float, limit: float, digits: int) -> tuple[str, str]:
+    """Two numbers with so many digits behind the point, or more until they are seen to differ."""
+    for more in range(digits, digits + 15):
+        words = f"{value:.{more}f}", f"{limit:.{more}f}"
+        if words[0] != words[1] or value == limit:
+            break
+    return words
+
+
 @dataclasses.dataclass(frozen=True)
 class Caution:
     """One concern with its numbers.
@@ -72,7 +85,12 @@ class Caution:
         object.__setattr__(self, "concern", Concern(self.concern))
 
     def __str__(self) -> str:
-        return self.concern.sentence.format(**self.numbers)
+        words: dict[str, float | str] = dict(self.numbers)
+        for pair, digits in COMPARED.items():
+            if words.keys() >= set(pair):
+                value, limit = (self.numbers[name] for name in pair)
+                words |= zip(pair, told_apart(value, limit, digits), strict=True)
+        return self.concern.sentence.format(**words)
 
     @classmethod
     def of(cls, concern: Concern, **numbers: float) -> Caution:

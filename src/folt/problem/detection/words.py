@@ -38,7 +38,7 @@ def account(found: SymmetryFound) -> str:
     lines += [rotation_in_words(rotation) for rotation in found.rotations]
     lines += [remark_in_words(remark, found.front_end) for remark in found.remarks]
     lines.append(f"Group: {type(found.group).__name__} of order {found.group.order}.")
-    return "\n".join(lines)
+    return "\n".join(dict.fromkeys(lines))  # two factors may be left out for one reason
 
 
 def warning(found: SymmetryFound) -> str:
@@ -46,7 +46,7 @@ def warning(found: SymmetryFound) -> str:
     lines = [no_symmetry(found)]
     lines += [near_miss(attempt) for attempt in found.nearly[:1]]
     lines += [remark_in_words(remark, found.front_end) for remark in found.remarks]
-    return "\n".join([*lines, "The whole account is in problem.symmetry_found."])
+    return "\n".join([*dict.fromkeys(lines), "The whole account is in problem.symmetry_found."])
 
 
 def no_symmetry(found: SymmetryFound) -> str:
