@@ -22,9 +22,7 @@ class Command(TyperCommand):
         from folt.store.private import caches_can_be_written
 
         if not caches_can_be_written():
-            print(
-                "folt: no cache can be written in the home folder: going without", file=sys.stderr
-            )
+            print("folt: the user's cache cannot be written: going without", file=sys.stderr)
         return super().invoke(ctx)
 
     def format_epilog(self, ctx: Any, formatter: Any) -> None:

@@ -74,10 +74,18 @@ def prompt_interruption() -> Iterator[None]:
 
 
 def _interrupt(number: int, frame: object) -> NoReturn:
+    """Answer a signal: at once while nothing is on the disk, otherwise as Python does.
+
+    A library that is being imported may not survive an exception in the middle of it.
+    """
     del frame
     _interrupted.set()
     if number == signal.SIGTERM:
         _terminated.set()
+    store = sys.modules.get("folt.store.files")
+    if not getattr(store, "changed_the_disk", lambda: False)():
+        _say_at_once(CODES[number])
+        leave_at_once(CODES[number])
     raise KeyboardInterrupt
 
 
@@ -93,12 +101,20 @@ def _listen(listener: socket.socket, over: threading.Event) -> None:
     if over.wait(PATIENCE):
         return
     _abandon()
-    # The cursor may be hidden, and stands somewhere within a progress bar, whose thread must not
-    # draw it once more below the last words.
-    terminal, start = os.dup(2), "\x1b[?25h\r\x1b[J" if os.isatty(2) else ""
-    os.dup2(os.open(os.devnull, os.O_WRONLY), 2)
-    os.write(terminal, f"{start}{WORDS[code]}\n".encode())
+    _say_at_once(code)
     leave_at_once(code)
+
+
+def _say_at_once(code: int) -> None:
+    """Write the last words.
+
+    The cursor may be hidden, and stands somewhere within a progress bar, whose thread must not draw
+    it once more below them.
+    """
+    with contextlib.suppress(OSError):
+        terminal, start = os.dup(2), "\x1b[?25h\r\x1b[J" if os.isatty(2) else ""
+        os.dup2(os.open(os.devnull, os.O_WRONLY), 2)
+        os.write(terminal, f"{start}{WORDS[code]}\n".encode())
 
 
 def _abandon() -> None:

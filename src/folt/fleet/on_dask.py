@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 import logging
 import socket
@@ -146,8 +147,8 @@ class AtAddress(OnDask):
         if not address.strip():
             raise ValueError("expected the address of a Dask scheduler such as tcp://host:8786")
         try:
-            _knock(*get_address_host_port(address))
             with quiet():
+                asyncio.run(_greeted(address, *get_address_host_port(address)))
                 client = Client(address, timeout=GREETING, set_as_default=False)
         except Exception as error:
             raise ValueError(
@@ -167,14 +168,21 @@ class AtAddress(OnDask):
             self.client.close(timeout=5)
 
 
-def _knock(host: str, port: int) -> None:
-    """Refuse an address where nobody listens, at once: a client of Dask tries until its time is up.
+async def _greeted(address: str, host: str, port: int) -> None:
+    """Refuse an address where no scheduler answers: a client of Dask takes long, and longer to end.
 
     Raises:
-        OSError: with why.
+        Exception: with why; at once where nobody listens or certificates are missing.
     """
+    from distributed.comm import connect
+    from distributed.security import Security
+
     with socket.create_connection((host, port), timeout=GREETING):
         pass
+    certificates = Security().get_connection_args("client")
+    greeting = connect(address, timeout=GREETING, deserialize=False, **certificates)
+    comm = await asyncio.wait_for(greeting, GREETING)
+    comm.abort()
 
 
 def on_worker(

@@ -56,7 +56,7 @@ def _require_numbers(name: str, draws: np.ndarray) -> None:
     Raises:
         ValueError: naming the parameter and the first draw.
     """
-    wrong = np.flatnonzero(~np.isfinite(draws.reshape(len(draws), -1)).all(axis=1))
+    wrong = np.flatnonzero(~np.isfinite(draws).all(axis=tuple(range(1, draws.ndim))))
     if wrong.size:
         raise ValueError(
             f"{wrong.size} of {len(draws)} draws of {name} are NaN or infinite, the first at "

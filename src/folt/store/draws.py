@@ -92,6 +92,9 @@ def _of_dataset(dataset: xarray.Dataset) -> dict[str, np.ndarray]:
             f"expected draws with the dimensions chain and draw, got none called "
             f"{' or '.join(sorted(missing))} among {', '.join(map(str, dataset.dims))}"
         )
+    if 0 in (dataset.sizes["chain"], dataset.sizes["draw"]):
+        lengths = f"{dataset.sizes['chain']} chains of {dataset.sizes['draw']}"
+        raise ValueError(f"expected draws, got {lengths}: the sampler kept none")
     found = {}
     for name, variable in dataset.data_vars.items():
         if {"chain", "draw"} <= set(variable.dims) and variable.dtype.kind in NUMBERS:

@@ -43,6 +43,7 @@ Watcher = Callable[[Step, Path], None]
 _watchers: list[Watcher] = []
 _unfinished: set[Path] = set()
 _numbers = itertools.count()
+_changed = False
 
 
 class WriteError(ValueError):
@@ -58,6 +59,11 @@ class WriteError(ValueError):
         super().__init__(f"cannot write {path}: {_reason(path, error, size)}")
         self.path = path
         self.full = self.is_failure = error.errno in FULL
+
+
+def changed_the_disk() -> bool:
+    """Whether this process has begun to change anything on the disk."""
+    return _changed
 
 
 @contextlib.contextmanager
@@ -223,6 +229,8 @@ def digest(data: bytes) -> str:
 
 def announce(step: Step, path: Path) -> None:
     """Tell those who watch what is about to happen."""
+    global _changed
+    _changed = True
     for watcher in _watchers:
         watcher(step, path)
 
