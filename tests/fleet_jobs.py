@@ -82,6 +82,14 @@ def end_strangely(how):
     }[how]
 
 
+def fork_and_exit(seconds):
+    """Ends its process, whose pipe a child keeps open."""
+    if os.fork() == 0:
+        time.sleep(seconds)
+        os._exit(0)
+    os._exit(1)
+
+
 def make(name):
     MADE.append(name)
     return {"name": name}

@@ -6,6 +6,7 @@ import contextlib
 import importlib.util
 import threading
 import uuid
+import warnings
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
@@ -16,8 +17,8 @@ from folt.fleet.progress import Bar
 from folt.fleet.rows import Row, columns, estimates_in
 from folt.fleet.runners import Runner
 from folt.fleet.schedule import Schedule
-from folt.fleet.table import INDEX, Table, frame
-from folt.fleet.work import ROW, TOKEN, Ended, Place, Ticket, versions
+from folt.fleet.table import INDEX, TABLE, Table, frame
+from folt.fleet.work import ROW, TOKEN, Ended, Place, Ticket, said, versions
 from folt.store import Entry, Store
 from folt.store.files import make_part, remove
 from folt.store.strict_json import Document
@@ -201,7 +202,7 @@ class _Ledger:
             row = {"error": one.error, "seconds": round(one.seconds, 3)}
             entry = Entry(self._store.folder / one.name / ROW)
             make_part(entry.place)
-            files = {TRACE: one.trace.encode()} if one.trace else {}
+            files = {TRACE: one.trace.encode(errors="replace")} if one.trace else {}
             entry.replace(self._requests[one.name], files, {**row, "fault": one.fault})
         self.put(one.name, row)
 
@@ -252,11 +253,16 @@ def _require_numbers(retries: object, timeout: object, runner: Runner) -> None:
 
 
 def _write_page(store: Store, table: Table, jobs: Sequence[Job]) -> None:
-    """The page of the fleet; what is read of it is the table alone."""
+    """Write the page of the fleet; finished jobs are not lost where that fails."""
     from folt.report.fleet_page import fleet_page
 
     rows = table.rows()
     names = columns(rows)
     pages = all(job.report for job in jobs)
-    page = fleet_page(rows, names, estimates_in(names), len(jobs), pages)
-    store.write(INDEX, page.encode())
+    try:
+        page = fleet_page(rows, names, estimates_in(names), len(jobs), pages)
+    except Exception as error:
+        words = f"{INDEX} cannot be made ({said(error)}); {TABLE} holds the same rows"
+        warnings.warn(words, stacklevel=2)
+        return
+    store.write(INDEX, page.encode(errors="replace"))

@@ -60,7 +60,7 @@ class Table:
     def write(self) -> None:
         """Write the table as it is now."""
         begun = time.monotonic()
-        self._store.write(TABLE, as_csv(self.rows()).encode())
+        self._store.write(TABLE, as_csv(self.rows()).encode(errors="replace"))
         self._written = time.monotonic()
         self._took, self._changed = self._written - begun, False
 

@@ -27,6 +27,9 @@ POINTS = 400
 STILL_ROWS = 200
 """Rows that stand in the page for readers without scripts."""
 
+LARGEST = 1e300
+"""Numbers beyond it are not drawn: their differences leave double precision."""
+
 HIDDEN = ("started_from",)
 FAILED = "failed"
 OWN_TONE = "note"
@@ -121,7 +124,8 @@ def _numbers(rows: list[Row], names: Sequence[str]) -> list[str]:
 
 
 def _is_number(value: object) -> bool:
-    return isinstance(value, int | float) and not isinstance(value, bool)
+    number = isinstance(value, int | float) and not isinstance(value, bool)
+    return number and abs(value) <= LARGEST  # type: ignore[arg-type]
 
 
 def _picture(rows: list[Row], name: str, interval: bool) -> str:

@@ -16,7 +16,9 @@ Document = dict[str, Any]
 def plain(tree: object) -> Any:
     """The tree with plain values and string keys, None for what is not finite."""
     if isinstance(tree, Mapping):
-        return {str(key): plain(value) for key, value in tree.items()}
+        return {_encodable(str(key)): plain(value) for key, value in tree.items()}
+    if isinstance(tree, str):
+        return _encodable(tree)
     if isinstance(tree, list | tuple):
         return [plain(value) for value in tree]
     if isinstance(tree, np.ndarray):
@@ -24,6 +26,11 @@ def plain(tree: object) -> Any:
     if isinstance(tree, float | np.floating):
         return float(tree) if math.isfinite(tree) else None
     return tree.item() if isinstance(tree, np.generic) else tree
+
+
+def _encodable(text: str) -> str:
+    """The text without halves of characters, which names of files may hold and UTF-8 cannot."""
+    return text.encode(errors="replace").decode()
 
 
 def strict_json(tree: object) -> str:
