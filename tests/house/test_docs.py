@@ -4,6 +4,7 @@ import ast
 import importlib
 import re
 import sys
+import typing
 from pathlib import Path
 from xml.etree import ElementTree
 
@@ -169,3 +170,24 @@ def test_the_table_of_outcomes_is_that_of_the_code():
     text = outcomes.PAGE.read_text(encoding="utf-8")
     assert outcomes.filled(text) == text, "run python docs/outcomes.py"
     assert outcomes.filled(text.replace("| `frozen`", "| `melted`")) == text
+
+
+def test_the_certificate_has_what_its_page_says_to_look_at():
+    from folt.certificate.certificate import Certificate
+
+    page = (ROOT / "docs" / "certificate.md").read_text(encoding="utf-8")
+    rows = page[page.index("| you want to say") : page.index("## The verdict")].splitlines()[2:]
+    places = {
+        place for row in rows for place in re.findall(r"`([^`]+)`", "".join(row.split("|")[2:3]))
+    }
+    assert len(places) >= 6
+    for place in places:
+        name = re.sub(r"\[.*?\]", "", place)
+        found: object = Certificate
+        if name.startswith("fit."):
+            continue
+        for part in name.removeprefix("certificate.").split("."):
+            while typing.get_args(found):  # by protocol and rho, or None
+                found = next(one for one in typing.get_args(found)[::-1] if one is not type(None))
+            assert part in {*typing.get_type_hints(found), *dir(found)}, place
+            found = typing.get_type_hints(found).get(part, found)

@@ -373,3 +373,19 @@ def test_arguments_that_are_wrong_whatever_the_parameters_are(prior, noise, word
 
     with pytest.raises(ValueError, match=words):
         folt.from_numpyro(model, np.linspace(-2.0, 2.0, 8))
+
+
+def test_an_improper_prior_has_the_density_of_the_model():
+    def flat(y):
+        mu = numpyro.sample("mu", dist.ImproperUniform(dist.constraints.real, (), (2,)))
+        parts = dist.Normal(mu, 1.0)
+        numpyro.sample(
+            "y", dist.MixtureSameFamily(dist.Categorical(logits=jnp.zeros(2)), parts), obs=y
+        )
+
+    found = folt.from_numpyro(flat, Y)
+    assert found.group == Permutation(2, 1)
+    assert found.prior is None
+    point = np.array([-1.0, 2.0])
+    whole, _ = log_density(flat, (Y,), {}, {"mu": point})
+    np.testing.assert_allclose(found.log_probs(point[None]), float(whole))

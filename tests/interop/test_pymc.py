@@ -215,3 +215,13 @@ def test_a_fit_goes_to_arviz_with_loo(problem):
     assert np.isfinite(az.loo(data).elpd_loo)
     with pytest.raises(ValueError, match="does not say how observations are drawn"):
         fit.to_arviz(posterior_predictive=True)
+
+
+def test_masked_observations_are_refused_in_a_sentence():
+    with pm.Model() as model:
+        mu = pm.Normal("mu", 0.0, 1.0, shape=2)
+        masked = np.ma.masked_array(Y[:6], np.arange(6) < 2)
+        with pytest.warns(pm.ImputationWarning):
+            pm.NormalMixture("y", np.ones(2) / 2, mu, 1.0, observed=masked)
+    with pytest.raises(ValueError, match="observations of 'y' are masked or missing"):
+        folt.from_pymc(model)

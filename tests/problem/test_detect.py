@@ -23,7 +23,8 @@ from folt.groups import (
 )
 from folt.problem.black_box import BlackBox
 from folt.problem.detection import Reason
-from folt.problem.detection.words import attempt_in_words
+from folt.problem.detection.findings import Remark, SymmetryFound
+from folt.problem.detection.words import account, attempt_in_words
 
 
 def told(attempts):
@@ -230,3 +231,10 @@ def test_wrong_input_is_named():
         folt.detect(mixture, 3, (Blocks(3),), names=("a", "b"))
     with pytest.raises(ValueError, match="finite at only 0"):
         folt.detect(lambda x: jnp.log(-jnp.sum(x**2)), 2, (Blocks(1),))
+
+
+def test_no_line_of_the_account_is_said_twice():
+    remark = Remark(Reason.OVERLAPS, ("g1", "g2"))
+    lines = account(SymmetryFound(Trivial(2), remarks=(remark, remark))).splitlines()
+    assert len(lines) == len(set(lines))
+    assert sum("A further symmetry of" in line for line in lines) == 1

@@ -16,6 +16,7 @@ from folt.groups import Permutation, Reflection, Trivial
 from folt.problem import Problem
 from folt.reference import (
     AdaptiveRandomWalk,
+    Caution,
     Concern,
     Exact,
     Given,
@@ -481,3 +482,19 @@ def test_systematic_resampling_copies_in_proportion():
     copies = np.bincount(chosen, minlength=200)
     assert np.all(np.abs(copies - 200 * weights / weights.sum()) < 1.0)
     assert copies[7] == 0
+
+
+@pytest.mark.parametrize(
+    ("caution", "words"),
+    [
+        (
+            Caution.of(Concern.DISAGREEING_CHAINS, rhat=1.02504, limit=1.025),
+            "1.02504, above 1.02500",
+        ),
+        (Caution.of(Concern.DISAGREEING_CHAINS, rhat=1.04, limit=1.025), "1.040, above 1.025"),
+        (Caution.of(Concern.FEW_EFFECTIVE, ess=799.7, enough=800, dim=4), "799.7 effective"),
+        (Caution.of(Concern.FEW_EFFECTIVE, ess=300, enough=800, dim=4), "300 effective"),
+    ],
+)
+def test_numbers_that_are_compared_are_seen_to_differ(caution, words):
+    assert words in str(caution)

@@ -107,6 +107,18 @@ def test_a_folder_that_cannot_be_is_done_without(settings, tmp_path, monkeypatch
     assert len(recwarn) == 0
 
 
+@pytest.mark.parametrize("mode", [0o777, 0o770])
+def test_programs_of_others_are_never_loaded(mode, settings, tmp_path, monkeypatch):
+    """A compiled program is code: whoever can write into the folder could have it run."""
+    monkeypatch.setenv(SWITCH, str(tmp_path))
+    folder = remember_compilations.__wrapped__()
+    assert folder.stat().st_mode & 0o777 == 0o700
+    jax.config.update("jax_compilation_cache_dir", None)
+    folder.chmod(mode)
+    assert remember_compilations.__wrapped__() is None
+    assert jax.config.jax_compilation_cache_dir is None
+
+
 def test_half_a_write_is_removed_and_whole_ones_stay(tmp_path):
     for name in ("whole-cache", "torn-cache", "lost-atime", "short-cache"):
         (tmp_path / name).write_bytes(b"x" * 100)
