@@ -9,10 +9,11 @@ from __future__ import annotations
 import dis
 import os
 import re
-import sys
 import tempfile
 import traceback
 from pathlib import Path
+
+import typer
 
 FAULT, BAD_INPUT = 1, 2
 
@@ -51,7 +52,7 @@ def refuse(message: str, debug: bool, code: int) -> int:
     """Print one line on standard error that says what is wrong and what would be right."""
     if debug:
         traceback.print_exc()
-    print("folt: " + " ".join(message.split()), file=sys.stderr)
+    typer.echo("folt: " + " ".join(message.split()), err=True)
     return code
 
 
@@ -62,10 +63,10 @@ def tell_fault(error: BaseException, debug: bool) -> int:
         where = "the traceback is above"
     else:
         where = f"the traceback is in {_kept_traceback()}; with --debug it is shown"
-    print(
+    typer.echo(
         f"folt: a fault in folt or in the model: {words_of(error)[:500]}\n"
         f"folt: {where}. If the model is right, please report this to the developers of folt",
-        file=sys.stderr,
+        err=True,
     )
     return FAULT
 

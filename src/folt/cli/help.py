@@ -22,7 +22,7 @@ class Command(TyperCommand):
         from folt.store.private import caches_can_be_written
 
         if not caches_can_be_written():
-            print("folt: the user's cache cannot be written: going without", file=sys.stderr)
+            typer.echo("folt: the user's cache cannot be written: going without", err=True)
         return super().invoke(ctx)
 
     def format_epilog(self, ctx: Any, formatter: Any) -> None:
