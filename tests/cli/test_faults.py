@@ -1,5 +1,6 @@
 """Faults and bad input told apart; hostile files refused in a line; nothing lost to links."""
 
+import errno
 import json
 import os
 import signal
@@ -268,18 +269,58 @@ def test_an_early_interruption_is_one_line(seconds, folder):
 # Hostile tables and draws.
 
 
-def numbers(path, values):
-    path.write_text("\n".join(map(repr, values)))
+def one_column(path):
+    path.write_text("\n".join(map(repr, [1e308, -1e308, *range(20)])))
 
 
-def test_numbers_at_the_end_of_double_precision_are_refused_in_a_sentence(folder, capsys):
-    numbers(Path("x.csv"), [1e308, -1e308, *np.linspace(0.0, 1.0, 20).tolist()])
+def two_columns(path):
+    path.write_text("\n".join(f"{x!r},{x * x!r}" for x in [1e308, -1e308, 1.0, 2.0, 5.0] * 4))
+    path.write_text(path.read_text().replace("inf", "1e308"))
+
+
+@pytest.mark.parametrize("make", [one_column, two_columns])
+def test_numbers_at_the_end_of_double_precision_are_refused_in_a_sentence(make, folder, capsys):
+    make(Path("x.csv"))
     line = refused(["mixture", "x.csv", "--components", "2"], capsys)
     assert "in other units" in line
 
 
-def two_columns(path):
-    path.write_text("\n".join(f"{x!r},{-x!r}" for x in [1e308, -1e308, 1.0, 2.0, 5.0] * 4))
+HUGE = "9" * 5000
+"""More digits than Python reads."""
+
+HOSTILE = {
+    "components that are no digits": ["mixture", "x.csv", "--components", "²"],
+    "huge components": ["mixture", "x.csv", "--components", HUGE],
+    "a column that is no digit": ["mixture", "x.csv", "--components", "2", "--columns", "²"],
+    "a huge column": ["mixture", "x.csv", "--components", "2", "--columns", HUGE],
+    "huge counts": ["mixture", "x.csv", "--components", "2", "--columns", "2", "--counts"],
+    "huge modes": ["modal", "--psd", "x.csv", "--modes", HUGE],
+    "an endless segment": ["modal", "x.csv", "--rate", "9", "--band", "1", "2", "--segment"]
+    + ["9" * 400],
+    "a folder with a nul": ["demo", "--out", "a\0b"],
+    "a folder of a long name": ["demo", "--out", "a" * 300],
+    "a link to nowhere": ["demo", "--out", "dangling"],
+    "a link to itself": ["mixture", "loop.csv", "--components", "2"],
+    "a name with half a character": ["mixture", "\udcff.csv", "--components", "2"],
+}
+
+
+@pytest.mark.parametrize("case", HOSTILE)
+def test_hostile_words_are_refused_in_a_line(case, folder, capsys):
+    Path("x.csv").write_text("\n".join(f"{x},{10**x}" for x in [1, 2, 300, 5, 6, 7, 8]))
+    Path("dangling").symlink_to("/nowhere/at/all")
+    Path("loop.csv").symlink_to("loop.csv")
+    assert refused(HOSTILE[case], capsys).startswith("folt: ")
+    assert left(folder) == {"x.csv", "dangling", "loop.csv"}
+
+
+def test_a_full_disk_is_a_failure_in_a_line(folder, monkeypatch, capsys):
+    def full(*_, **__):
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    monkeypatch.setattr("folt.cli.demonstration.sample", full)
+    assert run(["demo", "--quiet"]) == 1
+    assert capsys.readouterr().err == "folt: [Errno 28] No space left on device\n"
 
 
 def test_a_pipe_is_not_waited_for(folder, capsys):
@@ -339,6 +380,7 @@ FILES = {
     no_draws: "draws",
     flipped: "netCDF",
     loop: "netCDF",
+    loop_within: "that can be read",
     plain_hdf5: "chain",
     not_numbers: "NaN or infinite",
 }

@@ -7,6 +7,7 @@ expected. A `ValueError` that Python, NumPy or JAX raises is one that nobody exp
 from __future__ import annotations
 
 import dis
+import errno
 import os
 import re
 import tempfile
@@ -30,7 +31,8 @@ def code_of(error: BaseException) -> int | None:
     An error with a true `is_failure` says that the world failed, such as a full disk or the jobs of
     a fleet: the input was right.
     """
-    if getattr(error, "is_failure", False):
+    full = isinstance(error, OSError) and error.errno in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
+    if full or getattr(error, "is_failure", False):
         return FAULT
     return BAD_INPUT if isinstance(error, ValueError) and _was_raised_by_folt(error) else None
 

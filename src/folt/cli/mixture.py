@@ -25,7 +25,7 @@ from folt.cli.mixture_jobs import (
     told_of,
 )
 from folt.cli.sample import Labels
-from folt.cli.terminal import EffortName, EffortOption, Out, Quiet, Seed, console, show
+from folt.cli.terminal import EffortName, EffortOption, Out, Quiet, Seed, console, is_whole, show
 
 if TYPE_CHECKING:
     from folt.fit import Fit
@@ -270,7 +270,7 @@ def component_numbers(text: str) -> list[int]:
         ValueError: anything else.
     """
     ends = text.split(":")
-    if len(ends) > 2 or not all(end.strip().isdigit() for end in ends):
+    if len(ends) > 2 or not all(is_whole(end.strip()) for end in ends):
         raise ValueError(f"expected a number of components such as 3 or 2:6, got {text!r}")
     low, high = int(ends[0]), int(ends[-1])
     if not 1 <= low <= high:

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 from folt.cli.machine import fit_fields
+from folt.cli.terminal import is_whole
 
 if TYPE_CHECKING:
     import numpy as np
@@ -47,7 +48,7 @@ def observations(path: Path, columns: str, counts: bool) -> Observations:
     for word in wanted:
         if word in names:
             chosen.append(names.index(word))
-        elif word.isdigit() and 1 <= int(word) <= count:
+        elif is_whole(word) and 1 <= int(word) <= count:
             chosen.append(int(word) - 1)
         else:
             raise ValueError(f"no column {word!r} in {path}: it has {', '.join(names)}")
@@ -92,8 +93,9 @@ def _require_independent(values: np.ndarray) -> None:
     """Refuse columns of which one follows from the others: no covariance describes them."""
     import numpy as np
 
-    spread = values.std(axis=0)
-    if not (spread > 0).all() or len(values) < 2:
+    with np.errstate(over="ignore", invalid="ignore"):
+        spread = values.std(axis=0)
+    if not ((spread > 0) & np.isfinite(spread)).all() or len(values) < 2:
         return  # the model says what is wrong
     smallest = np.linalg.svd((values - values.mean(axis=0)) / spread, compute_uv=False)[-1]
     if smallest < 1e-10 * np.sqrt(len(values)):

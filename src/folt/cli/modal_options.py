@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from enum import StrEnum
 from pathlib import Path
@@ -129,7 +130,7 @@ def require_ranges(
 
 def numbers_of_modes(text: str) -> range:
     """Numbers of modes from `3` or `1:4`, the last included."""
-    matched = re.fullmatch(r"(\d+)(?::(\d+))?", text)
+    matched = re.fullmatch(r"(\d{1,6})(?::(\d{1,6}))?", text)
     if matched:
         first = int(matched[1])
         last = int(matched[2] or first)
@@ -144,6 +145,6 @@ def numbers_of_modes(text: str) -> range:
 def seconds(option: str, text: str) -> float:
     """Seconds from a duration such as 90, 90s, 30min or 2h."""
     matched = re.fullmatch(r"(\d+(?:\.\d*)?|\.\d+)\s*(s|min|h|)", text.strip())
-    if not matched or float(matched[1]) <= 0:
+    if not matched or not 0 < float(matched[1]) < math.inf:
         raise ValueError(f"expected {option} as a duration such as 90s, 30min or 2h, got {text!r}")
     return float(matched[1]) * SECONDS[matched[2]]

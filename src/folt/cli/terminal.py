@@ -18,9 +18,14 @@ if TYPE_CHECKING:
 
 def folder(text: str | Path) -> Path:
     """The folder that an option names; the empty word, as of an unset variable, names none."""
-    if not str(text).strip():
-        raise typer.BadParameter("expected the name of a folder or a file, got nothing")
+    if not str(text).strip() or "\0" in str(text):
+        raise typer.BadParameter(f"expected the name of a folder or a file, got {str(text)!r}")
     return Path(text)
+
+
+def is_whole(text: str) -> bool:
+    """Whether a word is a whole number that anybody counts things by: 1 to 6 digits."""
+    return text.isascii() and text.isdigit() and len(text) <= 6
 
 
 Out = Annotated[

@@ -53,7 +53,12 @@ def counts(data: ArrayLike, groups: int, word: str = "components") -> Float[np.n
         ValueError: saying what is wrong with the data.
     """
     values = series(data, groups, word)
-    for fault, wrong in (("negative", values < 0), ("fractional", values != np.round(values))):
+    faults = {
+        "negative": values < 0,
+        "fractional": values != np.round(values),
+        "inexact": values > 2.0**53,  # neighbours of such numbers are the same in double precision
+    }
+    for fault, wrong in faults.items():
         if np.any(wrong):
             place = int(np.flatnonzero(wrong)[0])
             raise ValueError(

@@ -119,6 +119,7 @@ def _posterior_file(path: Path) -> xarray.Dataset:
 
     if not path.is_file():
         raise ValueError(f"expected a netCDF file with a posterior, found nothing at {path}")
+    first = ""
     for group in ("posterior", None):
         try:
             with xarray.open_dataset(
@@ -127,8 +128,7 @@ def _posterior_file(path: Path) -> xarray.Dataset:
                 if group is not None or {"chain", "draw"} <= set(dataset.dims):
                     return dataset.load()
         except Exception as error:  # whatever libraries make of a file that is damaged or forged
+            first = first or f"{type(error).__name__}: {error}"
             if group is None:
-                raise ValueError(
-                    f"{path} cannot be read as netCDF: {type(error).__name__}: {error}"
-                ) from error
-    raise ValueError(f"{path} has no group 'posterior'")
+                raise ValueError(f"{path} cannot be read as netCDF: {first}") from error
+    raise ValueError(f"{path} has no group 'posterior' that can be read: {first}")

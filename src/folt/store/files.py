@@ -151,8 +151,8 @@ def make_folder(folder: Path) -> list[Path]:
     Raises:
         WriteError: it cannot be made, or not be written into.
     """
-    missing = [part for part in (folder, *folder.parents) if not part.exists()]
     with explained(folder):
+        missing = [part for part in (folder, *folder.parents) if not part.exists()]
         if missing:
             announce(Step.MAKE, folder)
             folder.mkdir(parents=True, exist_ok=True)
