@@ -288,6 +288,8 @@ def test_numbers_at_the_end_of_double_precision_are_refused_in_a_sentence(make, 
 HUGE = "9" * 5000
 """More digits than Python reads."""
 
+RECORD = ["--rate", "9", "--band", "1", "2"]
+
 HOSTILE = {
     "components that are no digits": ["mixture", "x.csv", "--components", "²"],
     "huge components": ["mixture", "x.csv", "--components", HUGE],
@@ -295,8 +297,10 @@ HOSTILE = {
     "a huge column": ["mixture", "x.csv", "--components", "2", "--columns", HUGE],
     "huge counts": ["mixture", "x.csv", "--components", "2", "--columns", "2", "--counts"],
     "huge modes": ["modal", "--psd", "x.csv", "--modes", HUGE],
-    "an endless segment": ["modal", "x.csv", "--rate", "9", "--band", "1", "2", "--segment"]
-    + ["9" * 400],
+    "an endless segment": [
+        *["modal", "x.csv", "--rate", "9", "--band", "1", "2", "--segment"],
+        "9" * 400,
+    ],
     "a folder with a nul": ["demo", "--out", "a\0b"],
     "a folder of a long name": ["demo", "--out", "a" * 300],
     "a link to nowhere": ["demo", "--out", "dangling"],
@@ -312,6 +316,19 @@ def test_hostile_words_are_refused_in_a_line(case, folder, capsys):
     Path("loop.csv").symlink_to("loop.csv")
     assert refused(HOSTILE[case], capsys).startswith("folt: ")
     assert left(folder) == {"x.csv", "dangling", "loop.csv"}
+
+
+@pytest.mark.parametrize("words", [["sample", "shut/model.py:p"], ["report", "shut/fit.nc"]])
+def test_a_file_that_cannot_be_seen_is_not_there(words, folder, monkeypatch, capsys):
+    stat = os.stat
+
+    def shut(path, *rest, **more):
+        if str(path).startswith("shut"):  # a folder without permission, which root does not meet
+            raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), str(path))
+        return stat(path, *rest, **more)
+
+    monkeypatch.setattr("os.stat", shut)
+    assert "found nothing at shut" in refused(words, capsys)
 
 
 def test_a_full_disk_is_a_failure_in_a_line(folder, monkeypatch, capsys):

@@ -54,7 +54,7 @@ def test_a_job_that_leaves_a_process_behind_is_written_down(runner, tmp_path):
     begun = time.monotonic()
     table = fit_many(jobs, tmp_path, runner=runner, retries=0)
     assert time.monotonic() - begun < 20
-    assert "its worker died" in table["error"][0]
+    assert "its worker died with exit code 1" in table["error"][0]
     assert table["square"][1] == 9
 
 

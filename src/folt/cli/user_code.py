@@ -92,7 +92,7 @@ def _imported(source: str) -> Any:
     if path.suffix != ".py":
         sys.path.insert(0, os.getcwd())
         return in_user_code(source, source, lambda: importlib.import_module(source))
-    if not path.is_file():
+    if not os.path.isfile(path):
         raise ValueError(f"expected a Python file, found nothing at {path}")
     spec = importlib.util.spec_from_file_location(path.stem, path.resolve())
     if spec is None or spec.loader is None:

@@ -7,6 +7,7 @@ Readers of netCDF do not look behind the end of the data, where it stands.
 from __future__ import annotations
 
 import io
+import os
 import re
 from collections.abc import Mapping
 from pathlib import Path
@@ -56,7 +57,7 @@ def unsealed(path: Path, version: int) -> bytes:
         ValueError: nothing there, another format, or a file that was changed; in one sentence.
     """
     path = Path(path)
-    if not path.is_file():
+    if not os.path.isfile(path):
         raise ValueError(f"expected a fit file, found nothing at {path}")
     try:
         whole = path.read_bytes()

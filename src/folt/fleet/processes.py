@@ -34,7 +34,7 @@ ONE_THREAD = {
 GRACE = 30.0
 """Seconds beyond its own that a worker has to report that a job took too long."""
 
-DIED = "its worker died: it was killed, ran out of memory, or the job ended the process"
+DIED = "its worker died{}: it was killed, ran out of memory, or the job ended the process"
 
 
 class _Call(NamedTuple):
@@ -152,9 +152,11 @@ class Processes:
             return call.number, result
         if alive and time.monotonic() < call.end:
             return None
+        code = worker.process.exitcode
         self._drop(worker)
-        late = f"took longer than {call.place.timeout} s"
-        return call.number, Lost(late if alive else DIED)
+        if alive:
+            return call.number, Lost(f"took longer than {call.place.timeout} s")
+        return call.number, Lost(DIED.format("" if code is None else f" with exit code {code}"))
 
     def _drop(self, worker: _Worker) -> None:
         """End a process; the next jobs start another."""

@@ -117,7 +117,7 @@ def _posterior_file(path: Path) -> xarray.Dataset:
     """The posterior of a netCDF file, in memory: its group of that name, or all of it."""
     import xarray
 
-    if not path.is_file():
+    if not os.path.isfile(path):
         raise ValueError(f"expected a netCDF file with a posterior, found nothing at {path}")
     first = ""
     for group in ("posterior", None):

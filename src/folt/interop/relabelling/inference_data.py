@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import json
+import os
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -25,7 +26,7 @@ def read_posterior(path: Path) -> arviz.InferenceData:
     Raises:
         ValueError: nothing there, or nothing that ArviZ reads as a posterior.
     """
-    if not Path(path).is_file():
+    if not os.path.isfile(path):
         raise ValueError(f"expected a netCDF file with a posterior, found nothing at {path}")
     try:
         data = imported_arviz().from_netcdf(str(path))
