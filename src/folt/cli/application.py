@@ -91,6 +91,10 @@ def run(arguments: Sequence[str]) -> int:
     except ValueError as error:
         return _refuse(str(error), debug, FAULT if getattr(error, "full", False) else BAD_INPUT)
     except Exception as error:
+        from folt.store import IncompleteError  # not before: it waits for NumPy
+
+        if isinstance(error, IncompleteError):
+            return _refuse(str(error), debug, FAULT)
         return _fault(error, debug)
     if code == INTERRUPTED and was_terminated():
         code = TERMINATED  # which Typer took for Ctrl-C

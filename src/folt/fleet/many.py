@@ -16,8 +16,8 @@ from folt.fleet.rows import Row, columns, estimates_in
 from folt.fleet.runners import Runner
 from folt.fleet.schedule import Schedule
 from folt.fleet.table import INDEX, Table, frame
-from folt.fleet.work import ROW, TOKEN, Ended, Place, Ticket, versions
-from folt.store import Entry, Store
+from folt.fleet.work import ROW, TOKEN, TRACE, Ended, Place, Ticket, versions
+from folt.store import Entry, IncompleteError, Store, WriteError
 from folt.store.files import make_folder, remove
 from folt.store.strict_json import Document
 
@@ -26,9 +26,6 @@ if TYPE_CHECKING:
 
 TICK = 0.5
 """Seconds after which a wait looks up: for Ctrl-C, for the table, for jobs that take too long."""
-
-TRACE = "error.txt"
-"""Where the whole of what went wrong is written."""
 
 Told = Callable[[str, Row, int, int], None]
 """Called with the name of a job that ended, its row, how many have, and how many there are."""
@@ -167,9 +164,7 @@ def run_jobs(
                     _course(schedule, runner, place, ledger, bar)
         finally:
             table.write()
-            _write_page(store, table, jobs)
-            if after is not None:
-                after(store, table.rows())
+            _write_derived(store, table, jobs, after)
     return table.rows()
 
 
@@ -245,6 +240,32 @@ def _require_numbers(retries: object, timeout: object, runner: Runner) -> None:
         raise ValueError(f"expected timeout to be a number of seconds, got {timeout!r}")
     if not runner.aside:
         raise ValueError("a timeout needs workers: this process cannot end a job of its own")
+
+
+def _write_derived(
+    store: Store,
+    table: Table,
+    jobs: Sequence[Job],
+    after: Callable[[Store, list[Row]], None] | None,
+) -> None:
+    """Write what is read off the table, which is written already: nothing is lost if this fails.
+
+    Raises:
+        IncompleteError: a page or a picture could not be made.
+        WriteError: it could not be written.
+    """
+    try:
+        if after is not None:
+            after(store, table.rows())
+        _write_page(store, table, jobs)
+    except WriteError:
+        raise
+    except Exception as error:
+        what = " ".join(f"{type(error).__name__}: {error}".split())
+        raise IncompleteError(
+            f"the jobs and their table are in {store.folder}, but a page or a picture of them "
+            f"could not be made: {what[:500]}"
+        ) from error
 
 
 def _write_page(store: Store, table: Table, jobs: Sequence[Job]) -> None:

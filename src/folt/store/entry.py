@@ -37,6 +37,10 @@ Request = Mapping[str, object]
 """What was asked for, as plain values: command, data by their digest, settings, seed, formats."""
 
 
+class IncompleteError(RuntimeError):
+    """Some files of a result could not be made; what took long to compute is written."""
+
+
 class Note(NamedTuple):
     """What a note says.
 
