@@ -8,6 +8,7 @@ import math
 from collections.abc import Callable, Mapping
 from typing import NamedTuple
 
+import jax
 import jax.numpy as jnp
 import numpy as np
 from jax.scipy.special import logsumexp
@@ -70,16 +71,12 @@ class Images(NamedTuple):
 
     @property
     def centres(self) -> np.ndarray:
-        return np.asarray(self.group.orbit(jnp.array(self.centre)))
+        with jax.ensure_compile_time_eval():
+            return np.asarray(self.group.orbit(jnp.array(self.centre)))
 
-    def problem(self) -> Problem:
-        centres, scale = self.centres, self.scale
-        constant = self.constant - math.log(len(centres))
-
-        def log_density(x):
-            return logsumexp(jnp.sum(norm.logpdf(x, centres, scale), axis=1)) + constant
-
-        return Problem(log_density, self.group)
+    def log_density(self, x):
+        terms = jnp.sum(norm.logpdf(x, self.centres, self.scale), axis=1)
+        return logsumexp(terms) - math.log(self.group.order) + self.constant
 
     def host(self, x: np.ndarray) -> np.ndarray:
         """The same in NumPy, for many points."""
@@ -88,7 +85,8 @@ class Images(NamedTuple):
 
     def posterior(self, make: Callable[[], Problem] | None = None) -> Posterior:
         mean = sum(c**2 for c in self.centre) + len(self.centre) * self.scale**2
-        return Posterior(make or self.problem, self.constant, mean, squares)
+        plain = lambda: Problem(self.log_density, self.group)  # noqa: E731
+        return Posterior(make or plain, self.constant, mean, squares)
 
 
 def inside(log_density, support):
@@ -193,6 +191,21 @@ def sites(make: Callable[[], Problem]) -> Posterior:
     return Posterior(make, SITES_EVIDENCE, mean, lambda v: v["tau"] + v["mu"].sum(axis=-1), "mu")
 
 
+def odd_parameters() -> Posterior:
+    """Truth values, whole numbers, a constant, and a parameter without entries."""
+
+    def constrain(x):
+        odd = {"above": x > 0, "whole": jnp.round(x).astype(int), "known": jnp.ones(())}
+        return {"x": x, **odd, "nothing": x[:0]}
+
+    def make() -> Problem:
+        images = Images(Permutation(2, 1), (-2.0, 2.0))
+        return Problem(images.log_density, images.group, constrain=constrain)
+
+    share = float(stats.norm.cdf(2.0) ** 2 + stats.norm.cdf(-2.0) ** 2)
+    return Posterior(make, 0.0, share, lambda v: 1.0 * (np.sign(v["x"]).sum(axis=-1) == 0), "x")
+
+
 def broken() -> Posterior:
     """.7·N(2, 1) + .3·N(-2, 1), which a reflection does not leave alone: E x₀ = .8."""
 
@@ -237,6 +250,7 @@ POSTERIORS: dict[str, Posterior] = {
     "half-plane with a hole": half_plane_with_a_hole(),
     "flat direction": flat(),
     "constant of -1e7": Images(Permutation(2, 1), (-2.0, 2.0), constant=-1e7).posterior(),
+    "odd parameters": odd_parameters(),
     "one observation": one_observation(),
     "sites in NumPyro": sites(numpyro_sites),
     "named coords in PyMC": sites(pymc_coords),
