@@ -8,6 +8,7 @@ from scipy import stats
 
 from folt.chains import init, relabelled_sweep, step, sweep, sweeps
 from folt.chains.independence import accepts
+from folt.chains.running import run_chains
 from folt.flows import Gaussian
 from folt.groups import Permutation, Reflection
 from folt.problem.fold import Folded
@@ -162,3 +163,31 @@ def test_host_sweeps_equal_the_compiled_sweep():
     expected = sweep(key, jnp.asarray(0.2), jnp.asarray(ratios))
     for ours, theirs in zip(swept, expected, strict=True):
         np.testing.assert_allclose(ours[0], theirs)
+
+
+class Rare:
+    """Proposals, uniform on (0, 1), of which one in fifty lies in the support of the target."""
+
+    def draw(self, key, count):
+        points = np.asarray(jax.random.uniform(key, (count, 1)))
+        return points, np.where(points[:, 0] < 0.02, 0.0, -np.inf)
+
+
+def test_chains_of_few_steps_look_for_the_support_until_they_find_it():
+    """Two proposals miss it with probability .96; what is found is uniform on the support.
+
+    Kolmogorov-Smirnov at a false-alarm rate of 1e-6.
+    """
+    chains = run_chains(jax.random.key(0), Rare(), chains=400, draws=1, burn_in=0)
+    assert chains.draws.shape == (400, 1, 1)
+    assert (chains.log_ratio == 0.0).all()
+    assert stats.kstest(chains.draws.ravel(), stats.uniform(0.0, 0.02).cdf).pvalue > 1e-6
+
+
+def test_chains_without_a_support_say_so():
+    class Nowhere(Rare):
+        def draw(self, key, count):
+            return super().draw(key, count)[0], np.full(count, -np.inf)
+
+    with pytest.raises(ValueError, match="nowhere to start"):
+        run_chains(jax.random.key(0), Nowhere(), chains=2, draws=1, burn_in=0)

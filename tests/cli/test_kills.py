@@ -21,6 +21,8 @@ import folt.sampling.certification
 from faults import killed_at_every_point
 from folt.cli import app, run
 from folt.fit.section import Section
+from folt.fleet import Here, fit_many
+from folt.fleet import Job as FleetJob
 from folt.flows import Gaussian
 from folt.models import label_switching
 from folt.paper.document import read_document
@@ -112,10 +114,13 @@ METHODS = {0: "sort", 7: "pivot"}
 """In the place of seeds, where nothing is random."""
 
 
-def command(name, seed, out="out"):
+def words_of(name, seed, out="out"):
     told_apart = ["--seed", str(seed)] if name != "relabel" else ["--method", METHODS[seed]]
-    words = [*COMMANDS[name], *told_apart, "--out", out, "--quiet"]
-    app(args=words, standalone_mode=False)
+    return [*COMMANDS[name], *told_apart, "--out", out, "--quiet"]
+
+
+def command(name, seed, out="out"):
+    app(args=words_of(name, seed, out), standalone_mode=False)
 
 
 def results(out):
@@ -273,3 +278,50 @@ def test_a_page_that_cannot_be_made_is_refused_before_the_fit(place, monkeypatch
     monkeypatch.setattr("folt.report.kept.WRITERS", ("bokeh", "a_package_that_nobody_has"))
     assert run(["sample", "model.py:problem", "--out", "out"]) == 2
     assert "a report needs a_package_that_nobody_has" in capsys.readouterr().err
+
+
+def raising(*_, **__):
+    raise ZeroDivisionError("integer modulo by zero")
+
+
+PAGES = ("folt.report.kept.page", "folt.report.page.page", "folt.report.figures.png")
+FIRST = {"relabel": "relabelled.nc", "compare": "k1/fit.nc", "modes": "m1/fit.nc"}
+"""What took long to compute; `fit.nc` for most commands."""
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_a_page_that_fails_does_not_cost_the_fit(name, place, monkeypatch, capsys):
+    """Neither the fit nor the true files of an earlier one are lost, and the next run mends it."""
+    first = place / "out" / FIRST.get(name, "fit.nc")
+    words = words_of(name, 0)
+    with monkeypatch.context() as broken:
+        for page in PAGES:
+            broken.setattr(page, raising)
+        assert run(words) == 1
+    said = capsys.readouterr().err
+    assert "integer modulo by zero" in said
+    assert "Traceback" not in said
+    assert first.is_file()
+    if name != "compare":  # whose sizes are jobs of a fleet, with rows of their own
+        assert said.startswith(f"folt: {Path('out', first.name)} is written, but a page")
+        assert said.count("\n") == 1
+        assert set(results(place / "out").values()) <= {0, None}
+    assert run(words) == 0
+    assert any((place / "out").rglob("*.png" if name == "relabel" else "report.html"))
+
+
+def test_what_fails_after_a_fit_of_a_fleet_stands_in_its_row(place, fits, monkeypatch):
+    monkeypatch.setattr("folt.report.page.page", raising)
+    jobs = [
+        FleetJob("page", label_switching(2, 2), report=True),
+        FleetJob("row", label_switching(2, 2), describe=raising),
+        FleetJob("fine", label_switching(2, 2)),
+    ]
+    monkeypatch.setattr("folt.sampling.sample", lambda problem, *, start, progress: fits[0])
+    table = fit_many(jobs, "out", runner=Here(), retries=0)
+    assert table["error"].isna().tolist() == [False, False, True]
+    assert table["error"][0].endswith("ZeroDivisionError: integer modulo by zero")
+    assert table["log_evidence"].notna().all()
+    for job in jobs:
+        assert (place / "out" / job.name / "fit.nc").is_file()
+    assert "raising" in (place / "out" / "row" / "error.txt").read_text()

@@ -14,7 +14,7 @@ from folt.fleet.calibration import calibrate
 from folt.fleet.on_dask import AtAddress
 from folt.fleet.processes import Processes
 from folt.fleet.work import FailedJobsError
-from folt.store import Entry, Store, WriteError
+from folt.store import Entry, IncompleteError, Store, WriteError
 from folt.store.files import make_part
 
 ENDS = ("BaseException", "KeyboardInterrupt", "SystemExit", "GeneratorExit", "mute")
@@ -204,7 +204,6 @@ def test_a_calibration_without_a_simulation_is_a_failure_not_bad_input(
 
 def test_a_page_that_cannot_be_made_loses_no_job(tmp_path, monkeypatch):
     monkeypatch.setattr("folt.report.fleet_page.fleet_page", lambda *_: 1 / 0)
-    with pytest.warns(UserWarning, match=r"index.html cannot be made .*; table.csv holds"):
-        table = fit_many([Job("a", run=doubled, data=1)], tmp_path, runner=Here())
-    assert table["double"][0] == 2
+    with pytest.raises(IncompleteError, match=r"the jobs and their table are in .*ZeroDivision"):
+        fit_many([Job("a", run=doubled, data=1)], tmp_path, runner=Here())
     assert (tmp_path / "table.csv").read_text().startswith("job")

@@ -1,5 +1,6 @@
 """The house: JAX's settings are left alone, imports stay light, rooms keep their order."""
 
+import os
 import re
 import runpy
 import subprocess
@@ -104,3 +105,21 @@ def test_the_first_example_of_the_readme_runs(monkeypatch, capsys):
     assert fits[0].draws.shape[1] == 200
     assert fits[0].certificate.status.name in ("good", "fair", "undecided")
     assert fits[0].certificate.status.name.split()[0] in capsys.readouterr().out.lower()
+
+
+def test_a_machine_that_never_imported_arviz_can_collect_the_tests(tmp_path):
+    """ArviZ announces its next version until a stamp is in the user's cache: that is no error."""
+    test = tmp_path / "test_import.py"
+    test.write_text("import arviz\n\n\ndef test_it():\n    assert arviz.__version__\n")
+    cache = tmp_path / "cache"
+    fresh = {**os.environ, "XDG_CACHE_HOME": str(cache), "HOME": str(tmp_path)}
+    words = ["-m", "pytest", "-q", "-c", str(ROOT / "pyproject.toml"), "--rootdir", str(tmp_path)]
+    done = subprocess.run(
+        [sys.executable, *words, "-p", "no:cacheprovider", str(test)],
+        env=fresh,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stdout
+    assert any(cache.rglob("daily_warning")), "nothing was announced: this test has lost its object"

@@ -12,6 +12,10 @@ from folt.chains.independence import sweeps
 from folt.problem.ratio import LogRatio
 from folt.types import Key, host_generator
 
+DOUBLINGS = 10
+"""How often the proposals are doubled for chains that have not met the support yet: a chain of a
+few steps on a small support would otherwise have nowhere to start."""
+
 
 class Chains(NamedTuple):
     """Chains as NumPy arrays: points, h at them, and whether the step into each of them moved.
@@ -47,6 +51,13 @@ def run_chains(
     propose_key, sweep_key = (jax.random.fold_in(key, number) for number in range(2))
     steps = draws * steps_per_draw + burn_in
     points, log_ratios = _proposals(propose_key, ratio, chains, steps + 1)
+    for number in range(DOUBLINGS):
+        if np.isfinite(log_ratios).any(axis=1).all():
+            break
+        new_key = jax.random.fold_in(propose_key, 2 + number)
+        more = _proposals(new_key, ratio, chains, log_ratios.shape[1])
+        points = np.concatenate([points, more[0]], axis=1)
+        log_ratios = np.concatenate([log_ratios, more[1]], axis=1)
     first = np.argmax(np.isfinite(log_ratios), axis=1)[:, None]
     start_ratio = np.take_along_axis(log_ratios, first, axis=1)[:, 0]
     if not np.isfinite(start_ratio).all():

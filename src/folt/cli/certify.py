@@ -45,7 +45,7 @@ def certify(
 
     Chains stuck in different labellings are welcome. The JSON document is that of `folt sample`.
     """
-    from folt.report.kept import claim, files_of, keep, request_for
+    from folt.report.kept import claim, files_of, keep_fit, request_for
     from folt.sampling.certification import certify as run_certify
     from folt.store import Store
     from folt.store.draws import draws_by_name
@@ -72,7 +72,7 @@ def certify(
                 labels=labels.value,
                 progress=not quiet,
             )
-        files = keep(entry, request, files_of(fit))
+        files = keep_fit(entry, request, fit, files_of)
     if as_json:
         print_json("certify", files, fit_fields(fit))
     elif not quiet:

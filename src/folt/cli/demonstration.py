@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import functools
 from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -17,7 +18,7 @@ from folt.fit.section import Section
 from folt.models import bayesian_mixture
 from folt.problem.batching import map_points
 from folt.report import figures
-from folt.report.kept import claim, files_of, keep, request_for
+from folt.report.kept import PAGE, Files, claim, files_of, keep_fit, request_for
 from folt.report.mixtures import weighted_mixture_figure
 from folt.sampling import sample
 from folt.store import Store, write_whole
@@ -119,12 +120,17 @@ def run_in(store: Store, seed: int, progress: bool, effort: Effort | None = None
     )
     claim(entry, request)
     fit = sample(bayesian_mixture(), seed=seed, effort=effort, progress=progress)
+    paths = keep_fit(entry, request, fit, functools.partial(_files, seed=seed))
+    named = {"report" if path.name == PAGE else path.stem: path for path in paths}
+    return Demo(fit, named)
+
+
+def _files(fit: Fit, seed: int) -> Files:
+    """The fit, its page with the data in it, and the figures."""
     drawn = draw(fit, seed)
     section = Section("The data and the mixture", DATA, drawn["data"])
-    fit = dataclasses.replace(fit, sections=(section,))
     pictures = {f"{name}.png": figures.png(figure) for name, figure in drawn.items()}
-    paths = keep(entry, request, files_of(fit, pictures))
-    return Demo(fit, dict(zip(("fit", "report", *drawn), paths, strict=True)))
+    return files_of(dataclasses.replace(fit, sections=(section,)), pictures)
 
 
 def write_model(out: Path) -> list[Path]:

@@ -141,7 +141,7 @@ def _spectrum(
 ) -> None:
     """One spectrum: fit, write, print."""
     from folt.modal.results import as_tree, contents
-    from folt.report.kept import claim, keep, request_for
+    from folt.report.kept import claim, keep_fit, request_for
     from folt.store import Store, array_digest
 
     known = [part for part in (measured.averages, measured.window) if part is not None]
@@ -152,7 +152,7 @@ def _spectrum(
         entry = store.entry()
         claim(entry, whole)
         found = _identified(measured, numbers, settings, store, request, as_json, quiet)
-        files = keep(entry, whole, contents(found))
+        files = keep_fit(entry, whole, found.fit, lambda fit: contents(found))
     if as_json:
         print_json("modal", files, {**as_tree(found), **fit_fields(found.fit)})
     elif not quiet:

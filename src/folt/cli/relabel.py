@@ -81,7 +81,7 @@ def relabel(
     from folt.interop.relabelling.inference_data import account, read_posterior, relabel_posterior
     from folt.interop.relabelling.relabel import METHODS
     from folt.report.figures import png, relabelled_figure
-    from folt.report.kept import claim, request_for
+    from folt.report.kept import claim, keep_first, request_for
     from folt.store import Store, digest_of_file
 
     data = read_posterior(posterior)
@@ -96,16 +96,18 @@ def relabel(
         allocations=allocations,
     )
     shown = sort_by or chosen[0]
-    figure = relabelled_figure(data["posterior"][shown].values, done.draws[shown], shown)
-    contents = {
-        "relabelled.nc": netcdf_bytes({name: relabelled[name] for name in relabelled.groups()}),
-        "relabelled.png": png(figure),
-    }
+    draws = netcdf_bytes({name: relabelled[name] for name in relabelled.groups()})
+
+    def picture() -> dict[str, bytes]:
+        before = data["posterior"][shown].values
+        return {"relabelled.png": png(relabelled_figure(before, done.draws[shown], shown))}
+
     read = digest_of_file(posterior)
     request = request_for("relabel", posterior=read, names=chosen, method=method.value)
     with Store(out) as store:
-        claim(store.entry(), request)
-        files = store.entry().replace(request, contents)
+        entry = store.entry()
+        claim(entry, request)
+        files = keep_first(entry, request, {"relabelled.nc": draws}, picture)
     if as_json:
         print_json("relabel", files, account(done))
     elif not quiet:

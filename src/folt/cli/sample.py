@@ -59,7 +59,7 @@ def sample(
     The JSON document holds what every fit has: verdict, estimates, log_evidence, certificate,
     warnings, wall_s, evaluations.
     """
-    from folt.report.kept import claim, files_of, keep, request_for
+    from folt.report.kept import claim, files_of, keep_fit, request_for
     from folt.sampling import sample as run_sample
     from folt.store import Store
 
@@ -83,7 +83,7 @@ def sample(
                 preset=preset.value,
                 progress=not quiet,
             )
-        files = keep(entry, request, files_of(fit))
+        files = keep_fit(entry, request, fit, files_of)
     if as_json:
         print_json("sample", files, fit_fields(fit))
     elif not quiet:

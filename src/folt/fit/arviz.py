@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import warnings
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
@@ -54,7 +55,10 @@ def to_inference_data(
         groups["log_likelihood"] = terms
     if posterior_predictive:
         groups["posterior_predictive"] = _for_every_draw(fit, _replicates, seed)
-    data = arviz.from_dict(**groups, dims={name: list(axes) for name, axes in fit.dims.items()})
+    with warnings.catch_warnings():
+        # ArviZ takes more chains than draws for axes that were mistaken for each other.
+        warnings.filterwarnings("ignore", "More chains", UserWarning)
+        data = arviz.from_dict(**groups, dims={name: list(axes) for name, axes in fit.dims.items()})
     data.posterior.attrs.update(attributes(fit))
     if terms:
         length = next(iter(terms.values())).shape[1]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -39,12 +40,15 @@ def fit_face(fit: Fit) -> Face:
 
 def means(values: np.ndarray) -> str:
     """Mean ± standard deviation of every entry, the first few."""
-    flat = values.reshape(-1, int(np.prod(values.shape[2:], dtype=int)))
+    chains, draws, *shape = values.shape
+    flat = values.reshape(chains * draws, math.prod(shape))
     centres, spreads = flat.mean(axis=0), flat.std(axis=0)
     digits = decimals([float(spread) for spread in spreads])
     words = [
         f"{centre:.{digits}f} ± {spread:.{digits}f}"
         for centre, spread in zip(centres[:ENTRIES], spreads[:ENTRIES], strict=True)
     ]
+    if not words:
+        return "no entries"
     more = f", … ({flat.shape[1]} entries)" if flat.shape[1] > ENTRIES else ""
     return ", ".join(words) + more

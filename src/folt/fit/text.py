@@ -157,7 +157,8 @@ def entries(posterior: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
     for name, values in posterior.items():
         for index in np.ndindex(values.shape[2:]):
             label = f"{name}[{','.join(str(i) for i in index)}]" if index else name
-            flat[label] = values[(slice(None), slice(None), *index)]
+            # Truth values and whole numbers have means and intervals too.
+            flat[label] = np.asarray(values[(slice(None), slice(None), *index)], float)
     return flat
 
 

@@ -6,7 +6,6 @@ import contextlib
 import importlib.util
 import threading
 import uuid
-import warnings
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
@@ -17,9 +16,9 @@ from folt.fleet.progress import Bar
 from folt.fleet.rows import Row, columns, estimates_in
 from folt.fleet.runners import Runner
 from folt.fleet.schedule import Schedule
-from folt.fleet.table import INDEX, TABLE, Table, frame
-from folt.fleet.work import ROW, TOKEN, Ended, Place, Ticket, said, versions
-from folt.store import Entry, Store
+from folt.fleet.table import INDEX, Table, frame
+from folt.fleet.work import ROW, TOKEN, TRACE, Ended, Place, Ticket, versions
+from folt.store import Entry, IncompleteError, Store, WriteError
 from folt.store.files import make_part, remove
 from folt.store.strict_json import Document
 
@@ -28,9 +27,6 @@ if TYPE_CHECKING:
 
 TICK = 0.5
 """Seconds after which a wait looks up: for Ctrl-C, for the table, for jobs that take too long."""
-
-TRACE = "error.txt"
-"""Where the whole of what went wrong is written."""
 
 Told = Callable[[str, Row, int, int], None]
 """Called with the name of a job that ended, its row, how many have, and how many there are."""
@@ -172,9 +168,7 @@ def run_jobs(
                     _course(schedule, runner, place, ledger, bar)
         finally:
             table.write()
-            _write_page(store, table, jobs)
-            if after is not None:
-                after(store, table.rows())
+            _write_derived(store, table, jobs, after)
     return table.rows()
 
 
@@ -252,17 +246,38 @@ def _require_numbers(retries: object, timeout: object, runner: Runner) -> None:
         raise ValueError("a timeout needs workers: this process cannot end a job of its own")
 
 
+def _write_derived(
+    store: Store,
+    table: Table,
+    jobs: Sequence[Job],
+    after: Callable[[Store, list[Row]], None] | None,
+) -> None:
+    """Write what is read off the table, which is written already: nothing is lost if this fails.
+
+    Raises:
+        IncompleteError: a page or a picture could not be made.
+        WriteError: it could not be written.
+    """
+    try:
+        if after is not None:
+            after(store, table.rows())
+        _write_page(store, table, jobs)
+    except WriteError:
+        raise
+    except Exception as error:
+        what = " ".join(f"{type(error).__name__}: {error}".split())
+        raise IncompleteError(
+            f"the jobs and their table are in {store.folder}, but a page or a picture of them "
+            f"could not be made: {what[:500]}"
+        ) from error
+
+
 def _write_page(store: Store, table: Table, jobs: Sequence[Job]) -> None:
-    """Write the page of the fleet; finished jobs are not lost where that fails."""
+    """Write the page of the fleet; what is read of it is the table alone."""
     from folt.report.fleet_page import fleet_page
 
     rows = table.rows()
     names = columns(rows)
     pages = all(job.report for job in jobs)
-    try:
-        page = fleet_page(rows, names, estimates_in(names), len(jobs), pages)
-    except Exception as error:
-        words = f"{INDEX} cannot be made ({said(error)}); {TABLE} holds the same rows"
-        warnings.warn(words, stacklevel=2)
-        return
+    page = fleet_page(rows, names, estimates_in(names), len(jobs), pages)
     store.write(INDEX, page.encode(errors="replace"))

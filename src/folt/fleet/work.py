@@ -28,6 +28,9 @@ if TYPE_CHECKING:
 
 ROW, FIT, PAGE = "row.json", "fit.nc", "report.html"
 
+TRACE = "error.txt"
+"""Where the whole of what went wrong is written."""
+
 TOKEN = ".folt-run"
 """Name of the file that says which run of a fleet the folder belongs to just now."""
 
@@ -137,9 +140,16 @@ def _computed(ticket: Ticket, progress: bool) -> tuple[dict[str, bytes], Row]:
     start = _start(ticket, problem)
     fit = _fitted(job, problem, start, progress)
     warm = start is not None and fit.provenance.get("started_from") != "nothing"
-    more = {} if job.describe is None else require_row(job.describe(fit))
-    row = {**fit_row(fit), "started_from": job.start if warm else None, **more}
-    return _files(job, fit), require_row(row)
+    row = require_row({**fit_row(fit), "started_from": job.start if warm else None})
+    # A fit that is finished is kept, whatever fails of what is said or drawn of it.
+    try:
+        more = {} if job.describe is None else require_row(job.describe(fit))
+        return _files(job, fit), require_row({**row, **more})
+    except Exception as error:
+        from folt.fit.file import to_bytes
+
+        kept = {FIT: to_bytes(fit), TRACE: traceback.format_exc().encode()}
+        return kept, {**row, "error": f"the fit is kept, but its row or page failed: {said(error)}"}
 
 
 def _problem(job: Job) -> Problem:

@@ -20,6 +20,7 @@ from folt.problem.orbits import Action, HostDistribution
 from folt.reference.host_moves import Paths
 from folt.reference.landscape import Landscape, Matrix
 from folt.reference.random_walk import ACCEPTANCE, SPREAD, first_scale
+from folt.reference.soundness import require_resolution
 from folt.reference.tempering import LONGEST_LADDER, next_temperature, systematic_resample
 from folt.types import Key, Progress, host_generator
 
@@ -179,12 +180,15 @@ def temper(
         progress: told λ after every step.
 
     Raises:
+        ValueError: the log density is too large for its differences to show.
         RuntimeError: the target is not reached after `LONGEST_LADDER` temperatures.
     """
     generator = host_generator(key)
     points = start.sample(key, particles)
     scale = math.log(mover.first_scale(points.shape[1]))
-    walk = Walk(points, landscape.first(points), mover.log_start(start, points), scale)
+    log_target = landscape.first(points)
+    require_resolution(log_target)
+    walk = Walk(points, log_target, mover.log_start(start, points), scale)
     # π_F integrates to s·Z over all of R^dim.
     temperature, log_evidence = 0.0, -math.log(landscape.problem.group.order)
     for number in range(LONGEST_LADDER):

@@ -72,7 +72,7 @@ class Landscape:
         """The visited points inside the support, not too far below the best."""
         points = np.concatenate([part for part, _ in self.visited])
         values = np.concatenate([part for _, part in self.visited])
-        near = values > values.max() - DEPTH - 2.0 * points.shape[1]
+        near = values >= values.max() - DEPTH - 2.0 * points.shape[1]
         return points[near], values[near]
 
     @property

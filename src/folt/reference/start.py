@@ -18,6 +18,7 @@ from folt.problem.batching import map_points
 from folt.problem.orbits import HostDistribution, action_of
 from folt.reference.cautions import Caution, Concern
 from folt.reference.landscape import Landscape, Matrix
+from folt.reference.soundness import require_resolution
 from folt.types import Key, Point, host_generator
 
 SMALLEST_RADIUS = 1e-2
@@ -37,6 +38,9 @@ def search(key: Key, landscape: Landscape, walkers: int, steps: int) -> tuple[Po
     They begin at radii spread evenly in the logarithm and lengthen their steps on acceptance.
     Distances of .01 and of 1000 are covered alike. Only ends whose log density comes near the best
     are returned, with that log density.
+
+    Raises:
+        ValueError: the log density is finite at no start, or too large for its differences to show.
     """
     generator = host_generator(key)
     dim = landscape.problem.dim
@@ -52,13 +56,15 @@ def search(key: Key, landscape: Landscape, walkers: int, steps: int) -> tuple[Po
         log_steps += np.where(accept, 0.4, -0.12)
         points = np.where(accept[:, None], proposal, points)
         values = np.where(accept, value, values)
+    require_resolution(values)
     near = near_the_best(values, dim)
     return points[near], values[near]
 
 
 def near_the_best(values: Values, dim: int) -> Bool[np.ndarray, " n"]:
     """Which ends of a search are worth keeping."""
-    return values > float(np.max(values)) - 30.0 - 5.0 * dim
+    # Where the difference is below the rounding of large values, the best itself is still kept.
+    return values >= float(np.max(values)) - 30.0 - 5.0 * dim
 
 
 def starting_distribution(

@@ -12,7 +12,7 @@ from folt.fit import Fit
 from folt.fit.file import FORMAT, load, to_bytes
 from folt.problem import Problem
 from folt.report.page import page
-from folt.store import Entry, Request, WriteError, write_whole
+from folt.store import Entry, IncompleteError, Request, WriteError, write_whole
 from folt.store.strict_json import Document
 
 FIT, PAGE = "fit.nc", "report.html"
@@ -49,6 +49,43 @@ def claim(entry: Entry, request: Request) -> None:
 def files_of(fit: Fit, more: Mapping[str, bytes] | None = None) -> Files:
     """The file of a fit, its page, and what else belongs to them."""
     return {FIT: to_bytes(fit), PAGE: page(fit).encode(), **(more or {})}
+
+
+UNFINISHED: Document = {"unfinished": True}
+"""What a note holds while pages and pictures are still to come."""
+
+
+def keep_first(
+    entry: Entry, request: Request, first: Files, rest: Callable[[], Files]
+) -> list[Path]:
+    """Write what took long to compute; then make the pages and pictures, and write everything.
+
+    Whatever becomes of the pages, what came first is in its place.
+
+    Args:
+        entry: where the result comes to be.
+        request: what was asked for.
+        first: contents by name, made already.
+        rest: makes the other files, and may make one of the first ones anew.
+
+    Raises:
+        IncompleteError: the other files could not be made; the sentence says where the first are.
+        WriteError: as `keep`.
+    """
+    (place, *_) = keep(entry, request, first, UNFINISHED)
+    try:
+        files = {**first, **rest()}
+    except Exception as error:
+        what = " ".join(f"{type(error).__name__}: {error}".split())
+        raise IncompleteError(
+            f"{place} is written, but a page or a picture of it could not be made: {what[:500]}"
+        ) from error
+    return keep(entry, request, files)
+
+
+def keep_fit(entry: Entry, request: Request, fit: Fit, files: Callable[[Fit], Files]) -> list[Path]:
+    """Write a fit, then make all its files and write them, as `keep_first` does."""
+    return keep_first(entry, request, {FIT: to_bytes(fit)}, lambda: files(fit))
 
 
 def keep(
@@ -103,12 +140,12 @@ def kept_fit(
         before: called before a new fit takes the place of an old one.
     """
     fit = _found(entry, request, problem)
-    if fit is not None and not entry.damaged():
+    if fit is not None and not entry.damaged() and entry.result() is None:
         return fit
     if fit is None:
         fit = make()
         before()
-    keep(entry, request, files(fit))
+    keep_fit(entry, request, fit, files)
     return fit
 
 

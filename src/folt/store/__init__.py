@@ -4,13 +4,22 @@ A `Store` is a folder that one process writes. Its entries are results, each wit
 room knows nothing of fits: it takes names and bytes.
 """
 
-from folt.store.entry import Entry, Note, Request, array_digest, digest_of_file, fingerprint
+from folt.store.entry import (
+    Entry,
+    IncompleteError,
+    Note,
+    Request,
+    array_digest,
+    digest_of_file,
+    fingerprint,
+)
 from folt.store.files import Step, WriteError, digest, watched, write_whole
 from folt.store.lock import LockedError
 from folt.store.store import Store, abandon
 
 __all__ = [
     "Entry",
+    "IncompleteError",
     "LockedError",
     "Note",
     "Request",

@@ -37,6 +37,16 @@ Request = Mapping[str, object]
 """What was asked for, as plain values: command, data by their digest, settings, seed, formats."""
 
 
+class IncompleteError(RuntimeError):
+    """Some files of a result could not be made; what took long to compute is written.
+
+    Attributes:
+        is_failure: that the input was right.
+    """
+
+    is_failure = True
+
+
 class Note(NamedTuple):
     """What a note says.
 
