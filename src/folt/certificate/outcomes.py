@@ -9,7 +9,7 @@ import enum
 
 from folt.diagnostics.switching import FALSE_ALARM
 
-RULES = 3
+RULES = 4
 """Number of the rules: raised whenever a condition changes, so that a file can be told apart."""
 
 PRIMARY = 0.05
@@ -252,6 +252,15 @@ class Outcome(enum.Enum):
         return list(Outcome).index(self)
 
     @property
+    def doubt(self) -> str | None:
+        """Why statements in total variation are withheld; None where they are made.
+
+        They rest on held-out draws of the target, on a density that can be evaluated, on its
+        symmetry and on chains that move.
+        """
+        return _DOUBTS.get(self)
+
+    @property
     def usable(self) -> bool:
         """Whether the draws may be reported, with or without care."""
         return self.use in (Use.EVERYTHING, Use.CARE)
@@ -268,3 +277,16 @@ class Outcome(enum.Enum):
                 return outcome
         known = ", ".join(outcome.label for outcome in cls)
         raise ValueError(f"expected one of the outcomes {known}, got {label!r}")
+
+
+_DOUBTS = {
+    Outcome.REFERENCE_IN_DOUBT: "the reference draws that it would rest on are in doubt",
+    Outcome.UNCOVERED: "the proposal misses or misjudges part of the posterior",
+    Outcome.BROKEN_SYMMETRY: "the symmetry that was folded is not there",
+    Outcome.FAULTY: "the log density is at fault where the proposal goes",
+    Outcome.FROZEN: "chains never moved",
+}
+"""What is in doubt under the outcomes that forbid statements in total variation.
+
+These are the gravest ones, so that one of them is the verdict whenever it applies.
+"""

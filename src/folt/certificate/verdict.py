@@ -60,10 +60,15 @@ class Status:
 
 
 def verdict(certificate: Certificate) -> Status:
+    """The gravest outcome that applies, in words."""
+    outcome = gravest(certificate)
+    return Status(outcome, outcome.advice.format(c=certificate))
+
+
+def gravest(certificate: Certificate) -> Outcome:
     """The gravest outcome that applies."""
     applying = [outcome for outcome, applies in CONDITIONS.items() if applies(certificate)]
-    outcome = max(applying, key=lambda one: one.gravity, default=Outcome.GOOD)
-    return Status(outcome, outcome.advice.format(c=certificate))
+    return max(applying, key=lambda one: one.gravity, default=Outcome.GOOD)
 
 
 def _frozen(c: Certificate) -> bool:
