@@ -91,7 +91,8 @@ class Outcome(enum.Enum):
     FAIR = (
         "fair",
         "The fit can be used, with room to improve",
-        "one of these numbers falls short of what `good` asks, none by as much as `poor` needs",
+        "one of these numbers falls short of what `good` asks, none by as much as `poor` needs; or "
+        "the held-out draws may be of a chain that was learnt from",
         "The chain works, but more slowly than it could, or part of it is not certified closely.",
         "The chain works but the fit has room: the draws can be used, and more effort, or more of "
         "them by fit.extend(20_000), would make it better.",
@@ -111,16 +112,13 @@ class Outcome(enum.Enum):
     )
     SYMMETRY_SUSPECTED = (
         "symmetry suspected",
-        "The labels seem to switch",
-        "nothing was folded, and the difference of two entries is symmetric about zero with a "
+        "The draws show a symmetry that was not folded",
+        "a continuous rotation is left in (`allow_rotation=True`); or nothing was folded, and the "
+        "difference of two entries is symmetric about zero with a "
         f"valley there (p ≤ {FALSE_ALARM:g} over all pairs of entries, were there one mode)",
-        "No relabelling symmetry was folded, but the draws look as if there were one: what is "
-        "said of a single label mixes several.",
-        "No relabelling symmetry was folded, but the difference of {c.symmetry.switching.first} "
-        "and {c.symmetry.switching.second} is symmetric about zero with a mode on either side, as "
-        "where labels switch: do not report single labels. `print(problem.symmetry_found)` says "
-        "what nearly held; a symmetry that is nearly there is folded exactly by "
-        "`folt.Problem(..., invariant=False)`.",
+        "A symmetry was not folded, or the draws look as if there were one: what is said of a "
+        "single label, or of what turns, mixes several.",
+        "{c.symmetry.suspicion}",
         "print(problem.symmetry_found)",
         Use.FIRST_LOOK,
     )

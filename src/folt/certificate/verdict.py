@@ -139,7 +139,8 @@ def _fair(c: Certificate) -> bool:
     fast = steps is not None and steps <= FEW_STEPS
     close = strict is not None and strict <= FEW_STRICT_STEPS
     smooth = _tail_shape(c) < SMOOTH_TAIL
-    return not (fast and close and smooth and c.chains.accept_rate >= GOOD_ACCEPTANCE)
+    sealed = c.reference.sealed
+    return not (fast and close and smooth and sealed and c.chains.accept_rate >= GOOD_ACCEPTANCE)
 
 
 CONDITIONS: dict[Outcome, Callable[[Certificate], bool]] = {

@@ -17,6 +17,7 @@ import numpy as np
 import xarray
 
 from folt.certificate.certificate import Certificate
+from folt.certificate.learnt import Learnt
 from folt.certificate.outcomes import RULES
 from folt.fit.arviz import attributes, log_likelihoods
 from folt.fit.fit import Fit, ReferenceSummary
@@ -133,6 +134,7 @@ def _read(data: bytes) -> tuple[Fit, Document]:
             for k, (title, text) in enumerate(meta["sections"])
         ),
         log_likelihood={str(name): terms[name].values for name in terms} or None,
+        learnt=_learnt(own, meta),
     )
     return fit, certificate["status"]
 
@@ -192,6 +194,8 @@ def _own(fit: Fit) -> xarray.Dataset:
         variables[f"{RAW}{name}"] = (["raw_chain", "raw_draw", *extra], value)
     for k, section in enumerate(fit.sections):
         variables[f"section_{k}"] = _letters(section.drawing(f"section-{k}"), f"section_{k}")
+    if fit.learnt is not None:
+        variables["learnt"] = (["learnt_draw"], fit.learnt.digests)
     meta = {
         "arrays": len(arrays),
         "names": fit.names,
@@ -205,9 +209,21 @@ def _own(fit: Fit) -> xarray.Dataset:
         "provenance": fit.provenance,
         "dims": fit.dims,
         "sections": [(section.title, section.text) for section in fit.sections],
+        "learnt": None if fit.learnt is None else (fit.learnt.limit, fit.learnt.draws),
     }
     variables["meta"] = _letters(json.dumps(meta, allow_nan=False), "meta")
     return xarray.Dataset(variables, attrs={"format": FORMAT})
+
+
+def _learnt(own: xarray.Dataset, meta: Document) -> Learnt | None:
+    """What the proposal has learnt from; None where the file is older than such digests."""
+    if meta.get("learnt") is None:
+        return None
+    digests = own["learnt"].values.astype(np.uint64)
+    limit, draws = meta["learnt"]
+    if np.any(digests[1:] <= digests[:-1]) or np.any(digests > np.uint64(limit)):
+        raise ValueError("its digests of draws are not in order")
+    return Learnt(digests, limit, draws)
 
 
 def _letters(text: str, name: str) -> tuple[list[str], np.ndarray]:
