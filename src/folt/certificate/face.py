@@ -55,13 +55,28 @@ def chain_rows(certificate: Certificate) -> list[tuple[str, str]]:
     mixing = f"steps to total variation: {', '.join(steps)}" if steps else unstated(certificate)
     died = certificate.faults.died / max(evidence.draws, 1)
     orbit = f"summed in part: {100 * died:.1f} % of the proposals die, their labelling left out"
+    undefined = undefined_words(certificate)
     return [
         ("Evidence", f"log Z = {evidence.value:.4f}, standard error {evidence.standard_error:.4f}"),
         ("Mixing", mixing),
         ("Chains", f"acceptance {100 * chains.accept_rate:.1f} %"),
         ("Reference", f"R-hat {_plain(reference.rhat)}, {reference.ess:,.0f} effective draws"),
         *([("Orbit", orbit)] if died else []),
+        *([("Not a number", undefined)] if certificate.faults.not_a_number else []),
     ]
+
+
+def undefined_words(certificate: Certificate) -> str:
+    """How often the log density was not a number, where, and what that was taken for."""
+    faults = certificate.faults
+    among = f" of {faults.proposals:,} proposals" if faults.proposals else " proposals"
+    share = f" ({100 * faults.share:.2g} %)" if faults.proposals else ""
+    taken = (
+        "no mass shows around it, so it counts as outside the support"
+        if faults.harmless
+        else "the posterior may have mass there"
+    )
+    return f"{faults.not_a_number:,}{among}{share}, such as {faults.where}: {taken}"
 
 
 def unstated(certificate: Certificate) -> str:

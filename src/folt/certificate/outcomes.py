@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import enum
 
+from folt.diagnostics.faults import Faults
 from folt.diagnostics.switching import FALSE_ALARM
 
 RULES = 4
@@ -208,10 +209,12 @@ class Outcome(enum.Enum):
     FAULTY = (
         "faulty",
         "The log density is at fault",
-        "a log ratio of a fresh proposal is NaN or +inf",
+        f"a log ratio is +inf, or NaN at a held-out draw, at more than {Faults.RARE:g} of the "
+        f"proposals, or beside weights above {Faults.NEGLIGIBLE:g} of their mean",
         "The log density cannot be evaluated where the proposal goes.",
-        "The log density was not a number or infinite at {c.faults.real} proposals: repair it "
-        "there (return -inf outside the support) before using the draws.",
+        "The log density was not a number or infinite at {c.faults.real} points, such as "
+        "{c.faults.where}, where the posterior may have mass: evaluate it there, guard the "
+        "operation that fails, and return -inf only where the point is impossible.",
         "folt.check(problem)",
         Use.NOTHING,
     )

@@ -15,7 +15,7 @@ from rich.table import Table
 from rich.text import Text
 
 from folt.certificate.face import headline as headline_words
-from folt.certificate.face import tone, unstated
+from folt.certificate.face import tone, undefined_words, unstated
 from folt.certificate.outcomes import Use
 from folt.problem.faces import folding
 
@@ -106,6 +106,10 @@ def unfolded(fit: Fit) -> list[str]:
 def cautions(fit: Fit) -> list[str]:
     """What a user should know besides the verdict, as sentences."""
     sentences = [str(caution) for caution in fit.certificate.reference.cautions]
+    faults = fit.certificate.faults
+    if faults.not_a_number and faults.harmless:
+        words = undefined_words(fit.certificate)
+        sentences.append(f"The log density was not a number at {words}.")
     if not fit.is_certified_whole:
         sentences.append(
             f"The certificate was made from {fit.certificate.chains.draws:,} of the "

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
+from folt.certificate.face import undefined_words
 from folt.fit.text import number, shape_words, step_words
 from folt.problem.faces import counted
 from folt.report.certificate import PROTOCOLS
@@ -164,6 +165,7 @@ def _proposal(fit: Fit) -> Facts:
             "Faults",
             f"{certificate.faults.not_a_number:,} not a number, "
             f"{certificate.faults.infinite:,} infinite",
+            undefined_words(certificate) if certificate.faults.not_a_number else "",
         ),
     ]
 
