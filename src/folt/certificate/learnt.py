@@ -24,7 +24,7 @@ MOST = 16_384
 EVERY = 2**64 - 1
 """The largest digest there is."""
 
-BITS = 40
+BITS = 44
 """Significant bits of a number that enter its digest: coordinates and back costs a few of 53."""
 
 KNOWN_SHARE = 0.01

@@ -20,7 +20,11 @@ from scipy.special import logsumexp
 
 from folt.diagnostics import Faults
 from folt.problem import Problem
-from folt.problem.ratio import LogRatio, Points, Values
+from folt.problem.ratio import LogRatio
+
+Undefined = Float[np.ndarray, "undefined dim"]
+Evaluated = Float[np.ndarray, "evaluated dim"]
+Held = Float[np.ndarray, "held_out dim"]
 
 NEIGHBOURS = 4
 """Evaluated points towards which the edge of the undefined region is looked for."""
@@ -38,9 +42,9 @@ STRIDE = 0.1
 def judged_faults(
     faults: Faults,
     ratio: LogRatio,
-    undefined: Points,
-    evaluated: tuple[Points, Values],
-    held_out: Points,
+    undefined: Undefined,
+    evaluated: tuple[Evaluated, Float[np.ndarray, " evaluated"]],
+    held_out: Held,
 ) -> Faults:
     """Add to counted faults what the surroundings of undefined points say, and one of them.
 
@@ -65,7 +69,9 @@ def judged_faults(
     return dataclasses.replace(faults, largest_nearby=weight, point=point)
 
 
-def _log_weight(ratio: LogRatio, undefined: Points, neighbours: Points, held_out: Points) -> float:
+def _log_weight(
+    ratio: LogRatio, undefined: Undefined, neighbours: Evaluated, held_out: Held
+) -> float:
     """The largest h that the surroundings of undefined points suggest for one of them."""
     nearest = _nearest(undefined, neighbours, held_out)
     starts = np.repeat(undefined, nearest.shape[1], axis=0)
@@ -90,8 +96,8 @@ def _log_weight(ratio: LogRatio, undefined: Points, neighbours: Points, held_out
 
 
 def _nearest(
-    undefined: Points, neighbours: Points, held_out: Points
-) -> Float[np.ndarray, "n neighbour dim"]:
+    undefined: Undefined, neighbours: Evaluated, held_out: Held
+) -> Float[np.ndarray, "undefined neighbour dim"]:
     """The nearest neighbours of every point, in coordinates in which held-out draws are round."""
     dim = held_out.shape[1]
     covariance = np.cov(held_out.T).reshape(dim, dim)

@@ -220,7 +220,7 @@ def _pieces(draws: Draws) -> int:
     return 2 if chains <= FEW_CHAINS else 1
 
 
-def _without_copies(draws: Draws) -> Draws:
+def _without_copies(draws: Draws) -> Float[np.ndarray, "kept draw dim"]:
     """The chains, each once: a copy under seal would judge what its twin has taught."""
     first = {chain.tobytes(): number for number, chain in reversed(list(enumerate(draws)))}
     return draws[sorted(first.values())]
