@@ -4,9 +4,10 @@ A NaN says nothing about the density there. It is taken for zero, as an overflow
 deserves, if it is rare (`Faults.RARE`) and if nothing around it speaks of mass: on the ways from
 such a point to its nearest evaluated neighbours, in coordinates whitened by the held-out draws, the
 last points at which the density is a number have weights w = π_F/q_F of at most a thousandth of
-their mean (`Faults.NEGLIGIBLE`). A density that rises towards the point is continued to it, in the
-logarithm and by its slope; on one way at least it must stay as small. What lies wholly within the
-undefined region and does not show at its edge is seen by nobody.
+their mean (`Faults.NEGLIGIBLE`). Weights that rise towards the point are continued to it, in the
+logarithm and by their slope: on one way at least they must stay as small. A density that rises
+towards the point on all ways is a fault however small it is, because it may go on rising. What lies
+wholly within the undefined region and does not show at its edge is seen by nobody.
 """
 
 from __future__ import annotations
@@ -34,6 +35,9 @@ HALVINGS = 12
 
 JUDGED = 32
 """Undefined points that are judged; of more, evenly spaced ones."""
+
+RISING = 1.0
+"""Nats by which a density may rise towards an undefined point on every way to it."""
 
 STRIDE = 0.1
 """Share of the rest of the way over which the slope at the edge is taken."""
@@ -83,16 +87,28 @@ def _log_weight(
         unknown = np.isnan(ratio.at(starts + middle[:, None] * ways))
         inside, edge = np.where(unknown, middle, inside), np.where(unknown, edge, middle)
     before = edge + STRIDE * (1.0 - edge)
-    at_edge, at_before = (ratio.at(starts + place[:, None] * ways) for place in (edge, before))
-    with np.errstate(invalid="ignore", divide="ignore"):
-        slope = (at_edge - at_before) / (before - edge)
-        # No slope at an end of the way, or beside a place outside the support: the edge decides.
-        rise = np.where(np.isfinite(slope), np.maximum(slope, 0.0), 0.0) * edge
+    places = starts + np.stack([edge, before])[:, :, None] * ways
+    log_target = np.stack([ratio.target(points) for points in places])
+    values = np.stack([ratio.at(*each) for each in zip(places, log_target, strict=True)])
+    rise, rise_of_target = (_continued(each, before - edge) * edge for each in (values, log_target))
     shape = nearest.shape[:2]
-    near, continued = at_edge.reshape(shape), (at_edge + rise).reshape(shape)
+    near, continued = values[0].reshape(shape), (values[0] + rise).reshape(shape)
     worst = np.maximum(near.max(axis=1), continued.min(axis=1))
+    attracts = (rise_of_target.reshape(shape) > RISING).all(axis=1)
     # A neighbour at which h is not a number itself leaves the question open.
-    return math.inf if np.isnan(worst).any() else float(worst.max())
+    return math.inf if (attracts | np.isnan(worst)).any() else float(worst.max())
+
+
+def _continued(
+    values: Float[np.ndarray, "2 way"], apart: Float[np.ndarray, " way"]
+) -> Float[np.ndarray, " way"]:
+    """Slopes towards the undefined points, from values at the edge and before it; zero if falling.
+
+    There is none at the end of a way or beside a place outside the support.
+    """
+    with np.errstate(invalid="ignore", divide="ignore"):
+        slopes = (values[0] - values[1]) / apart
+    return np.where(np.isfinite(slopes), np.maximum(slopes, 0.0), 0.0)
 
 
 def _nearest(
