@@ -9,8 +9,7 @@ import numpy as np
 import pytest
 
 import folt
-from folt.certificate import learnt as digests
-from folt.certificate.learnt import MOST, Learnt
+from folt.certificate.learnt import MOST, Learnt, digests_of
 from folt.certificate.split import known_first, split_by_chain
 from folt.groups import Permutation, Trivial
 from folt.models import gaussian_mixture
@@ -90,8 +89,8 @@ def test_a_refit_on_the_same_draws_seals_only_what_is_new_to_it(first, splits):
     known = first.learnt.draws // 250
     assert splits[-1][0].known == known > 2
     assert Concern.KNOWN_CHAINS in concerns(fit)
-    taught = digests.digests_of(PLANE, splits[-1][1].certify.judge(Flat()).points)
-    assert not np.isin(taught, first.learnt.digests).any()
+    taught, _ = digests_of(PLANE, splits[-1][1].certify.judge(Flat()).points)
+    assert not np.isin(taught, first.learnt.exact.values).any()
     assert fit.learnt.draws > first.learnt.draws
 
 
@@ -99,8 +98,8 @@ def test_a_digest_that_is_ignored_would_be_noticed(first, splits, monkeypatch):
     monkeypatch.setattr(Learnt, "knows", lambda self, problem, draws: np.zeros(len(draws), bool))
     small = dataclasses.replace(folt.Effort.quick(), training_draws=500)
     fitted(chains(39), start=first, effort=small)
-    taught = digests.digests_of(PLANE, splits[-1][1].certify.judge(Flat()).points)
-    assert np.isin(taught, first.learnt.digests).any()
+    taught, _ = digests_of(PLANE, splits[-1][1].certify.judge(Flat()).points)
+    assert np.isin(taught, first.learnt.exact.values).any()
 
 
 def arranged(known):
@@ -116,6 +115,7 @@ def arranged(known):
         "relabelled": known[:, :, ::-1],
         "beside new draws": np.concatenate([known, chains(len(known), seed=9)], axis=1),
         "a touch of rounding": known * (1.0 + 1e-15),
+        "in single precision": known.astype(np.float32),
     }
 
 
@@ -127,6 +127,11 @@ def test_known_draws_are_recognised_in_every_arrangement(arrangement):
     assert known_first(run, PLANE, learnt).known == len(run.draws)
     with pytest.raises(ValueError, match="learnt from every reference chain"):
         split_by_chain(known_first(run, PLANE, learnt))
+
+
+def test_other_names_do_not_hide_draws():
+    renamed = folt.Problem(PLANE.log_density, Trivial(2), names=["b", "a"])
+    assert Learnt.of(UNFOLDED, chains(4)).knows(renamed, chains(4)).all()
 
 
 def test_new_draws_are_never_taken_for_known_ones():
@@ -160,9 +165,10 @@ def test_auxiliary_coordinates_do_not_hide_draws():
 def test_more_draws_than_are_kept_are_still_recognised():
     many = chains(80, 400)
     learnt = Learnt.of(PLANE, many[:40]) | Learnt.of(PLANE, many[40:])
-    assert learnt.digests.size == MOST
+    assert learnt.exact.values.size == MOST
     assert learnt.draws == many.size // 2
-    np.testing.assert_array_equal(learnt.digests, Learnt.of(PLANE, many).digests)
+    assert abs(learnt.exact.size / learnt.draws - 1.0) < 0.1  # nine standard errors
+    assert learnt.digest == Learnt.of(PLANE, many).digest
     assert learnt.knows(PLANE, many[:, ::4]).all()
     assert not learnt.knows(PLANE, chains(20, 100, seed=5)).any()
 
@@ -184,8 +190,11 @@ def test_a_start_with_the_same_seed_does_not_repeat_the_run_that_taught_it(split
 
 def test_digests_are_kept_by_the_file_and_older_files_say_that_they_do_not_know(first, tmp_path):
     loaded = folt.load(first.save(tmp_path / "fit.nc"))
-    np.testing.assert_array_equal(loaded.learnt.digests, first.learnt.digests)
-    assert (loaded.learnt.limit, loaded.learnt.draws) == (first.learnt.limit, first.learnt.draws)
+    for kind in ("exact", "rounded"):
+        there, here = (getattr(each.learnt, kind) for each in (loaded, first))
+        np.testing.assert_array_equal(there.values, here.values)
+        assert there.limit == here.limit
+    assert loaded.learnt.draws == first.learnt.draws
     older = dataclasses.replace(first, learnt=None)
     loaded = folt.load(older.save(tmp_path / "older.nc"))
     assert loaded.learnt is None

@@ -118,7 +118,8 @@ def _nearest(
     dim = held_out.shape[1]
     covariance = np.cov(held_out.T).reshape(dim, dim)
     variances, axes = np.linalg.eigh(covariance)
-    scale = np.sqrt(np.maximum(variances, 1e-12 * max(float(variances[-1]), 1e-300)))
+    largest = float(variances[-1])
+    scale = np.sqrt(np.maximum(variances, 1e-12 * largest)) if largest > 0.0 else np.ones(dim)
     here, there = undefined @ axes / scale, neighbours @ axes / scale
     distances = np.stack([np.sum((there - one) ** 2, axis=1) for one in here])
     count = min(NEIGHBOURS, len(neighbours))
