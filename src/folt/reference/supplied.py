@@ -79,7 +79,7 @@ class Given:
         draws: points (draw, dim) or (chain, draw, dim); or draws in the user's parameters, matched
             by name: InferenceData, a DataTree, the path of a netCDF file, a NumPyro MCMC that has
             run, or `{name: (chain, draw, ...)}`. Points without a chain axis are cut, in order,
-            into twenty pieces that stand for chains.
+            into twenty pieces; as they may be of one chain, the verdict is `fair` at best.
         chains: how many chains stand one after the other in draws without a chain axis.
     """
 

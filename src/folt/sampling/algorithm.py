@@ -91,7 +91,8 @@ def sample(
         reference: draws (n, dim) or (chain, draw, dim) to learn from, or a sampler object of
             `folt.reference`; by default the problem's exact sampler, or tempered particles
             followed by Hamiltonian chains.
-        flow: a trainer, or a `Distribution` to propose from as it is; by default the preset's.
+        flow: a trainer, or a `Distribution` to propose from as it is, which must not have been
+            made from the reference draws; by default the preset's.
         effort: what the fit may cost, `folt.Effort.quick()`, `.default()` or `.thorough()`.
         evaluations: log densities that a fit may take, about; for densities whose calls are dear.
             Black boxes have such a cap unless the effort is thorough or your own.
