@@ -120,7 +120,7 @@ class Outcome(enum.Enum):
         "A symmetry was not folded, or the draws look as if there were one: what is said of a "
         "single label, or of what turns, mixes several.",
         "{c.symmetry.suspicion}",
-        "print(problem.symmetry_found)",
+        "print(folt.check(problem, allow_rotation=True), problem.symmetry_found)",
         Use.FIRST_LOOK,
     )
     POOR = (

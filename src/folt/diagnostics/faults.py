@@ -20,7 +20,7 @@ class Faults:
         died: proposals with a labelling that a truncated orbit leaves out: rejections too.
         proposals: how many were looked at; zero where that is not known.
         largest_nearby: the largest weight, the mean being one, that the surroundings of proposals
-            with NaN suggest; NaN where none were looked at.
+            with NaN suggest; None where none were looked at.
         point: one of them, the user's parameters by name.
         at_draws: held-out draws with NaN or +inf, which no surroundings excuse.
     """
@@ -39,7 +39,7 @@ class Faults:
     infinite: int
     died: int = 0
     proposals: int = 0
-    largest_nearby: float = math.nan
+    largest_nearby: float | None = None
     point: tuple[tuple[str, float], ...] = ()
     at_draws: int = 0
 
@@ -55,9 +55,9 @@ class Faults:
     @property
     def harmless(self) -> bool:
         """Whether NaN counts as the density being zero: rare, and only where no mass can be."""
-        return self.not_a_number == 0 or (
-            self.share <= self.RARE and self.largest_nearby <= self.NEGLIGIBLE
-        )
+        nearby = math.inf if self.largest_nearby is None else self.largest_nearby
+        rare = self.share <= self.RARE
+        return self.not_a_number == 0 or (rare and nearby <= self.NEGLIGIBLE)
 
     @property
     def real(self) -> int:
