@@ -253,3 +253,11 @@ def test_known_values_move_with_their_chains():
     assert moved.known == 2
     np.testing.assert_array_equal(moved.draws[..., 0], moved.log_target)
     np.testing.assert_array_equal(moved.draws, draws[[2, 4, 0, 1, 3, 5]])
+
+
+def test_what_is_learnt_from_is_rounded_up_unless_the_seal_needs_the_rest():
+    """Three chains in halves, half of the rows asked for: two chains, or one where 3000 decide."""
+    for length, learnt in ((3_000, 2), (2_000, 1)):
+        run = Given(chains(3, length))(None, UNFOLDED)
+        parts = split_by_chain(run, 5_120, 5_120)
+        assert (len(parts.train) + len(parts.select)) * (length // 2) == learnt * length

@@ -97,9 +97,10 @@ def _in_whole_chains(learn: int, rows: int, length: int, pieces: int) -> int:
     chains = rows // pieces
     if chains == 1:
         return learn
+    needed = math.ceil(DECIDING / length)
     down, up = max(learn // pieces, 1), min(-(-learn // pieces), chains - 1)
-    few, enough = (math.ceil(DECIDING / length) > rows - pieces * each for each in (up, down))
-    return pieces * (down if few and not enough else up)
+    left_after_down, left_after_up = (rows - pieces * each for each in (down, up))
+    return pieces * (down if left_after_up < needed <= left_after_down else up)
 
 
 def known_first(reference: Reference, problem: Problem, learnt: Learnt) -> Reference:

@@ -33,8 +33,8 @@ NEIGHBOURS = 4
 HALVINGS = 12
 """Bisections of a way to a neighbour: the edge is known to 1/4000 of the way."""
 
-JUDGED = 32
-"""Undefined points that are judged; of more, evenly spaced ones."""
+JUDGED = 64
+"""Undefined points that are judged; of more, evenly spaced ones. So many are rare among 64 000."""
 
 RISING = 1.0
 """Nats by which a density may rise towards an undefined point on every way to it."""
@@ -64,7 +64,7 @@ def judged_faults(
     points, values = evaluated
     finite = np.isfinite(values)
     point = named_point(ratio.target.problem, undefined[0])
-    if not finite.any():
+    if faults.share > Faults.RARE or not finite.any():  # no surroundings would excuse so many
         return dataclasses.replace(faults, point=point)
     level = float(logsumexp(values[finite])) - math.log(len(values))
     chosen = undefined[:: -(-len(undefined) // JUDGED)]
