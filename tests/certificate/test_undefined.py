@@ -131,9 +131,11 @@ def test_nan_that_hides_mass_is_faulty(hiding):
 
 
 def test_frequent_nan_is_faulty_wherever_it_is():
-    faults = sampled(beyond).certificate.faults
+    fit = sampled(beyond)
+    faults = fit.certificate.faults
     assert faults.share > Faults.RARE
-    assert faults.point
+    assert faults.where in fit.certificate.status.advice
+    assert f"{faults.not_a_number} of {faults.proposals:,}" in " ".join(fit.summary().split())
     assert faults.real == faults.not_a_number
 
 

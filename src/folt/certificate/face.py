@@ -71,11 +71,11 @@ def undefined_words(certificate: Certificate) -> str:
     faults = certificate.faults
     among = f" of {faults.proposals:,} proposals" if faults.proposals else " proposals"
     share = f" ({100 * faults.share:.2g} %)" if faults.proposals else ""
-    taken = (
-        "no mass shows around it, so it counts as outside the support"
-        if faults.harmless
-        else "the posterior may have mass there"
-    )
+    taken = "the posterior may have mass there"
+    if faults.harmless:
+        taken = "no mass shows around it, so it counts as outside the support"
+    elif faults.share > faults.RARE:
+        taken = "too often to be left out"
     return f"{faults.not_a_number:,}{among}{share}, such as {faults.where}: {taken}"
 
 

@@ -213,8 +213,8 @@ class Outcome(enum.Enum):
         f"proposals, or beside weights above {Faults.NEGLIGIBLE:g} of their mean",
         "The log density cannot be evaluated where the proposal goes.",
         "The log density was not a number or infinite at {c.faults.real} points, such as "
-        "{c.faults.where}, where the posterior may have mass: evaluate it there, guard the "
-        "operation that fails, and return -inf only where the point is impossible.",
+        "{c.faults.where}, too often or where the posterior may have mass: evaluate it there, "
+        "guard the operation that fails, and return -inf only where the point is impossible.",
         "folt.check(problem)",
         Use.NOTHING,
     )

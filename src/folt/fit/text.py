@@ -106,8 +106,7 @@ def unfolded(fit: Fit) -> list[str]:
 def cautions(fit: Fit) -> list[str]:
     """What a user should know besides the verdict, as sentences."""
     sentences = [str(caution) for caution in fit.certificate.reference.cautions]
-    faults = fit.certificate.faults
-    if faults.not_a_number and faults.harmless:
+    if fit.certificate.faults.not_a_number:
         words = undefined_words(fit.certificate)
         sentences.append(f"The log density was not a number at {words}.")
     if not fit.is_certified_whole:
