@@ -5,7 +5,9 @@ import numpy as np
 import pytest
 
 import folt
+from folt.certificate.outcomes import Outcome
 from folt.groups import Product, SignedPermutation, Trivial
+from folt.report.conclusions import conclusions
 
 ROWS = np.random.default_rng(0).normal(size=(12, 3))
 
@@ -56,3 +58,64 @@ def test_single_columns_and_single_entries_do_no_harm():
 
     for group in (SignedPermutation(1, 4), SignedPermutation(4, 1)):
         assert folt.check(folt.Problem(round_density, group)).rotation is None
+
+
+PPCA = {"effort": folt.Effort.quick(), "progress": False, "draws": 500}
+
+
+def factors(power, **options):
+    """The same factors with known noise, which are sampled in a second."""
+
+    def log_density(x):
+        return density(power)(jnp.append(x, 0.0))
+
+    return folt.Problem(log_density, SignedPermutation(2, 3), **options)
+
+
+def judged(fit, tmp_path, name):
+    """A rotation that is left in is never good or fair, says what turns, and stays in the file."""
+    status = fit.certificate.status
+    assert status.outcome.gravity >= Outcome.SYMMETRY_SUSPECTED.gravity
+    turning = fit.certificate.symmetry.turning
+    assert name in turning
+    assert folt.load(fit.save(tmp_path / "fit.nc")).certificate.symmetry.turning == turning
+    advice = fit.certificate.symmetry.suspicion
+    assert name in advice
+    assert "ΛΛᵀ" in advice
+    return status
+
+
+def test_a_rotation_that_is_left_in_is_never_good(tmp_path):
+    fit = folt.sample(factors(2, allow_rotation=True), **PPCA)
+    status = judged(fit, tmp_path, "x0")
+    assert status.name == "symmetry suspected"
+    assert status.advice == fit.certificate.symmetry.suspicion
+    said = conclusions(fit)
+    assert "do not turn" in said.may[0]
+    assert "x0" in said.may_not[0]
+    assert "x0" in str(folt.check(problem(2), allow_rotation=True))
+
+
+def test_without_a_rotation_nothing_turns():
+    fit = folt.sample(factors(1), **PPCA)
+    assert fit.certificate.symmetry.turning == ()
+    assert fit.certificate.status.name != "symmetry suspected"
+
+
+@pytest.mark.filterwarnings("ignore:.*continuous rotation symmetry")
+def test_factors_in_numpyro_say_that_loadings_turn(tmp_path):
+    pytest.importorskip("numpyro")
+    from corpus.numpyro_lopsided import LOPSIDED
+
+    case = LOPSIDED["Gaussian factors"]
+    made = folt.from_numpyro(case.model, *case.args, allow_rotation=True)
+    judged(folt.sample(made, **PPCA), tmp_path, "loadings")
+
+
+@pytest.mark.filterwarnings("ignore:.*continuous rotation symmetry")
+def test_factors_in_pymc_say_that_loadings_turn(tmp_path):
+    pytest.importorskip("pymc")
+    from corpus.pymc_models import gaussian_factors
+
+    made = folt.from_pymc(gaussian_factors(), allow_rotation=True)
+    judged(folt.sample(made, **PPCA), tmp_path, "loadings")

@@ -9,7 +9,7 @@ from typing import TypeVar
 from folt.certificate.face import certificate_face
 from folt.certificate.facts import ChainFacts, ReferenceFacts, SafetyFacts, SymmetryFacts
 from folt.certificate.outcomes import RULES
-from folt.certificate.verdict import Status, verdict
+from folt.certificate.verdict import Status, gravest, verdict
 from folt.diagnostics import (
     Agreement,
     Core,
@@ -37,7 +37,9 @@ class Certificate(Shown):
     """How far the chain can be trusted.
 
     Attributes:
-        mixing: steps to total variation .1, .05, .01, with confidence: the headline.
+        mixing: steps to total variation .1, .05, .01, with confidence: the headline. Nothing is
+            stated where the verdict doubts what the statements rest on; `.reason` says why, and
+            `.computed` keeps the numbers.
         qc: `qc["target" | "proposal"][rho]`, the quantile cores in both protocols.
         full_osc: range of h over all held-out draws; grows with their number, bounds nothing.
         gap_upper: upper estimate of the spectral gap from the largest h seen.
@@ -69,6 +71,15 @@ class Certificate(Shown):
     effective: float
     faults: Faults
     assumption: str = ASSUMPTION
+
+    def __post_init__(self) -> None:
+        """Withhold statements in total variation where the verdict doubts what they rest on."""
+        computed = self.mixing.computed or self.mixing
+        object.__setattr__(self, "mixing", computed)
+        doubt = gravest(self).doubt
+        if doubt is not None:
+            stated = computed.withheld(f"Not stated, because {doubt}.")
+            object.__setattr__(self, "mixing", stated)
 
     def _face(self) -> Face:
         return certificate_face(self)
@@ -110,12 +121,16 @@ class Certificate(Shown):
             }
             for protocol, cores in self.qc.items()
         }
-        tree["mixing"]["steps"] = {str(key): n for key, n in self.mixing.steps.items()}
+        for mixing in (tree["mixing"], tree["mixing"]["computed"]):
+            if mixing is not None:
+                mixing["steps"] = {str(key): n for key, n in mixing["steps"].items()}
         return tree
 
     def to_dict(self) -> Document:
-        """The tree ready for JSON: null for what is not finite."""
-        return plain(self.tree())
+        """The tree ready for JSON: null for what is not finite; nothing that is withheld."""
+        tree = self.tree()
+        del tree["mixing"]["computed"]
+        return plain(tree)
 
     @classmethod
     def from_dict(cls, tree: Document) -> Certificate:

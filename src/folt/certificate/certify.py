@@ -18,6 +18,7 @@ from folt.certificate.facts import ChainFacts, ReferenceFacts, SafetyFacts, Symm
 from folt.certificate.held_out import HeldOut, Judged
 from folt.certificate.outcomes import MANY_STEPS, PRIMARY
 from folt.certificate.refresh import refreshed, steps_for
+from folt.certificate.undefined import judged_faults
 from folt.chains import Chains
 from folt.diagnostics import (
     RHOS,
@@ -49,18 +50,31 @@ class Examined:
         fresh: h at fresh proposals.
         mixing: the mixing certificate.
         died: how many of them a truncated orbit left out.
+        faults: log ratios that are not finite; those of `fresh` alone where nothing else is known.
     """
 
     judged: Judged
     fresh: Float[np.ndarray, " proposals"]
     mixing: Mixing
     died: int = 0
+    faults: Faults | None = None
 
     @classmethod
     def of(
-        cls, judged: Judged, fresh: np.ndarray, chain_length: int | None = None, died: int = 0
+        cls,
+        judged: Judged,
+        fresh: np.ndarray,
+        chain_length: int | None = None,
+        died: int = 0,
+        faults: Faults | None = None,
     ) -> Examined:
-        """What judged draws and fresh proposals say of the kernel."""
+        """What judged draws and fresh proposals say of the kernel.
+
+        Proposals at which h is not a number count as outside the support where that is harmless.
+        """
+        if faults is not None and faults.harmless:
+            judged = dataclasses.replace(judged, proposed=_without_nan(judged.proposed))
+            fresh = _without_nan(fresh)
         mixing = mixing_certificate(
             fresh,
             judged.log_ratio,
@@ -69,7 +83,7 @@ class Examined:
             dependence=judged.dependence,
             chain_length=chain_length,
         )
-        return cls(judged, fresh, mixing, died)
+        return cls(judged, fresh, mixing, died, faults)
 
     def burn_in(self, least: int) -> int:
         """Steps to throw away: as many as are certified to bring the chain within .05."""
@@ -101,11 +115,39 @@ def examine(
         chain_length: steps of a chain, for the bound on its effective size.
     """
     judged = held_out.judge(ratio)
-    _, fresh, alive = ratio.propose(jax.random.fold_in(key, 0), proposals)
+    points, fresh, alive = ratio.propose(jax.random.fold_in(key, 0), proposals)
     if not judged.exact:
         steps = steps_for(_accept_rate(fresh, judged.log_ratio), ratio.terms)
         judged = refreshed(jax.random.fold_in(key, 1), judged, ratio, steps)
-    return Examined.of(judged, fresh, chain_length, int(np.sum(~alive)))
+    died = int(np.sum(~alive))
+    return Examined.of(
+        judged, fresh, chain_length, died, _faults(ratio, judged, points, fresh, died)
+    )
+
+
+def _faults(
+    ratio: LogRatio, judged: Judged, points: np.ndarray, fresh: np.ndarray, died: int
+) -> Faults:
+    """Faults of all proposals, fresh and on the way of held-out draws, and of these draws."""
+    counted = Faults.count(fresh, died)
+    later = Faults.count(judged.proposed)
+    draws = judged.log_ratio if judged.before is None else judged.before[1]
+    faults = dataclasses.replace(
+        counted,
+        not_a_number=counted.not_a_number + later.not_a_number,
+        infinite=counted.infinite + later.infinite,
+        proposals=counted.proposals + later.proposals,
+        at_draws=int(np.sum(np.isnan(draws) | np.isposinf(draws))),
+    )
+    undefined = points[np.isnan(fresh)]
+    if judged.undefined is not None:
+        undefined = np.concatenate([undefined, judged.undefined])
+    held_out = judged.as_they_came.reshape(-1, points.shape[1])
+    return judged_faults(faults, ratio, undefined, (points, fresh), held_out)
+
+
+def _without_nan(values: np.ndarray) -> np.ndarray:
+    return np.where(np.isnan(values), -np.inf, values)
 
 
 def _accept_rate(fresh: np.ndarray, held_out: np.ndarray) -> float:
@@ -155,7 +197,7 @@ def certify(
         safety=SafetyFacts.of(safety_weight),
         reference=reference,
         effective=examined.effective(PRIMARY),
-        faults=Faults.count(fresh, examined.died),
+        faults=examined.faults or Faults.count(fresh, examined.died),
     )
 
 

@@ -16,6 +16,7 @@ from folt.diagnostics import (
     summarise_chains,
 )
 from folt.problem.boundary import BoundaryMass
+from folt.problem.symmetry import turning_words
 from folt.reference import Caution, Reference, health
 
 
@@ -93,6 +94,7 @@ class SymmetryFacts:
             no raw chain was kept.
         switching: where nothing was folded, the pair of entries whose labels look most like
             switching; None where something was folded or nothing can be said.
+        turning: names of what a continuous rotation turns that was left in the posterior.
     """
 
     order: int
@@ -102,11 +104,32 @@ class SymmetryFacts:
     boundary: BoundaryMass
     switch_rate: float | None
     switching: Switching | None = None
+    turning: tuple[str, ...] = ()
 
     @property
     def suspected(self) -> bool:
-        """Whether labels seem to switch although nothing was folded."""
-        return self.order == 1 and self.switching is not None and self.switching.suspected
+        """Whether labels seem to switch although nothing was folded, or a rotation is left in."""
+        switches = self.switching is not None and self.switching.suspected
+        return bool(self.turning) or (self.order == 1 and switches)
+
+    @property
+    def suspicion(self) -> str:
+        """Which symmetry is left in the draws, and what may be used all the same."""
+        if self.turning:
+            return (
+                "A continuous rotation symmetry was left in the posterior (allow_rotation=True), "
+                f"which smears means and intervals of what turns. {turning_words(self.turning)} "
+                "A prior of the loadings that is not round, such as Laplace, removes it."
+            )
+        if self.switching is None:
+            return "No relabelling symmetry was folded."
+        return (
+            f"No relabelling symmetry was folded, but the difference of {self.switching.first} and "
+            f"{self.switching.second} is symmetric about zero with a mode on either side, as where "
+            "labels switch: do not report single labels. `print(problem.symmetry_found)` says what "
+            "nearly held; a symmetry that is nearly there is folded exactly by "
+            "`folt.Problem(..., invariant=False)`."
+        )
 
     @property
     def ambiguity_percent(self) -> float:
@@ -157,6 +180,7 @@ class ReferenceFacts:
         refreshed_rhat: R-hat of the held-out part after that; `rhat` if it was not moved.
         refreshed_ess: its smallest effective size.
         cautions: what a user should know of the run.
+        sealed: whether the held-out draws are surely of other chains than those learnt from.
     """
 
     rhat: float
@@ -167,14 +191,16 @@ class ReferenceFacts:
     refreshed_rhat: float = math.nan
     refreshed_ess: float = math.nan
     cautions: tuple[Caution, ...] = ()
+    sealed: bool = True
 
     @classmethod
     def of(cls, run: Reference, held_out: np.ndarray, refreshed: int) -> ReferenceFacts:
         """The facts of a run whose held-out draws were moved by so many steps."""
         count = run.draws.shape[0] * run.draws.shape[1]
+        came = (run.rhat, run.ess, run.exact, count)
         if not refreshed:
-            return cls(run.rhat, run.ess, run.exact, count, 0, run.rhat, run.ess, run.cautions)
+            return cls(*came, 0, run.rhat, run.ess, run.cautions, run.sealable)
         rhat, ess, after = health(held_out)
         known = {caution.concern for caution in run.cautions}
         added = tuple(caution for caution in after if caution.concern not in known)
-        return cls(run.rhat, run.ess, run.exact, count, refreshed, rhat, ess, run.cautions + added)
+        return cls(*came, refreshed, rhat, ess, run.cautions + added, run.sealable)

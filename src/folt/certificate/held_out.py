@@ -27,6 +27,7 @@ class Judged:
         steps: steps of the chain's kernel that each was moved by.
         before: the draws and their h before they were moved; None if they were not.
         proposed: h of all that was proposed to them on the way, each an independent draw of q_F.
+        undefined: those of these proposals at which h is not a number.
     """
 
     points: Float[np.ndarray, "chain draw dim"]
@@ -37,6 +38,7 @@ class Judged:
         None
     )
     proposed: Float[np.ndarray, " n"] = dataclasses.field(default_factory=lambda: np.empty(0))
+    undefined: Float[np.ndarray, "k dim"] | None = None
 
     @property
     def as_they_came(self) -> Float[np.ndarray, "chain draw dim"]:

@@ -7,9 +7,10 @@ from __future__ import annotations
 
 import enum
 
+from folt.diagnostics.faults import Faults
 from folt.diagnostics.switching import FALSE_ALARM
 
-RULES = 3
+RULES = 4
 """Number of the rules: raised whenever a condition changes, so that a file can be told apart."""
 
 PRIMARY = 0.05
@@ -91,7 +92,8 @@ class Outcome(enum.Enum):
     FAIR = (
         "fair",
         "The fit can be used, with room to improve",
-        "one of these numbers falls short of what `good` asks, none by as much as `poor` needs",
+        "one of these numbers falls short of what `good` asks, none by as much as `poor` needs; or "
+        "the held-out draws may be of a chain that was learnt from",
         "The chain works, but more slowly than it could, or part of it is not certified closely.",
         "The chain works but the fit has room: the draws can be used, and more effort, or more of "
         "them by fit.extend(20_000), would make it better.",
@@ -111,17 +113,14 @@ class Outcome(enum.Enum):
     )
     SYMMETRY_SUSPECTED = (
         "symmetry suspected",
-        "The labels seem to switch",
-        "nothing was folded, and the difference of two entries is symmetric about zero with a "
+        "The draws show a symmetry that was not folded",
+        "a continuous rotation is left in (`allow_rotation=True`); or nothing was folded, and the "
+        "difference of two entries is symmetric about zero with a "
         f"valley there (p ≤ {FALSE_ALARM:g} over all pairs of entries, were there one mode)",
-        "No relabelling symmetry was folded, but the draws look as if there were one: what is "
-        "said of a single label mixes several.",
-        "No relabelling symmetry was folded, but the difference of {c.symmetry.switching.first} "
-        "and {c.symmetry.switching.second} is symmetric about zero with a mode on either side, as "
-        "where labels switch: do not report single labels. `print(problem.symmetry_found)` says "
-        "what nearly held; a symmetry that is nearly there is folded exactly by "
-        "`folt.Problem(..., invariant=False)`.",
-        "print(problem.symmetry_found)",
+        "A symmetry was not folded, or the draws look as if there were one: what is said of a "
+        "single label, or of what turns, mixes several.",
+        "{c.symmetry.suspicion}",
+        "print(folt.check(problem, allow_rotation=True), problem.symmetry_found)",
         Use.FIRST_LOOK,
     )
     POOR = (
@@ -210,10 +209,12 @@ class Outcome(enum.Enum):
     FAULTY = (
         "faulty",
         "The log density is at fault",
-        "a log ratio of a fresh proposal is NaN or +inf",
+        f"a log ratio is +inf, or NaN at a held-out draw, at more than {Faults.RARE:g} of the "
+        f"proposals, or beside weights above {Faults.NEGLIGIBLE:g} of their mean",
         "The log density cannot be evaluated where the proposal goes.",
-        "The log density was not a number or infinite at {c.faults.real} proposals: repair it "
-        "there (return -inf outside the support) before using the draws.",
+        "The log density was not a number or infinite at {c.faults.real} points, such as "
+        "{c.faults.where}, too often or where the posterior may have mass: evaluate it there, "
+        "guard the operation that fails, and return -inf only where the point is impossible.",
         "folt.check(problem)",
         Use.NOTHING,
     )
@@ -252,6 +253,15 @@ class Outcome(enum.Enum):
         return list(Outcome).index(self)
 
     @property
+    def doubt(self) -> str | None:
+        """Why statements in total variation are withheld; None where they are made.
+
+        They rest on held-out draws of the target, on a density that can be evaluated, on its
+        symmetry and on chains that move.
+        """
+        return _DOUBTS.get(self)
+
+    @property
     def usable(self) -> bool:
         """Whether the draws may be reported, with or without care."""
         return self.use in (Use.EVERYTHING, Use.CARE)
@@ -268,3 +278,16 @@ class Outcome(enum.Enum):
                 return outcome
         known = ", ".join(outcome.label for outcome in cls)
         raise ValueError(f"expected one of the outcomes {known}, got {label!r}")
+
+
+_DOUBTS = {
+    Outcome.REFERENCE_IN_DOUBT: "the reference draws that it would rest on are in doubt",
+    Outcome.UNCOVERED: "the proposal misses or misjudges part of the posterior",
+    Outcome.BROKEN_SYMMETRY: "the symmetry that was folded is not there",
+    Outcome.FAULTY: "the log density is at fault where the proposal goes",
+    Outcome.FROZEN: "chains never moved",
+}
+"""What is in doubt under the outcomes that forbid statements in total variation.
+
+These are the gravest ones, so that one of them is the verdict whenever it applies.
+"""

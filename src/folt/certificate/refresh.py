@@ -42,10 +42,12 @@ def refreshed(key: Key, judged: Judged, ratio: LogRatio, steps: int) -> Judged:
     shape = judged.points.shape
     points = judged.points.reshape(-1, shape[-1])
     values, drawn = judged.log_ratio.ravel(), [judged.proposed]
+    undefined = [] if judged.undefined is None else [judged.undefined]
     for number in range(steps):
         propose_key = jax.random.fold_in(key, 2 * number)
         proposals, proposed = ratio.draw(propose_key, values.size)
         drawn.append(proposed)
+        undefined.append(proposals[np.isnan(proposed)])
         generator = host_generator(jax.random.fold_in(key, 2 * number + 1))
         moved = accepted(generator, values, proposed)
         points = np.where(moved[:, None], proposals, points)
@@ -56,6 +58,7 @@ def refreshed(key: Key, judged: Judged, ratio: LogRatio, steps: int) -> Judged:
         log_ratio=values.reshape(shape[:2]),
         steps=judged.steps + steps,
         proposed=np.concatenate(drawn),
+        undefined=np.concatenate(undefined),
         before=(judged.points, judged.log_ratio) if judged.before is None else judged.before,
     )
 

@@ -60,10 +60,15 @@ class Status:
 
 
 def verdict(certificate: Certificate) -> Status:
+    """The gravest outcome that applies, in words."""
+    outcome = gravest(certificate)
+    return Status(outcome, outcome.advice.format(c=certificate))
+
+
+def gravest(certificate: Certificate) -> Outcome:
     """The gravest outcome that applies."""
     applying = [outcome for outcome, applies in CONDITIONS.items() if applies(certificate)]
-    outcome = max(applying, key=lambda one: one.gravity, default=Outcome.GOOD)
-    return Status(outcome, outcome.advice.format(c=certificate))
+    return max(applying, key=lambda one: one.gravity, default=Outcome.GOOD)
 
 
 def _frozen(c: Certificate) -> bool:
@@ -134,7 +139,8 @@ def _fair(c: Certificate) -> bool:
     fast = steps is not None and steps <= FEW_STEPS
     close = strict is not None and strict <= FEW_STRICT_STEPS
     smooth = _tail_shape(c) < SMOOTH_TAIL
-    return not (fast and close and smooth and c.chains.accept_rate >= GOOD_ACCEPTANCE)
+    sealed = c.reference.sealed
+    return not (fast and close and smooth and sealed and c.chains.accept_rate >= GOOD_ACCEPTANCE)
 
 
 CONDITIONS: dict[Outcome, Callable[[Certificate], bool]] = {

@@ -8,6 +8,8 @@ Every document has `command`, `version` and `files` (paths written). A fit adds
     certificate   accept; ess, rhat: the worst over the coordinates; qc: by protocol and rho, with
                   osc, gamma, core_gap, feasible, n; full_osc; mixing: steps by epsilon, confidence
     warnings      sentences about the reference run and the age of the certificate
+    learnt        draws that the proposal has learnt from: how many, and a digest of them; the
+                  file of the fit has a digest of each
     wall_s        seconds per stage
     evaluations   of the log density: value, gradient
 
@@ -71,6 +73,9 @@ def fit_fields(fit: Fit) -> Document:
             "mixing": {key: tree["mixing"][key] for key in ("steps", "confidence", "reason")},
         },
         "warnings": cautions(fit),
+        "learnt": None
+        if fit.learnt is None
+        else {"draws": fit.learnt.draws, "digest": fit.learnt.digest},
         "wall_s": dict(fit.wall),
         "evaluations": dict(fit.evaluations),
     }

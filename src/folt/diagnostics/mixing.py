@@ -84,6 +84,7 @@ class Mixing:
             osc² = 4 Var, such as the indicator of a median; None without N or if refused.
         reason: why some ε cannot be had; None if all can.
         assumption: what all of it rests on.
+        computed: what was computed, where it is not stated (`withheld`); None where it is.
     """
 
     steps: dict[float, int | None]
@@ -95,6 +96,14 @@ class Mixing:
     ess: float | None = None
     reason: str | None = None
     assumption: str = ASSUMPTION
+    computed: Mixing | None = None
+
+    def withheld(self, reason: str) -> Mixing:
+        """The same without any statement: what was computed rests on something in doubt."""
+        known = (self.reason or "").removeprefix(reason).strip()  # a certificate read from JSON
+        whole = f"{reason} {known}".strip()
+        stated = _refused(1.0 - self.confidence, self.chain_length, whole)
+        return dataclasses.replace(stated, confidence=self.confidence, computed=self)
 
     def bound(self, n: int | np.ndarray) -> np.ndarray:
         """Upper bound on TV(μPⁿ, π) for any number of steps; one if the certificate was refused."""
@@ -131,6 +140,8 @@ class Mixing:
         fields["curve"] = Curve(**{key: tuple(row) for key, row in tree["curve"].items()})
         if fields["log_evidence"] is None:
             fields["log_evidence"] = math.nan
+        if fields.get("computed") is not None:
+            fields["computed"] = cls.from_dict(fields["computed"])
         return cls(**fields)
 
 

@@ -17,6 +17,7 @@ import numpy as np
 import xarray
 
 from folt.certificate.certificate import Certificate
+from folt.certificate.learnt import Digests, Learnt
 from folt.certificate.outcomes import RULES
 from folt.fit.arviz import attributes, log_likelihoods
 from folt.fit.fit import Fit, ReferenceSummary
@@ -30,6 +31,9 @@ from folt.store.strict_json import Document
 from folt.types import in_float64
 
 FORMAT = 2
+
+LEARNT = ("exact", "rounded")
+"""Kinds of digests of the draws that a proposal has learnt from."""
 
 RAW = "raw_posterior_"
 """Begins the names of the reference's raw chains in the user's parameters."""
@@ -133,6 +137,7 @@ def _read(data: bytes) -> tuple[Fit, Document]:
             for k, (title, text) in enumerate(meta["sections"])
         ),
         log_likelihood={str(name): terms[name].values for name in terms} or None,
+        learnt=_learnt(own, meta),
     )
     return fit, certificate["status"]
 
@@ -192,6 +197,10 @@ def _own(fit: Fit) -> xarray.Dataset:
         variables[f"{RAW}{name}"] = (["raw_chain", "raw_draw", *extra], value)
     for k, section in enumerate(fit.sections):
         variables[f"section_{k}"] = _letters(section.drawing(f"section-{k}"), f"section_{k}")
+    if fit.learnt is not None:
+        for kind in LEARNT:
+            values = getattr(fit.learnt, kind).values
+            variables[f"learnt_{kind}"] = ([f"learnt_{kind}_number"], values)
     meta = {
         "arrays": len(arrays),
         "names": fit.names,
@@ -205,9 +214,28 @@ def _own(fit: Fit) -> xarray.Dataset:
         "provenance": fit.provenance,
         "dims": fit.dims,
         "sections": [(section.title, section.text) for section in fit.sections],
+        "learnt": None if fit.learnt is None else _learnt_numbers(fit.learnt),
     }
     variables["meta"] = _letters(json.dumps(meta, allow_nan=False), "meta")
     return xarray.Dataset(variables, attrs={"format": FORMAT})
+
+
+def _learnt(own: xarray.Dataset, meta: Document) -> Learnt | None:
+    """What the proposal has learnt from; None where the file is older than such digests."""
+    if meta.get("learnt") is None:
+        return None
+    parts = {}
+    for kind in LEARNT:
+        values, limit = own[f"learnt_{kind}"].values.astype(np.uint64), meta["learnt"][kind]
+        if np.any(values[1:] <= values[:-1]) or np.any(values > np.uint64(limit)):
+            raise ValueError("its digests of draws are not in order")
+        parts[kind] = Digests(values, limit)
+    return Learnt(**parts, draws=meta["learnt"]["draws"])
+
+
+def _learnt_numbers(learnt: Learnt) -> Document:
+    limits = {kind: getattr(learnt, kind).limit for kind in LEARNT}
+    return {**limits, "draws": learnt.draws}
 
 
 def _letters(text: str, name: str) -> tuple[list[str], np.ndarray]:

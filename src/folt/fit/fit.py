@@ -11,6 +11,7 @@ import jax
 import numpy as np
 
 from folt.certificate.certificate import Certificate
+from folt.certificate.learnt import Learnt
 from folt.chains import Chains, continue_chains
 from folt.chains.threads import one_blas_thread
 from folt.diagnostics import ChainSummary, Evidence, summarise_chains
@@ -71,6 +72,8 @@ class Fit(Shown):
         sections: what the model adds to the report; kept in the file of the fit.
         log_likelihood: `{name: (chain, draw, ...)}`, pointwise terms as a file has them; None
             where they are computed from the problem.
+        learnt: digests of the draws that the proposal has learnt from; None where a file of an
+            older version does not say.
     """
 
     draws: np.ndarray
@@ -91,6 +94,7 @@ class Fit(Shown):
     dims: dict[str, tuple[str, ...]] = dataclasses.field(default_factory=dict)
     sections: tuple[Section, ...] = ()
     log_likelihood: dict[str, np.ndarray] | None = None
+    learnt: Learnt | None = None
 
     @classmethod
     def assemble(
@@ -106,6 +110,7 @@ class Fit(Shown):
         labels: str,
         whole_orbit: bool,
         provenance: Document,
+        learnt: Learnt | None = None,
     ) -> Fit:
         """A fit from its parts: label the draws and express them in the user's parameters."""
         draws = labelled(chains.draws, proposal, problem.group, labels)
@@ -130,6 +135,7 @@ class Fit(Shown):
             whole_orbit=whole_orbit,
             provenance=provenance,
             dims=fitting_dims(problem, posterior),
+            learnt=learnt,
         )
 
     def _face(self) -> Face:

@@ -15,18 +15,22 @@ from rich.table import Table
 from rich.text import Text
 
 from folt.certificate.face import headline as headline_words
-from folt.certificate.face import tone
+from folt.certificate.face import tone, undefined_words, unstated
 from folt.certificate.outcomes import Use
 from folt.problem.faces import folding
 
 if TYPE_CHECKING:
     from folt.certificate.verdict import Status
+    from folt.diagnostics import Mixing
     from folt.fit.fit import Fit
 
 WIDTH = 96
 
 MISSING = "not available"
 """What stands for a number that does not exist: infeasible, infinite, or never measured."""
+
+UNSTATED = "not stated"
+"""What stands for a statement that is withheld because the verdict doubts what it rests on."""
 
 STYLES = {"good": "bold green", "caution": "bold yellow", "bad": "bold red"}
 
@@ -102,6 +106,9 @@ def unfolded(fit: Fit) -> list[str]:
 def cautions(fit: Fit) -> list[str]:
     """What a user should know besides the verdict, as sentences."""
     sentences = [str(caution) for caution in fit.certificate.reference.cautions]
+    if fit.certificate.faults.not_a_number:
+        words = undefined_words(fit.certificate)
+        sentences.append(f"The log density was not a number at {words}.")
     if not fit.is_certified_whole:
         sentences.append(
             f"The certificate was made from {fit.certificate.chains.draws:,} of the "
@@ -204,10 +211,18 @@ def mixing_words(fit: Fit) -> str:
     mixing = fit.certificate.mixing
     known = [f"{n:,} to {epsilon:g}" for epsilon, n in mixing.steps.items() if n is not None]
     if not known:
-        return f"{MISSING}. {mixing.reason or ''}".strip()
+        return unstated(fit.certificate)
     return (
         f"steps to total variation: {', '.join(known)} ({100 * mixing.confidence:.0f} % confidence)"
     )
+
+
+def step_words(mixing: Mixing, epsilon: float) -> str:
+    """Steps to one distance; words where they are withheld, or cannot be had."""
+    steps = mixing.steps[epsilon]
+    if steps is not None:
+        return f"{steps:,}"
+    return MISSING if mixing.computed is None else UNSTATED
 
 
 def gamma_words(fit: Fit) -> str:

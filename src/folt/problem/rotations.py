@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import NamedTuple
 
 import numpy as np
 from jaxtyping import Float
@@ -19,14 +20,26 @@ ANGLE = 0.6
 """Radians by which columns are rotated; no multiple of a right angle, which signs would allow."""
 
 
-def rotation_change(
+class Turning(NamedTuple):
+    """A rotation that leaves the log density as it is.
+
+    Attributes:
+        change: largest change of the log density, which is rounding.
+        coordinates: coordinates of all the columns that turn.
+    """
+
+    change: float
+    coordinates: tuple[int, ...]
+
+
+def rotation_found(
     whole: Group,
     points: Points,
     plain: Float[np.ndarray, " n"],
     values: Callable[[Points], Float[np.ndarray, " n"]],
     tolerance: float,
-) -> float | None:
-    """Change under a rotation of the first two signed columns, where that is mere rounding.
+) -> Turning | None:
+    """Turn the first two columns of every signed permutation; None where that changes the density.
 
     Args:
         whole: the group, of which signed permutations may be factors.
@@ -35,6 +48,8 @@ def rotation_change(
         values: the log density at other points.
         tolerance: change, relative to 1 + |log π|, that counts as rounding.
     """
+    changes: list[float] = []
+    coordinates: list[int] = []
     for start, group in _signed(whole, 0):
         columns = start + np.arange(group.dim).reshape(group.columns, group.size)
         turned = points.copy()
@@ -44,8 +59,9 @@ def rotation_change(
         finite = np.isfinite(plain)
         change = np.abs(values(turned) - plain)[finite]
         if change.size and np.all(change <= tolerance * (1.0 + np.abs(plain[finite]))):
-            return float(change.max())
-    return None
+            changes.append(float(change.max()))
+            coordinates += columns.ravel().tolist()
+    return Turning(max(changes), tuple(coordinates)) if changes else None
 
 
 def _signed(group: Group, start: int) -> list[tuple[int, SignedPermutation]]:

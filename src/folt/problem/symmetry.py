@@ -20,7 +20,7 @@ from folt.problem.batching import map_keys, map_points
 from folt.problem.evaluated import VALUES_PER_BLOCK, Points
 from folt.problem.orbits import HostDistribution, action_of
 from folt.problem.problem import Problem
-from folt.problem.rotations import ANGLE, ROTATES, rotation_change
+from folt.problem.rotations import ANGLE, ROTATES, rotation_found
 from folt.problem.scalar import require_scalar
 from folt.types import Key, host_generator, in_float64, root_key
 
@@ -34,6 +34,9 @@ ROUNDINGS = 64.0
 """Units in the last place of log π by which two orders of the same sum may differ."""
 
 POINTS = 16
+
+TURNING = 4
+"""Names of turning parameters that a sentence lists."""
 
 RANDOM_ELEMENTS = 4
 """Elements tested besides the generators."""
@@ -62,6 +65,7 @@ class SymmetryAccount:
         holds: whether every defect is rounding.
         rotation: change of the log density when two signed columns are rotated into each other,
             where that is rounding: a continuous symmetry. None where there is none.
+        turning: names of the coordinates that turn under it.
         pace: seconds that one evaluation took, compilation left out; no computation reads it.
     """
 
@@ -74,12 +78,13 @@ class SymmetryAccount:
     point: np.ndarray
     holds: bool
     rotation: float | None = None
+    turning: tuple[str, ...] = ()
     pace: float = dataclasses.field(default=0.0, compare=False, repr=False)
 
     def __str__(self) -> str:
         found = "holds" if self.holds else f"fails under: {self.element}"
         hidden = "" if self.allowed <= MATTERS else f" {self.blindness}"
-        hidden += "" if self.rotation is None else f" {ROTATES}"
+        hidden += "" if self.rotation is None else f" {ROTATES} {turning_words(self.turning)}"
         return (
             f"Symmetry of order {self.order} {found}. Tested {len(self.tested)} elements at "
             f"{self.points} points; largest change of the log density {self.defect:.3g}.{hidden}"
@@ -132,17 +137,29 @@ def check(
     pace = (time.perf_counter() - begun) / _evaluated(problem, moved.size)
     _require_numbers(moved.reshape(-1), images.reshape(-1, dim))
     account = _account(problem, points, elements, np.asarray(plain), np.asarray(moved))
-    rotation = None
+    found = None
     if account.holds:
         values = functools.partial(_values, problem)
-        rotation = rotation_change(problem.group, points, np.asarray(plain), values, TOLERANCE)
-    if rotation is not None and not (allow_rotation or problem.allow_rotation):
+        found = rotation_found(problem.group, points, np.asarray(plain), values, TOLERANCE)
+    if found is None:
+        return dataclasses.replace(account, pace=pace)
+    if not (allow_rotation or problem.allow_rotation):
         raise RotationError(
             f"{ROTATES[:-1]}: turning columns 1 and 2 into each other by {ANGLE:g} radians changes "
-            f"it by {rotation:.1g}. Give the loadings a prior that is not round, such as Laplace, "
-            "or pass allow_rotation=True, which folds the signed permutations alone"
+            f"it by {found.change:.1g}. Give the loadings a prior that is not round, such as "
+            "Laplace, or pass allow_rotation=True, which folds the signed permutations alone"
         )
-    return dataclasses.replace(account, rotation=rotation, pace=pace)
+    turning = tuple(problem.names[i] for i in found.coordinates)
+    return dataclasses.replace(account, rotation=found.change, turning=turning, pace=pace)
+
+
+def turning_words(names: tuple[str, ...]) -> str:
+    """Which parameters turn, the first few of them, and what may be used all the same."""
+    shown = ", ".join(names[:TURNING]) + (", …" if len(names) > TURNING else "")
+    return (
+        f"What turns is {shown}: use only quantities that do not turn, such as ΛΛᵀ of loadings Λ "
+        "and predictions."
+    )
 
 
 def require_symmetry(problem: Problem, seed: int = 0) -> SymmetryAccount:

@@ -46,6 +46,28 @@ class Concern(enum.StrEnum):
         "{blur:.1f}-fold: a larger evaluations= buys both back.",
     )
 
+    ONE_CHAIN = (
+        "one chain",
+        "The reference is one chain, or draws without a chain axis: its end judges a proposal that "
+        "its beginning made, and what the whole chain missed shows in neither. Bring several "
+        "chains, or say how many stand one after the other: folt.reference.Given(draws, chains=4).",
+    )
+    COPIED_CHAINS = (
+        "copied chains",
+        "{copies:.0f} of {chains:.0f} reference chains are copies of others and were left out.",
+    )
+    KNOWN_CHAINS = (
+        "known chains",
+        "{known:.0f} of {chains:.0f} reference chains hold draws that the start has learnt from: "
+        "only the others judge this fit.",
+    )
+    UNKNOWN_START = (
+        "unknown start",
+        "The start does not say which draws it has learnt from, as fits of older versions do not: "
+        "whether the reference draws that judge this fit are among them cannot be known. Fit "
+        "without start=, or bring draws that are new.",
+    )
+
     sentence: str
 
     def __new__(cls, value: str, sentence: str = "") -> Concern:

@@ -38,6 +38,9 @@ class Reference:
         log_target: log π_F at the draws, (chain, draw), where the run knows it.
         visited: points around the mass that the run has valued on its way, and log π_F there; none
             of them a draw.
+        pieces: consecutive rows of `draws` that are pieces of one chain.
+        known: leading rows of `draws` that a start has learnt from, which may not be sealed.
+        sealable: whether draws under seal are surely of other chains than those learnt from.
     """
 
     draws: Draws
@@ -50,6 +53,9 @@ class Reference:
     log_evidence: float | None = None
     log_target: Float[np.ndarray, "chain draw"] | None = None
     visited: tuple[Float[np.ndarray, "n dim"], Float[np.ndarray, " n"]] | None = None
+    pieces: int = 1
+    known: int = 0
+    sealable: bool = True
 
 
 def folded(group: Group, draws: np.ndarray) -> Draws:

@@ -9,6 +9,7 @@ import numpy as np
 from jaxtyping import Float
 
 from folt.problem import Problem
+from folt.reference.cautions import Caution, Concern
 from folt.reference.result import Draws, Reference, folded, health
 from folt.store.draws import GROUPED, draws_by_name, split
 from folt.types import Key, Progress, in_float64
@@ -78,7 +79,7 @@ class Given:
         draws: points (draw, dim) or (chain, draw, dim); or draws in the user's parameters, matched
             by name: InferenceData, a DataTree, the path of a netCDF file, a NumPyro MCMC that has
             run, or `{name: (chain, draw, ...)}`. Points without a chain axis are cut, in order,
-            into twenty pieces that stand for chains.
+            into twenty pieces; as they may be of one chain, the verdict is `fair` at best.
         chains: how many chains stand one after the other in draws without a chain axis.
     """
 
@@ -97,20 +98,38 @@ class Given:
 
         The key draws coordinates that the user's parameters do not determine.
         """
-        raw = self._checked(problem, key)
+        given = self._checked(problem, key)
+        raw = _without_copies(given)
         draws = folded(problem.group, raw)
         rhat, ess, cautions = health(draws)
+        pieces = _pieces(draws)
+        if len(raw) < len(given):
+            copies = Caution.of(
+                Concern.COPIED_CHAINS, copies=len(given) - len(raw), chains=len(given)
+            )
+            cautions += (copies,)
+        # Points without a chain axis come as pieces of what may be one chain.
+        one = self._one_chain(raw)
+        if one:
+            cautions += (Caution.of(Concern.ONE_CHAIN),)
         if progress is not None:
             progress(1.0, "draws supplied")
         return Reference(
-            draws=in_pieces(draws),
+            draws=_cut(draws, pieces),
             rhat=rhat,
             ess=ess,
             exact=False,
             evaluations={"value": 0, "gradient": 0},
             cautions=cautions,
             raw=for_picture(raw),
+            pieces=len(draws) * pieces if one else pieces,
+            sealable=not one,
         )
+
+    def _one_chain(self, raw: Draws) -> bool:
+        """Whether all draws may be of one chain: no axis or number tells of several."""
+        flat = isinstance(self.draws, np.ndarray) and self.draws.ndim == 2
+        return len(raw) == 1 or (flat and self.chains is None)
 
     def points(self, problem: Problem, key: Key | None = None) -> np.ndarray:
         """The draws as points, (chain, draw, dim), or (draw, dim) where chains were not told."""
@@ -189,16 +208,22 @@ def chains_told(points: np.ndarray) -> Draws:
     return points if points.ndim == 3 else _cut(points[None], PSEUDO_CHAINS)
 
 
-def in_pieces(draws: Draws) -> Pieces:
-    """Enough pieces to divide among training, selection and certificate.
+def _pieces(draws: Draws) -> int:
+    """Pieces to cut every chain into, so that whole chains can be divided among the parts.
 
-    One or two chains are cut into twenty pieces. Up to six are halved: the two halves of the first
-    are enough to learn from, so that the certificate gets all the others.
+    One or two chains become twenty pieces. Up to six are halved: the two halves of the first are
+    enough to learn from, so that the certificate gets all the others.
     """
     chains = len(draws)
     if chains < FEWEST_CHAINS:
-        return _cut(draws, PSEUDO_CHAINS // chains)
-    return _cut(draws, 2) if chains <= FEW_CHAINS else draws
+        return PSEUDO_CHAINS // chains
+    return 2 if chains <= FEW_CHAINS else 1
+
+
+def _without_copies(draws: Draws) -> Float[np.ndarray, "kept draw dim"]:
+    """The chains, each once: a copy under seal would judge what its twin has taught."""
+    first = {chain.tobytes(): number for number, chain in reversed(list(enumerate(draws)))}
+    return draws[sorted(first.values())]
 
 
 def _cut(draws: Draws, pieces: int) -> Pieces:

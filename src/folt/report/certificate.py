@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from folt.fit.style import PALETTE
-from folt.fit.text import number
+from folt.fit.text import UNSTATED, number
 from folt.report.charts import Band, Bars, Chart, Line, Mark, Rule
 
 if TYPE_CHECKING:
@@ -63,8 +63,13 @@ def mixing_chart(mixing: Mixing) -> Chart:
         name="mixing",
         description="Certified and estimated distance to the target against the number of steps",
         caption="How far the law of the chain can be from the target after so many steps, started "
-        f"from the proposal. The line holds with {confidence} if the held-out draws are from the "
-        "target; the dashes estimate it without promising.",
+        "from the proposal. "
+        + (
+            f"The line holds with {confidence} if the held-out draws are from the target; the "
+            "dashes estimate it without promising."
+            if curve.steps
+            else mixing.reason or ""
+        ),
         x_label="steps",
         y_label="distance to the target",
         x_range=(0, last),
@@ -72,7 +77,7 @@ def mixing_chart(mixing: Mixing) -> Chart:
         marks=tuple(marks) if curve.steps else (),
         y_ticks=DISTANCES,
         log=True,
-        nothing="no bound can be given",
+        nothing="no bound can be given" if mixing.computed is None else UNSTATED,
     )
 
 

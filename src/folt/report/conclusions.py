@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from folt.certificate.outcomes import Outcome, Use
 from folt.fit.text import number
+from folt.problem.symmetry import TURNING
 
 if TYPE_CHECKING:
     from folt.fit import Fit
@@ -30,6 +31,8 @@ def conclusions(fit: Fit) -> Conclusions:
     outcome = fit.certificate.status.outcome
     if outcome.usable:
         return Conclusions(_allowed(fit, outcome), _reserved(fit, outcome))
+    if outcome is Outcome.SYMMETRY_SUSPECTED and fit.certificate.symmetry.turning:
+        return _turned(fit)
     if outcome.use is Use.FIRST_LOOK:
         return Conclusions(
             (
@@ -44,6 +47,15 @@ def conclusions(fit: Fit) -> Conclusions:
     return Conclusions(
         ("Nothing about the posterior: what follows shows what went wrong.",),
         ("That any estimate, interval or evidence below is right.",),
+    )
+
+
+def _turned(fit: Fit) -> Conclusions:
+    """What a rotation that was left in the posterior allows."""
+    names = ", ".join(fit.certificate.symmetry.turning[:TURNING])
+    return Conclusions(
+        ("Quantities that do not turn, such as ΛΛᵀ of loadings Λ and predictions, may be used.",),
+        (f"Anything of what turns by itself ({names}): its means and intervals mix all angles.",),
     )
 
 

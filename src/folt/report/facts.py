@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
-from folt.fit.text import MISSING, number, shape_words
+from folt.certificate.face import undefined_words
+from folt.fit.text import number, shape_words, step_words
 from folt.problem.faces import counted
 from folt.report.certificate import PROTOCOLS
 
@@ -40,12 +41,12 @@ def mixing_facts(fit: Fit) -> Facts:
     rows = [
         Fact(
             f"Steps to distance {epsilon:g}",
-            MISSING if n is None else f"{n:,}",
+            step_words(mixing, epsilon),
             ""
             if position
             else "total variation: the most by which the probability of any event can be off",
         )
-        for position, (epsilon, n) in enumerate(mixing.steps.items())
+        for position, epsilon in enumerate(mixing.steps)
     ]
     if mixing.reason is not None:
         rows.append(Fact("Why not", mixing.reason))
@@ -57,10 +58,11 @@ def mixing_facts(fit: Fit) -> Facts:
                 "independent draws that one chain is worth at least, for a median; cautious",
             )
         )
-    confidence = f"{100 * mixing.confidence:.0f} %"
+    if mixing.computed is None:
+        confidence = f"{100 * mixing.confidence:.0f} %"
+        rows.append(Fact("Confidence", confidence, "that all of these hold together"))
     return [
         *rows,
-        Fact("Confidence", confidence, "that all of these hold together"),
         Fact("Assumption", mixing.assumption),
     ]
 
@@ -163,6 +165,7 @@ def _proposal(fit: Fit) -> Facts:
             "Faults",
             f"{certificate.faults.not_a_number:,} not a number, "
             f"{certificate.faults.infinite:,} infinite",
+            undefined_words(certificate) if certificate.faults.not_a_number else "",
         ),
     ]
 
@@ -192,7 +195,9 @@ def _chains(fit: Fit) -> Facts:
         Fact(
             "Burn-in",
             f"{counted(facts.burn_in, 'step')} each",
-            "thrown away; at least those certified to bring the chain within 0.05",
+            "thrown away"
+            if fit.certificate.mixing.steps[0.05] is None
+            else "thrown away; at least those certified to bring the chain within 0.05",
         ),
         Fact(
             "Smallest effective size",

@@ -15,7 +15,7 @@ import numpy as np
 
 from folt.certificate.face import mark, tone, verdict_words
 from folt.certificate.outcomes import Use
-from folt.fit.text import MISSING, cautions, estimate_rows, number, seconds
+from folt.fit.text import cautions, estimate_rows, number, seconds, step_words
 from folt.problem.faces import counted, folding
 from folt.report import figures
 from folt.report.captions import chains_caption, pairs_caption
@@ -125,13 +125,8 @@ def _key_figures(fit: Fit) -> list[tuple[str, str, str]]:
     """The four numbers that a reader looks for: value, name, remark."""
     ess = float(fit.ess().min())
     evidence = fit.log_evidence
-    confidence = f"{100 * fit.certificate.mixing.confidence:.0f} %"
     return [
-        (
-            _steps(fit),
-            "steps to forget the start",
-            f"any probability then off by at most 0.05, with {confidence} confidence",
-        ),
+        _steps(fit),
         (f"{100.0 * fit.accept_rate:.1f} %", "accepted", "share of steps that moved"),
         (
             f"{ess:,.0f}",
@@ -146,9 +141,13 @@ def _key_figures(fit: Fit) -> list[tuple[str, str, str]]:
     ]
 
 
-def _steps(fit: Fit) -> str:
-    steps = fit.certificate.mixing.steps[0.05]
-    return MISSING if steps is None else f"{steps:,}"
+def _steps(fit: Fit) -> tuple[str, str, str]:
+    mixing = fit.certificate.mixing
+    remark = mixing.reason or ""
+    if mixing.steps[0.05] is not None:
+        confidence = f"{100 * mixing.confidence:.0f} %"
+        remark = f"any probability then off by at most 0.05, with {confidence} confidence"
+    return step_words(mixing, 0.05), "steps to forget the start", remark
 
 
 def _stills(parameters: Parameters, charts: list[Chart]) -> dict[str, Markup]:

@@ -12,11 +12,13 @@ from importlib.metadata import version
 from typing import Literal
 
 import jax
+import numpy as np
 
 from folt.certificate.certify import certify, examine
 from folt.certificate.facts import ReferenceFacts, SymmetryFacts
 from folt.certificate.held_out import Judged
-from folt.certificate.split import split_by_chain
+from folt.certificate.learnt import Learnt
+from folt.certificate.split import known_first, split_by_chain
 from folt.chains import Chains, run_chains
 from folt.chains.threads import one_blas_thread
 from folt.diagnostics import switching
@@ -25,7 +27,17 @@ from folt.problem import Problem
 from folt.problem.boundary import boundary_mass, label_switch_rate
 from folt.problem.ratio import IDENTITY_ONLY, LogRatio, Target
 from folt.problem.symmetry import SymmetryAccount, check, require_symmetry
-from folt.reference import Given, Reference, reference_for
+from folt.reference import (
+    AdaptiveRandomWalk,
+    Caution,
+    Exact,
+    Given,
+    HostChains,
+    Reference,
+    TemperedChains,
+    reference_for,
+)
+from folt.reference.cautions import Concern
 from folt.reference.soundness import require_numbers_around
 from folt.sampling.checks import require_possible
 from folt.sampling.forecast import forecast, reference_work
@@ -41,6 +53,10 @@ from folt.types import Distribution, Key, Progress, ReferenceSampler, Trainer, i
 
 SYMMETRY_DRAWS = 2_048
 """Held-out draws at which labels are looked at."""
+
+
+FRESH = (AdaptiveRandomWalk, Exact, HostChains, TemperedChains)
+"""Samplers whose draws are new whenever their key is."""
 
 
 @in_float64
@@ -75,7 +91,8 @@ def sample(
         reference: draws (n, dim) or (chain, draw, dim) to learn from, or a sampler object of
             `folt.reference`; by default the problem's exact sampler, or tempered particles
             followed by Hamiltonian chains.
-        flow: a trainer, or a `Distribution` to propose from as it is; by default the preset's.
+        flow: a trainer, or a `Distribution` to propose from as it is, which must not have been
+            made from the reference draws; by default the preset's.
         effort: what the fit may cost, `folt.Effort.quick()`, `.default()` or `.thorough()`.
         evaluations: log densities that a fit may take, about; for densities whose calls are dear.
             Black boxes have such a cap unless the effort is thorough or your own.
@@ -84,6 +101,8 @@ def sample(
         labels: report draws in the sorted chamber, or under the labels the proposal finds
             likeliest.
         start: an earlier fit whose proposal is polished instead of fitting one from scratch.
+            Reference chains that it has learnt from do not judge the new fit; where there are no
+            others, it is refused.
         whole_orbit: False truncates the orbit to N = {e}, the sampler behind the published tables.
         progress: say how far it is: a live bar if standard error is a terminal, otherwise a plain
             line every few seconds.
@@ -113,12 +132,13 @@ def _sampled(problem: Problem, asked: Options) -> Fit:
             account = require_symmetry(problem, asked.seed)
         stages.expect("reference", *forecast(problem, account, reference_work(problem, sampler)))
         with stages.stage("reference") as tell:
-            run = _reference_draws(keys, sampler, target, tell)
+            run = _reference_draws(keys, sampler, target, tell, asked.start)
             if asked.reference is None and not run.exact:
                 run = dataclasses.replace(run, cautions=run.cautions + cap_cautions(preset.effort))
             train, select, sealed = split_by_chain(
                 run, preset.training_draws, preset.effort.held_out_draws
             )
+            learnt = _learnt(problem, (train, select), asked.start)
         with stages.stage("training") as tell:
             data = TrainingData.of(run, train, select, target, preset)
             proposal = proposal_from(
@@ -156,6 +176,7 @@ def _sampled(problem: Problem, asked: Options) -> Fit:
         evaluations=target.evaluations,
         labels=asked.labels,
         whole_orbit=asked.whole_orbit,
+        learnt=learnt,
         provenance={
             **_provenance(problem, asked, preset.effort.name, steps),
             "spent": spending.so_far(),
@@ -164,15 +185,40 @@ def _sampled(problem: Problem, asked: Options) -> Fit:
 
 
 def _reference_draws(
-    keys: dict[str, Key], sampler: ReferenceSampler, target: Target, tell: Progress
+    keys: dict[str, Key],
+    sampler: ReferenceSampler,
+    target: Target,
+    tell: Progress,
+    start: Fit | None,
 ) -> Reference:
-    """Draws to learn from and to certify with, around which the density is a number."""
-    problem = target.problem
-    run = sampler(keys["reference"], problem, tell)
+    """Draws to learn from and to certify with, around which the density is a number.
+
+    What a start has learnt from stands first, where it cannot be sealed. A run after a start takes
+    random numbers of its own: with the seed of the start it would be the run that taught the start.
+    """
+    problem, key = target.problem, keys["reference"]
+    if start is not None:
+        key = jax.random.fold_in(key, 1 if start.learnt is None else start.learnt.number)
+    run = sampler(key, problem, tell)
+    if start is not None and start.learnt is not None:
+        run = known_first(run, problem, start.learnt)
+    elif start is not None and not isinstance(sampler, FRESH):
+        unknown = Caution.of(Concern.UNKNOWN_START)
+        run = dataclasses.replace(run, cautions=(*run.cautions, unknown), sealable=False)
     target.add(run.evaluations)
     probed = require_numbers_around(keys["probes"], problem, run.draws)
     target.add({"value": probed * (1 if problem.invariant else problem.group.order)})
     return run
+
+
+def _learnt(
+    problem: Problem, parts: tuple[np.ndarray, np.ndarray], start: Fit | None
+) -> Learnt | None:
+    """What this proposal and its start learn from; None where the start does not say."""
+    found = Learnt.of(problem, np.concatenate(parts))
+    if start is None:
+        return found
+    return None if start.learnt is None else found | start.learnt
 
 
 def _symmetry_facts(
@@ -190,7 +236,15 @@ def _symmetry_facts(
         boundary=boundary_mass(problem.group, points, ratio.proposal),
         switch_rate=None if run.raw is None else label_switch_rate(problem.group, run.raw),
         switching=switching(chains.draws, problem.names) if account.order == 1 else None,
+        turning=_turning(problem, account),
     )
+
+
+def _turning(problem: Problem, account: SymmetryAccount) -> tuple[str, ...]:
+    """What a rotation that was left in turns: sites of the model, or coordinates."""
+    found = problem.symmetry_found
+    rotations = () if found is None else found.rotations
+    return tuple(site for each in rotations for site in each.sites) or account.turning
 
 
 def _named_keys(seed: int) -> dict[str, Key]:

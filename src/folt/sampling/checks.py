@@ -13,16 +13,31 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import PyTree
 
+from folt.certificate.undefined import named_point
+from folt.diagnostics import Faults
 from folt.fit import Fit
 from folt.problem import Points, Problem
+from folt.problem.orbits import HostDistribution
 from folt.problem.scalar import require_scalar
-from folt.problem.symmetry import SymmetryAccount
+from folt.problem.symmetry import SymmetryAccount, scattered_points
 from folt.problem.symmetry import check as check_symmetry
 from folt.sampling.memory import in_bytes, require_memory
 from folt.sampling.options import Options, named
 from folt.sampling.presets import Preset
 from folt.training.effort import Effort
-from folt.types import Distribution, Trainer, in_float64
+from folt.types import Distribution, Trainer, host_generator, in_float64, root_key
+
+FAR, FAR_CALLS = 256, 32
+"""Points far out at which the density is tried; fewer where every one is a call of a function."""
+
+FAR_STREAM = 2
+"""Number of their random stream; the symmetry check has the first two."""
+
+FARTHEST = 8.0
+"""The farthest prior draws are moved to so many times their distance from the mean."""
+
+RADII = (1e-2, 1e3)
+"""Distances between which the search of a reference run begins."""
 
 RESERVED = ("chain", "draw")
 """Names of the axes of every posterior; a parameter cannot have them."""
@@ -34,14 +49,28 @@ class Account(SymmetryAccount):
 
     Attributes:
         memory: bytes that the draws will need.
+        tried: points far out at which the density was tried: where a proposal's tails may go.
+        undefined: how many of them are NaN or +inf.
+        undefined_point: one of them, the user's parameters by name.
     """
 
     memory: int = 0
+    tried: int = 0
+    undefined: int = 0
+    undefined_point: tuple[tuple[str, float], ...] = ()
 
     def __str__(self) -> str:
-        return (
+        order = (
             f"{super().__str__()} Options, names, parameters and shapes are in order; the draws "
             f"will need about {in_bytes(self.memory)}."
+        )
+        if not self.undefined:
+            return order
+        where = Faults(0, self.undefined, 0, point=self.undefined_point).where
+        return (
+            f"{order} The log density is not a number at {self.undefined} of {self.tried} points "
+            f"far out, such as {where}: that does no harm where the posterior has no mass, and "
+            "makes the verdict faulty where it may have some; better return -inf there."
         )
 
 
@@ -69,7 +98,7 @@ def check(
     Types and ranges of the options, names, the size of the group, the memory that draws need, the
     reference, flow and start that were given, and `constrain`, `prior`, `sampler` and `pointwise`
     at one point are looked at without evaluating the density. Then the symmetry is tested at
-    random points.
+    random points, and the density is tried far out, where the tails of a proposal may go.
 
     Args:
         problem: what to check; a symmetry that is broken is told, not raised.
@@ -101,7 +130,39 @@ def check(
     options = Options(*asked, evaluations, preset, labels, start, whole_orbit, progress)
     memory = require_possible(problem, options)
     found = check_symmetry(problem, seed=seed, points=points, allow_rotation=allow_rotation)
-    return Account(**vars(found), memory=memory)
+    far = _far_points(problem, seed, start)
+    values = problem.log_folds(far)
+    wrong = far[np.isnan(values) | np.isposinf(values)]
+    return Account(
+        **vars(found),
+        memory=memory,
+        tried=len(far),
+        undefined=len(wrong),
+        undefined_point=named_point(problem, wrong[0]) if len(wrong) else (),
+    )
+
+
+def _far_points(problem: Problem, seed: int, start: Fit | None) -> Points:
+    """Points where the tails of a proposal may go.
+
+    Draws of the prior or of the exact sampler, spread out about their mean; without either, points
+    at all distances from the origin; and draws of the proposal of a start, guard included.
+    """
+    key = jax.random.fold_in(root_key(seed), FAR_STREAM)
+    generator = host_generator(key)
+    count = FAR if problem.black_box is None else FAR_CALLS
+    if problem.prior is None and problem.sampler is None:
+        directions = generator.standard_normal((count, problem.dim))
+        radii = np.linalg.norm(directions, axis=1, keepdims=True)
+        low, high = (math.log(radius) for radius in RADII)
+        far = directions / radii * np.exp(generator.uniform(low, high, (count, 1)))
+    else:
+        drawn = scattered_points(key, problem, count)
+        spread = np.exp(generator.uniform(0.0, math.log(FARTHEST), (count, 1)))
+        far = drawn.mean(axis=0) + spread * (drawn - drawn.mean(axis=0))
+    if start is not None and start.proposal is not None:
+        far = np.concatenate([far, HostDistribution(start.proposal).sample(key, count)])
+    return far
 
 
 def require_possible(problem: Problem, options: Options) -> int:

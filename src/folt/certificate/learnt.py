@@ -1,0 +1,151 @@
+"""Which draws a proposal has learnt from, kept as digests, so that none of them judges it later.
+
+A fit may start from an earlier one, whose proposal has seen draws already. Digests are kept by draw
+and not by chain: a chain that comes again thinned, sliced, reordered, cut otherwise or under other
+labels is recognised all the same. They are those of the user's parameters at the folded draw, so
+that auxiliary coordinates, which are drawn anew whenever draws are brought by name, do not hide it,
+and of their values in order of size, so that names do not. A second set of digests is that of
+values in single precision, for draws that were rounded to it in between. Draws between those that
+were kept by thinning before cannot be recognised.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import hashlib
+
+import numpy as np
+from jaxtyping import Bool, Float, UInt64
+
+from folt.problem import Problem
+
+MOST = 8_192
+"""Digests of a kind that are kept, eight bytes each; of more draws, the smallest digests."""
+
+EVERY = 2**64 - 1
+"""The largest digest there is."""
+
+BITS = 44
+"""Significant bits of a number that enter its digest: coordinates and back costs a few of 53."""
+
+KNOWN_SHARE = 0.01
+"""Share of known draws above which a chain is known; independent draws have none in common."""
+
+KNOWN_ROUNDED = 0.5
+"""The same for draws in single precision, in which some independent draws look alike."""
+
+TELLING = 0.9
+"""Share of draws that must stay different in single precision, or else it says nothing."""
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class Digests:
+    """A set of digests, or of the smallest of them.
+
+    Attributes:
+        values: in increasing order, none twice.
+        limit: larger ones were left out.
+    """
+
+    values: UInt64[np.ndarray, " n"]
+    limit: int = EVERY
+
+    @classmethod
+    def of(cls, found: UInt64[np.ndarray, "*lead"]) -> Digests:
+        """The set of those found."""
+        return cls(np.unique(found))._short()
+
+    def __or__(self, other: Digests) -> Digests:
+        """Those in either set, as far as both go."""
+        limit = min(self.limit, other.limit)
+        both = np.union1d(self.values, other.values)
+        return Digests(both[both <= np.uint64(limit)], limit)._short()
+
+    def among(
+        self, found: UInt64[np.ndarray, "chain draw"], share: float
+    ) -> Bool[np.ndarray, " chain"]:
+        """In which chains more than a share of those found are in the set, and more than one."""
+        compared = found <= np.uint64(self.limit)
+        known = np.isin(found, self.values) & compared
+        # One known draw may be where all chains began.
+        return known.sum(axis=1) > np.maximum(share * compared.sum(axis=1), 1.0)
+
+    @property
+    def size(self) -> float:
+        """How many there were, about, those left out included."""
+        return self.values.size * (EVERY / self.limit)
+
+    def _short(self) -> Digests:
+        kept = self.values[:MOST]
+        return self if kept.size == self.values.size else Digests(kept, int(kept[-1]))
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class Learnt:
+    """What a proposal and those it started from have learnt from.
+
+    Attributes:
+        exact: digests of the draws.
+        rounded: digests of the draws in single precision.
+        draws: how many draws there were in all.
+    """
+
+    exact: Digests
+    rounded: Digests
+    draws: int = 0
+
+    @classmethod
+    def of(cls, problem: Problem, draws: Float[np.ndarray, "*lead dim"]) -> Learnt:
+        """The digests of folded draws."""
+        exact, rounded = digests_of(problem, draws)
+        return cls(Digests.of(exact), Digests.of(rounded), exact.size)
+
+    def __or__(self, other: Learnt) -> Learnt:
+        """What either has learnt from."""
+        exact, rounded = self.exact | other.exact, self.rounded | other.rounded
+        return Learnt(exact, rounded, self.draws + other.draws)
+
+    def knows(
+        self, problem: Problem, draws: Float[np.ndarray, "chain draw dim"]
+    ) -> Bool[np.ndarray, " chain"]:
+        """Which chains of folded draws were learnt from, in whatever arrangement."""
+        exact, rounded = digests_of(problem, draws)
+        known = self.exact.among(exact, KNOWN_SHARE)
+        if self.rounded.size >= TELLING * self.exact.size:
+            known |= self.rounded.among(rounded, KNOWN_ROUNDED)
+        return known
+
+    @property
+    def digest(self) -> str:
+        """SHA-256 of all digests, by which two sets can be told apart."""
+        return hashlib.sha256(self.exact.values.astype("<u8").tobytes()).hexdigest()
+
+    @property
+    def number(self) -> int:
+        """A number for a stream of random numbers that is apart from that of the earlier fit."""
+        return int(self.digest[:8], 16)
+
+
+def digests_of(
+    problem: Problem, draws: Float[np.ndarray, "*lead dim"]
+) -> tuple[UInt64[np.ndarray, "*lead"], UInt64[np.ndarray, "*lead"]]:
+    """Numbers of 64 bits for every draw, the same for equal parameters up to rounding.
+
+    The first kind forgives rounding in the last bits, the second that to single precision.
+    """
+    lead, points = draws.shape[:-1], draws.reshape(-1, problem.dim)
+    values = [
+        np.asarray(value, np.float64).reshape(len(points), -1)
+        for value in problem.parameters(points).values()
+    ]
+    rows = np.sort(np.concatenate(values, axis=1) + 0.0, axis=1)  # Zero turns -0 into 0.
+    mantissas, exponents = np.frexp(rows)
+    exact = np.ldexp(np.rint(np.ldexp(mantissas, BITS)), exponents).astype("<f8")
+    with np.errstate(over="ignore"):
+        rounded = rows.astype("<f4")
+    return _hashed(exact).reshape(lead), _hashed(rounded).reshape(lead)
+
+
+def _hashed(rows: np.ndarray) -> UInt64[np.ndarray, " row"]:
+    digests = [hashlib.blake2b(row.tobytes(), digest_size=8).digest() for row in rows]
+    return np.frombuffer(b"".join(digests), "<u8").astype(np.uint64)
