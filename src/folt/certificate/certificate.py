@@ -24,12 +24,11 @@ from folt.diagnostics import (
 from folt.problem.boundary import BoundaryMass
 from folt.problem.faces import Face, Shown
 from folt.reference import Caution
+from folt.reference.exploration import ExplorationFacts, ModeFacts
+from folt.reference.exploration.words import explored_words
 from folt.store.strict_json import Document, plain
 
-ASSUMPTION = (
-    "The certificate assumes that the held-out draws are from the folded target. Modes that the "
-    "reference run and the proposal both missed cannot be seen by anyone."
-)
+ASSUMPTION = "The certificate assumes that the held-out draws are from the folded target. "
 
 
 @dataclasses.dataclass(frozen=True, repr=False)
@@ -51,7 +50,8 @@ class Certificate(Shown):
         reference: what the reference run was like, before and after refreshment.
         effective: independent draws that the held-out h are worth at the outer 5 %.
         faults: log ratios that were not finite.
-        assumption: what all of it rests on.
+        exploration: where modes were looked for and what was found; None where draws were given or
+            come from an exact sampler.
     """
 
     mixing: Mixing
@@ -68,7 +68,7 @@ class Certificate(Shown):
     reference: ReferenceFacts
     effective: float
     faults: Faults
-    assumption: str = ASSUMPTION
+    exploration: ExplorationFacts | None = None
 
     def _face(self) -> Face:
         return certificate_face(self)
@@ -77,6 +77,11 @@ class Certificate(Shown):
     def status(self) -> Status:
         """The verdict: computed from these numbers whenever it is asked for, never stored."""
         return verdict(self)
+
+    @property
+    def assumption(self) -> str:
+        """What all of it rests on."""
+        return ASSUMPTION + explored_words(self.exploration, self.reference.exact)
 
     @property
     def distance(self) -> float:
@@ -102,6 +107,9 @@ class Certificate(Shown):
         status = self.status
         words = {"name": status.name, "advice": status.advice, "cure": status.cure}
         tree["status"] = {**words, "rules": RULES}
+        tree["assumption"] = self.assumption
+        if self.exploration is not None:
+            tree["exploration"].update(self.exploration.derived)
         tree["evidence"] = dataclasses.asdict(self.evidence)
         tree["qc"] = {
             protocol: {
@@ -120,7 +128,7 @@ class Certificate(Shown):
     @classmethod
     def from_dict(cls, tree: Document) -> Certificate:
         """The inverse of `tree`, and of `to_dict` but for null, which comes back as NaN."""
-        fields = {key: value for key, value in tree.items() if key not in ("status", "evidence")}
+        fields = {key: value for key, value in tree.items() if key not in DERIVED}
         fields["qc"] = {
             protocol: {float(rho): _core(core) for rho, core in cores.items()}
             for protocol, cores in tree["qc"].items()
@@ -137,6 +145,8 @@ class Certificate(Shown):
         fields["reference"] = {**tree["reference"]}
         cautions = tuple(Caution.from_dict(one) for one in tree["reference"]["cautions"])
         fields["reference"]["cautions"] = cautions
+        explored = tree.get("exploration")
+        fields["exploration"] = None if explored is None else _exploration(explored)
         for name, kind in _PARTS.items():
             fields[name] = _built(kind, fields[name])
         return _built(cls, fields)
@@ -153,6 +163,18 @@ _PARTS: dict[str, type] = {
     "reference": ReferenceFacts,
     "faults": Faults,
 }
+
+
+DERIVED = ("status", "evidence", "assumption")
+"""What stands in a tree for readers and follows from the rest."""
+
+
+def _exploration(tree: Document) -> ExplorationFacts:
+    """The facts of an exploration from their tree, without what follows from the rest."""
+    known = {field.name for field in dataclasses.fields(ExplorationFacts)}
+    fields = {key: value for key, value in tree.items() if key in known}
+    fields["modes"] = [_built(ModeFacts, mode) for mode in tree["modes"]]
+    return _built(ExplorationFacts, fields)
 
 
 def _core(tree: Document) -> Core:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import math
+from typing import TYPE_CHECKING
 
 import numpy as np
 from jaxtyping import Float
@@ -12,6 +13,9 @@ from folt.diagnostics.chains import effective_size, split_rhat
 from folt.groups import Group
 from folt.problem.orbits import action_of
 from folt.reference.cautions import Caution, Concern
+
+if TYPE_CHECKING:
+    from folt.reference.exploration import ExplorationFacts, Explored
 
 RHAT_LIMIT = 1.01
 """Rank-normalised R-hat above which long chains are said not to agree."""
@@ -38,6 +42,8 @@ class Reference:
         log_target: log π_F at the draws, (chain, draw), where the run knows it.
         visited: points around the mass that the run has valued on its way, and log π_F there; none
             of them a draw.
+        explored: modes and particles that the run found on its way.
+        exploration: the numbers of that for the certificate.
     """
 
     draws: Draws
@@ -50,6 +56,8 @@ class Reference:
     log_evidence: float | None = None
     log_target: Float[np.ndarray, "chain draw"] | None = None
     visited: tuple[Float[np.ndarray, "n dim"], Float[np.ndarray, " n"]] | None = None
+    explored: Explored | None = None
+    exploration: ExplorationFacts | None = None
 
 
 def folded(group: Group, draws: np.ndarray) -> Draws:

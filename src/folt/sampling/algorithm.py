@@ -12,7 +12,9 @@ from importlib.metadata import version
 from typing import Literal
 
 import jax
+import numpy as np
 
+from folt.certificate.audit import audit
 from folt.certificate.certify import certify, examine
 from folt.certificate.facts import ReferenceFacts, SymmetryFacts
 from folt.certificate.held_out import Judged
@@ -26,6 +28,7 @@ from folt.problem.boundary import boundary_mass, label_switch_rate
 from folt.problem.ratio import IDENTITY_ONLY, LogRatio, Target
 from folt.problem.symmetry import SymmetryAccount, check, require_symmetry
 from folt.reference import Given, Reference, reference_for
+from folt.reference.exploration import ExplorationFacts
 from folt.reference.soundness import require_numbers_around
 from folt.sampling.checks import require_possible
 from folt.sampling.forecast import forecast, reference_work
@@ -145,6 +148,7 @@ def _sampled(problem: Problem, asked: Options) -> Fit:
                 ReferenceFacts.of(run, judged.points, judged.steps),
                 burn_in=burn_in,
                 safety_weight=preset.safety_weight,
+                exploration=_audited(keys["audit"], ratio, examined.fresh, run),
             )
     return Fit.assemble(
         problem=problem,
@@ -175,6 +179,17 @@ def _reference_draws(
     return run
 
 
+def _audited(
+    key: Key, ratio: LogRatio, fresh: np.ndarray, run: Reference
+) -> ExplorationFacts | None:
+    """What the exploration found, and how much of it the finished proposal under-reaches."""
+    modes = None if run.explored is None else run.explored.components
+    if run.exploration is None or modes is None:
+        return run.exploration
+    missed, error = audit(key, ratio, fresh, modes)
+    return dataclasses.replace(run.exploration, audited=missed, audited_error=error)
+
+
 def _symmetry_facts(
     ratio: LogRatio, judged: Judged, run: Reference, account: SymmetryAccount, chains: Chains
 ) -> SymmetryFacts:
@@ -194,7 +209,7 @@ def _symmetry_facts(
 
 
 def _named_keys(seed: int) -> dict[str, Key]:
-    names = ("reference", "training", "chains", "certificate", "probes")
+    names = ("reference", "training", "chains", "certificate", "probes", "audit")
     root = root_key(seed)
     return {name: jax.random.fold_in(root, number) for number, name in enumerate(names)}
 
