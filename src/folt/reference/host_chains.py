@@ -19,7 +19,7 @@ from folt.problem import GRADIENTS_PER_BLOCK, Points, Problem, Values
 from folt.problem.batching import calls_lapack
 from folt.problem.orbits import Action, ListedSum, action_of
 from folt.reference.cautions import Caution
-from folt.reference.exploration import Explored, Plan, explore
+from folt.reference.exploration import ExplorationFacts, Explored, Explorer, Plan
 from folt.reference.exploration.descents import ROUNDS
 from folt.reference.exploration.facts import RATIO
 from folt.reference.exploration.masses import summable
@@ -122,22 +122,12 @@ class HostChains:
             first, more = self.search_steps
             steps = first + more * problem.dim
             start = starting_distribution(keys[0], landscape, self.searchers, steps)
-            explored = explore(
-                keys[1],
-                landscape,
-                start,
-                action,
-                Plan(
-                    self.particles,
-                    self.share,
-                    mover_for(problem, self.moves, self.paths),
-                    self.descents if problem.black_box is None else 0,
-                ),
-                part_of(progress, 0.0, EXPLORATION_SHARE),
-            )
-            record = self._chains(
-                keys[2], landscape, explored, part_of(progress, EXPLORATION_SHARE, 1.0)
-            )
+            moves = mover_for(problem, self.moves, self.paths)
+            rounds = self.descents if problem.black_box is None else 0
+            plan = Plan(self.particles, self.share, moves, rounds)
+            explorer = Explorer(keys[1], landscape, start, action, plan)
+            found = self._found(keys[2], explorer, progress)
+        explored, record = found.explored, found.record
         rhat, ess, cautions = record.health
         cautions += fault_cautions(landscape.faults, landscape.values)
         return Reference(
@@ -152,8 +142,25 @@ class HostChains:
             log_target=record.values,
             visited=landscape.worth_learning(),
             explored=explored,
-            exploration=explored.facts(_shares(explored, action, record.draws)),
+            exploration=found.facts,
         )
+
+    def _found(self, key: Key, explorer: Explorer, progress: Progress | None) -> _Found:
+        """Modes and chains among them; again, from what is known, where the searches disagree."""
+        explored = explorer.first(part_of(progress, 0.0, EXPLORATION_SHARE))
+        if explored.lost.size == 0:
+            tell = part_of(progress, EXPLORATION_SHARE, 1.0)
+            found = self._followed(key, explorer, explored, tell)
+            if found.facts.agree:
+                return found
+        explored = explorer.again(explored, part_of(progress, 0.0, EXPLORATION_SHARE))
+        return self._followed(key, explorer, explored, part_of(progress, EXPLORATION_SHARE, 1.0))
+
+    def _followed(self, key: Key, explorer: Explorer, explored: Explored, tell: Progress) -> _Found:
+        """Chains from what was explored, and what both say of the modes."""
+        record = self._chains(key, explorer.landscape, explored, tell)
+        shares = _shares(explored, explorer.action, record.draws)
+        return _Found(explored, record, explored.facts(shares))
 
     def _chains(
         self,
@@ -222,9 +229,7 @@ def _leaps(
     return UnionLeap(kernel, ListedSum((modes.components(weights),), action))
 
 
-def _with_lost_modes(
-    generator: np.random.Generator, starts: Points, explored: Explored
-) -> Points:
+def _with_lost_modes(generator: np.random.Generator, starts: Points, explored: Explored) -> Points:
     """Starts of chains, of which modes that the particles have lost get their share."""
     starts, masses = starts.copy(), explored.masses
     if masses is None or len(masses.points) == 0:
@@ -255,6 +260,14 @@ def _iterate(
         return
     proposed = mover.at(leap.sample(generator, len(states.values)))
     mover.states, _ = leap.move(generator, states, proposed)
+
+
+class _Found(NamedTuple):
+    """An exploration, the chains that followed it, and what both say of the modes."""
+
+    explored: Explored
+    record: _Record
+    facts: ExplorationFacts
 
 
 class _Record(NamedTuple):

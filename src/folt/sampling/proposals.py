@@ -65,7 +65,8 @@ class TrainingData(NamedTuple):
             parts.append(Sample(points, values))
         dear = preset.effort.evaluations is not None
         visited = _visited(run, len(parts[0].points)) if dear else None
-        return cls(*parts, visited, None if run.explored is None else run.explored.components)
+        modes = None if run.explored is None else run.explored.components
+        return cls(parts[0], parts[1], visited, modes)
 
 
 def _visited(run: Reference, most: int) -> Sample | None:

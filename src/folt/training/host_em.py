@@ -109,8 +109,8 @@ def _step(
 ) -> tuple[Components, float]:
     """One expectation and maximisation, and the mean log likelihood before it.
 
-    Covariances are shrunk towards their spread by an inverse Wishart prior worth dim + 2 draws, which
-    keeps components that few draws see from collapsing.
+    Covariances are shrunk towards their spread by an inverse Wishart prior worth dim + 2 draws,
+    which keeps components that few draws see from collapsing.
     """
     n, candidates, dim = images.shape
     count = components.count

@@ -4,8 +4,8 @@ Both searches are needed because they are blind in different ways, and where the
 exploration says so.
 """
 
-from folt.reference.exploration.explorer import Explored, Plan, explore
+from folt.reference.exploration.explorer import Explored, Explorer, Plan
 from folt.reference.exploration.facts import ExplorationFacts, ModeFacts
 from folt.reference.exploration.modes import Modes
 
-__all__ = ["ExplorationFacts", "Explored", "ModeFacts", "Modes", "Plan", "explore"]
+__all__ = ["ExplorationFacts", "Explored", "Explorer", "ModeFacts", "Modes", "Plan"]

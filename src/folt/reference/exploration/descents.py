@@ -19,7 +19,7 @@ from folt.problem import Points, Values
 SLOTS, ROUNDS = 128, 64
 """Searches under way at a time, which is a block of gradients, and rounds in all."""
 
-LAST_STARTS = 12
+LAST_STARTS = 20
 """Rounds before the end in which nothing new begins, since it would not come far."""
 
 MEMORY = 8
@@ -144,7 +144,11 @@ class _Pool:
         self._remember(rows[taken], moves[taken], gradient[taken])
         self._count(rows, taken, value)
         kept = rows[taken]
-        self.x[kept], self.value[kept], self.gradient[kept] = trial[taken], value[taken], gradient[taken]
+        self.x[kept], self.value[kept], self.gradient[kept] = (
+            trial[taken],
+            value[taken],
+            gradient[taken],
+        )
         self.new[kept] = False
         arrived = np.zeros(rows.size, bool)
         arrived[taken] = self._aim(kept)
@@ -169,7 +173,7 @@ class _Pool:
         arrived = np.array([one[3] for one in self.found], bool)
         return Ends(points, values, sources, arrived, self.spent)
 
-    def _record(self, row: int, arrived: bool) -> None:
+    def _record(self, row: np.intp, arrived: bool) -> None:
         found = (self.x[row].copy(), float(self.value[row]), int(self.source[row]), arrived)
         self.found.append(found)
 
@@ -187,9 +191,7 @@ class _Pool:
             counter[rows] = 0
         self.new[rows] = True
 
-    def _remember(
-        self, rows: Int[np.ndarray, " n"], step: Points, gradient: Points
-    ) -> None:
+    def _remember(self, rows: Int[np.ndarray, " n"], step: Points, gradient: Points) -> None:
         """Steps and changes of the gradient, where they say something of the curvature."""
         change = self.gradient[rows] - gradient
         product = np.einsum("ij,ij->i", step, change)

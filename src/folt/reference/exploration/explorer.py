@@ -8,6 +8,7 @@ everything that is known, with more particles and closer rungs.
 from __future__ import annotations
 
 import dataclasses
+import functools
 from typing import NamedTuple
 
 import jax
@@ -23,7 +24,6 @@ from folt.reference.exploration.modes import Modes, modes_of
 from folt.reference.exploration.start import UnionStart
 from folt.reference.host_tempering import Ladder, Mover, Start, temper
 from folt.reference.landscape import Landscape
-from folt.reference.supplied import part_of
 from folt.types import Key, Progress, host_generator
 
 SHORTEST, LONGEST = -1.0, 2.0
@@ -41,8 +41,8 @@ STOCK = 1_024
 SECOND_PARTICLES, SECOND_SHARE = 2, 0.9
 """How many times the particles a second ladder has, and the effective share that its rungs keep."""
 
-TOLD = 0.7
-"""Share of the progress that the first ladder takes."""
+LEAST_KNOWN = 0.1
+"""Share of a second start's known part that all modes have together, however light they are."""
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -129,93 +129,93 @@ class Plan(NamedTuple):
         share: effective share of particles that every rung keeps.
         mover: how particles move.
         rounds: gradients per slot of the descents; none without a gradient.
-        second: whether a second ladder may be climbed.
     """
 
     particles: int
     share: float
     mover: Mover
     rounds: int
-    second: bool = True
 
 
-def explore(
-    key: Key, landscape: Landscape, start: Start, action: Action, plan: Plan, progress: Progress
-) -> Explored:
-    """Find the modes of π_F by tempering and by descents."""
-    keys = [jax.random.fold_in(key, number) for number in range(6)]
-    tell = part_of(progress, 0.0, TOLD if plan.rounds else 1.0)
-    ladder = temper(
-        keys[0], landscape, start, action, plan.particles, plan.mover, plan.share, tell
-    )
-    if not plan.rounds:
-        return Explored(ladder)
-    search = _Search(landscape, start, action, plan.rounds, start.sample(keys[1], SCALE_DRAWS))
-    first = search(keys[2], ladder, None)
-    if not plan.second or first.lost.size == 0:
-        return first
-    known = _known(first, action)
-    particles = SECOND_PARTICLES * plan.particles
-    again = temper(
-        keys[3],
-        landscape,
-        UnionStart(start, known),
-        action,
-        particles,
-        plan.mover,
-        SECOND_SHARE,
-        part_of(progress, TOLD, 1.0),
-    )
-    return dataclasses.replace(search(keys[4], again, first.modes), ladders=2)
+class Explorer:
+    """Looks for the modes of π_F by tempering and by descents, and again where they disagree.
 
-
-def _known(explored: Explored, action: Action) -> Components:
-    """Components at all images of the modes where they can be listed, else at one of each."""
-    assert explored.modes is not None and explored.masses is not None
-    weights = np.maximum(explored.masses.shares, 0.1 / explored.modes.count)
-    components = explored.modes.components(weights)
-    if not summable(action, explored.modes.count):
-        return components
-    images = components.over(action.matrices)
-    return dataclasses.replace(
-        images, log_weights=images.log_weights - np.log(action.group.order)
-    )
-
-
-class _Search:
-    """Descents and what they end in, from a start with a middle and widths."""
+    Args:
+        key: randomness.
+        landscape: log π_F.
+        start: where both searches begin.
+        action: the group.
+        plan: what it may cost.
+    """
 
     def __init__(
-        self, landscape: Landscape, start: Start, action: Action, rounds: int, drawn: Points
+        self, key: Key, landscape: Landscape, start: Start, action: Action, plan: Plan
     ) -> None:
-        self.landscape, self.start, self.action, self.rounds = landscape, start, action, rounds
-        # Averaged over the group, so that descents commute with it.
-        self.centre = action.average_mean(np.median(drawn, axis=0))
-        variances = np.diagonal(action.average(np.cov(drawn.T).reshape(2 * (drawn.shape[1],))))
-        self.scale = np.sqrt(np.maximum(variances, np.finfo(float).tiny))
+        self.keys = [jax.random.fold_in(key, number) for number in range(5)]
+        self.landscape, self.start, self.action, self.plan = landscape, start, action, plan
 
-    def __call__(self, key: Key, ladder: Ladder, known: Modes | None) -> Explored:
-        """The modes and their masses; those known before are kept."""
-        generator = host_generator(key)
-        stretched = _Stretched(key, generator, self.start, self.centre, ladder.rungs)
+    def first(self, progress: Progress) -> Explored:
+        """A ladder from the start, and descents from there and from every rung."""
+        plan = self.plan
+        ladder = self._ladder(0, self.start, plan.particles, plan.share, progress)
+        return self._searched(2, ladder, None) if plan.rounds else Explored(ladder)
+
+    def again(self, before: Explored, progress: Progress) -> Explored:
+        """Another ladder from everything that is known, and as many further descents."""
+        assert before.modes is not None
+        assert before.masses is not None
+        start = UnionStart(self.start, _known(before.modes, before.masses, self.action))
+        particles = SECOND_PARTICLES * self.plan.particles
+        ladder = self._ladder(3, start, particles, SECOND_SHARE, progress)
+        return dataclasses.replace(self._searched(4, ladder, before.modes), ladders=2)
+
+    def _ladder(
+        self, key: int, start: Start, particles: int, share: float, progress: Progress
+    ) -> Ladder:
+        parts = (self.keys[key], self.landscape, start, self.action)
+        return temper(*parts, particles, self.plan.mover, share, progress)
+
+    def _searched(self, key: int, ladder: Ladder, known: Modes | None) -> Explored:
+        """The modes that descents end in, and their masses; those known before are kept."""
+        generator, action = host_generator(self.keys[key]), self.action
+        centre, scale = self._middle_and_widths
+        starts = _Stretched(self.keys[key], generator, self.start, centre, ladder.rungs)
         gradients = self.landscape.with_gradients
-        ends = descents(gradients, stretched, self.scale, SLOTS, self.rounds)
-        points = None if known is None else known.points
-        modes = modes_of(gradients, ends, self.centre, self.scale, self.action, points)
+        ends = descents(gradients, starts, scale, SLOTS, self.plan.rounds)
+        modes = modes_of(gradients, ends, centre, scale, action, known)
         if modes is None:
             return Explored(ladder)
-        masses = masses_of(generator, self.landscape, modes, self.action)
-        tempered = modes.shares(self.action, ladder.walk.points)
+        masses = masses_of(generator, self.landscape, modes, action)
         new = np.zeros(modes.count, bool)
         if known is not None:
             # What lies in the reach of a known mode is no news.
-            new = known.distances(self.action, modes.points).min(axis=1) > modes.points.shape[1]
-        return Explored(ladder, modes, masses, tempered, new)
+            new = known.distances(action, modes.points).min(axis=1) > modes.points.shape[1]
+        return Explored(ladder, modes, masses, modes.shares(action, ladder.walk.points), new)
+
+    @functools.cached_property
+    def _middle_and_widths(self) -> tuple[Float[np.ndarray, " dim"], Float[np.ndarray, " dim"]]:
+        """Of the start, averaged over the group so that descents commute with it."""
+        drawn = self.start.sample(self.keys[1], SCALE_DRAWS)
+        covariance = np.cov(drawn.T).reshape(drawn.shape[1], drawn.shape[1])
+        variances = np.diagonal(self.action.average(covariance))
+        middle = self.action.average_mean(np.median(drawn, axis=0))
+        return middle, np.sqrt(np.maximum(variances, np.finfo(float).tiny))
+
+
+def _known(modes: Modes, masses: Masses, action: Action) -> Components:
+    """Components at all images of the modes where they can be listed, else at one of each."""
+    components = modes.components(np.maximum(masses.shares, LEAST_KNOWN / modes.count))
+    if not summable(action, modes.count):
+        return components
+    images = components.over(action.matrices)
+    return dataclasses.replace(images, log_weights=images.log_weights - np.log(action.group.order))
 
 
 class _Stretched:
-    """Starts of descents: three of four from the start, farther out or farther in, one of four
-    from a rung of the ladder."""
+    """Hands out starts of descents, three of four from the start and one of four from a rung.
+
+    Those from the start are moved farther out or farther in.
+    """
 
     def __init__(
         self,

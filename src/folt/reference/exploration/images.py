@@ -79,11 +79,11 @@ def _assigned(form: BlockForm, points: Points, centre: Vector, factor: Matrix) -
             costs[number, :, label] = np.einsum(
                 "nbi,ij,nbj->nb", away, precision[np.ix_(own, own)], away
             )
-    cheapest = costs.min(axis=0)
-    for row, cost in enumerate(cheapest):
+    labels = np.arange(form.labels)
+    for row, cost in enumerate(costs.min(axis=0)):
         chosen = linear_sum_assignment(cost)[1]
-        sign = np.where(costs[:, row, np.arange(form.labels), chosen].argmin(axis=0) == 0, 1.0, -1.0)
-        images[row, places] = sign[:, None] * blocks[row, chosen]
+        flipped = costs[:, row, labels, chosen].argmin(axis=0) == 1
+        images[row, places] = np.where(flipped, -1.0, 1.0)[:, None] * blocks[row, chosen]
     return images
 
 

@@ -15,8 +15,8 @@ from folt.reference.exploration.descents import Ends
 from folt.reference.exploration.images import nearest_images
 from folt.reference.landscape import Matrix
 
-MOST = 24
-"""Most ends that are looked at, best first."""
+MOST, MOST_LOOKED_AT = 24, 48
+"""Most modes, and most ends that are looked at for them, best first."""
 
 DEPTH = 12.0
 """Log mass below the heaviest mode at which a mode is dropped: one of 1 in 160 000."""
@@ -24,8 +24,9 @@ DEPTH = 12.0
 NEWTON_STEPS = 3
 """Most Newton steps from an end of a descent to its mode."""
 
-ARRIVED = 1e-3
-"""Predicted gain of a Newton step, in nats, at which a mode is found."""
+ARRIVED, STATIONARY = 1e-3, 0.1
+"""Predicted gain of a Newton step, in nats, at which a mode is found, and above which an end of a
+descent that Newton steps could not improve is no mode."""
 
 DIFFERENCE = 1e-4
 """Largest step of the differences of gradients, in widths of the start, and ..."""
@@ -40,6 +41,9 @@ with this precision there."""
 REACH = 4.0
 """An end belongs to a mode if r² < REACH·(Δ + ¼): r its distance in standard deviations of the
 mode, Δ how far it lies below it in nats, where r² = 2Δ for a Gaussian."""
+
+SOURCES = 2
+"""Where descents begin: at the start, or at a rung of the ladder."""
 
 DEGREES = 5.0
 """Degrees of freedom of the components that stand for modes."""
@@ -60,7 +64,7 @@ class Modes:
         peaked: whether the curvature is positive in every direction; one that is not is kept with
             a floor.
         descents: descents made.
-        once: ends that were reached by a single descent.
+        once: ends that were reached by a single descent, those that are no modes included.
         gradients: gradients that descents and Newton steps took.
         runaway: the end that lies farthest out, where searches ran away from the start; else None.
         runaways: how many did.
@@ -113,7 +117,7 @@ def modes_of(
     centre: Float[np.ndarray, " dim"],
     scale: Float[np.ndarray, " dim"],
     action: Action,
-    known: Points | None = None,
+    known: Modes | None = None,
 ) -> Modes | None:
     """The distinct modes that descents ended in; None where no end is usable.
 
@@ -123,33 +127,34 @@ def modes_of(
         centre: middle of the start.
         scale: its width in every coordinate.
         action: the group: ends that are images of each other are one mode.
-        known: modes found before, which are kept whether or not a descent ended there.
+        known: modes found before, which are kept, and their hits counted, whether or not a descent
+            ended there again.
     """
     far = ends.runaways(centre, scale)
-    points, values, sources = action.fold(ends.points), ends.values, ends.sources
-    if known is not None and len(known):
-        points = np.concatenate([known, points])
-        values = np.concatenate([gradients(known)[0], values])
-        sources = np.concatenate([np.full(len(known), -1), sources])
+    points, values = action.fold(ends.points), ends.values
+    hits = np.eye(SOURCES, dtype=int)[ends.sources]
+    if known is not None:
+        points = np.concatenate([known.points, points])
+        values = np.concatenate([known.values, values])
+        hits = np.concatenate([known.hits, hits])
     left = np.isfinite(values)
-    kinds = max(2, int(sources.max(initial=0)) + 1)
     found: list[_Mode] = []
     spent, once = ends.gradients, 0
-    for _ in range(MOST):
-        if not left.any():
+    for _ in range(MOST_LOOKED_AT):
+        if not left.any() or len(found) == MOST:
             break
         best = int(np.flatnonzero(left)[values[left].argmax()])
         mode, cost = _polished(gradients, points[best], scale)
         spent += cost
         left[best] = False
-        if mode is None:
+        if mode is None or mode.gain > STATIONARY:
+            once += 1
             continue
         squares = nearest_images(action, points, mode.point, mode.factor)[1]
         near = squares < REACH * (np.maximum(mode.value - values, 0.0) + 0.25)
         near = (near & left) | (np.arange(len(left)) == best)
         left &= ~near
-        counted = sources[near]
-        mode.hits = np.bincount(counted[counted >= 0], minlength=kinds)
+        mode.hits = hits[near].sum(axis=0)
         once += int(mode.hits.sum() == 1)
         found.append(mode)
     if not found:
@@ -162,9 +167,9 @@ def modes_of(
         np.array([mode.log_mass for mode in kept]),
         np.stack([mode.hits for mode in kept]),
         np.array([mode.peaked for mode in kept]),
-        len(ends.values),
+        len(ends.values) + (0 if known is None else known.descents),
         once + int(np.sum(left)),
-        spent,
+        spent + (0 if known is None else known.gradients),
         None if len(far) == 0 else far[np.abs(far).max(axis=1).argmax()],
         len(far),
     )
@@ -176,6 +181,7 @@ class _Mode:
     value: float
     factor: Matrix
     log_mass: float
+    gain: float
     peaked: bool
     hits: Int[np.ndarray, " sources"] = dataclasses.field(default_factory=lambda: np.zeros(2, int))
 
@@ -212,19 +218,20 @@ def _polished(
             + float(np.sum(np.log(scale)))
         )
         factor = (directions * np.sqrt(curvatures)).T / scale
-        mode = _Mode(current, float(values[0]), factor, float(log_mass), peaked)
         move = directions @ ((directions.T @ slopes[0]) / curvatures)
-        own = OWN_DIFFERENCE / np.sqrt(np.maximum(np.diag(directions * curvatures @ directions.T), FLAT))
-        finer = np.minimum(DIFFERENCE, own)
+        gain = 0.5 * float(slopes[0] @ move)
+        mode = _Mode(current, float(values[0]), factor, float(log_mass), gain, peaked)
+        own = np.einsum("ij,j,ij->i", directions, curvatures, directions)
+        finer = np.minimum(DIFFERENCE, OWN_DIFFERENCE / np.sqrt(np.maximum(own, FLAT)))
         settled = np.all(finer > 0.3 * step)
-        if (slopes[0] @ move < ARRIVED and settled) or number == NEWTON_STEPS:
+        if (gain < ARRIVED and settled) or number == NEWTON_STEPS:
             break
         step, current = finer, current + move * scale
     return mode, cost
 
 
 def _heavy(found: list[_Mode], action: Action) -> list[_Mode]:
-    """The modes that matter, the heaviest first; one at a fixed point of elements counts in part."""
+    """The modes that matter, the heaviest first; one that elements fix counts in part."""
     for mode in found:
         if action.listed and action.group.order > 1:
             u = (action.images(mode.point[None])[0] - mode.point) @ mode.factor.T
