@@ -148,12 +148,14 @@ class HostChains:
     def _found(self, key: Key, explorer: Explorer, progress: Progress | None) -> _Found:
         """Modes and chains among them; again, from what is known, where the searches disagree."""
         explored = explorer.first(part_of(progress, 0.0, EXPLORATION_SHARE))
-        if explored.lost.size == 0:
+        lost = explored.lost
+        if lost.size == 0:
             tell = part_of(progress, EXPLORATION_SHARE, 1.0)
             found = self._followed(key, explorer, explored, tell)
-            if found.facts.agree:
+            lost = np.flatnonzero([not mode.agreed for mode in found.facts.modes])
+            if lost.size == 0:
                 return found
-        explored = explorer.again(explored, part_of(progress, 0.0, EXPLORATION_SHARE))
+        explored = explorer.again(explored, lost, part_of(progress, 0.0, EXPLORATION_SHARE))
         return self._followed(key, explorer, explored, part_of(progress, EXPLORATION_SHARE, 1.0))
 
     def _followed(self, key: Key, explorer: Explorer, explored: Explored, tell: Progress) -> _Found:

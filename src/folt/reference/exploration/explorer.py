@@ -13,14 +13,15 @@ from typing import NamedTuple
 
 import jax
 import numpy as np
-from jaxtyping import Float, Int
+from jaxtyping import Bool, Float, Int
 
 from folt.problem import Points, Values
 from folt.problem.orbits import Action, Components
-from folt.reference.exploration.descents import SLOTS, descents
+from folt.reference.exploration.descents import LAST_STARTS, SLOTS, descents
 from folt.reference.exploration.facts import DIFFERENCE, RATIO, ExplorationFacts, ModeFacts
 from folt.reference.exploration.masses import Masses, masses_of, summable
-from folt.reference.exploration.modes import Modes, modes_of
+from folt.reference.exploration.modes import SCREENED_SOURCE, Modes, modes_of
+from folt.reference.exploration.screening import screened_points, unexplained
 from folt.reference.exploration.start import UnionStart
 from folt.reference.host_tempering import Ladder, Mover, Start, temper
 from folt.reference.landscape import Landscape
@@ -45,6 +46,14 @@ LEAST_KNOWN = 0.1
 """Share of a second start's known part that all modes have together, however light they are."""
 
 
+SOLID = 3
+"""Descents that must have reached a mode which tempering lost for it not to be met by chance."""
+
+
+def _nothing() -> Bool[np.ndarray, " modes"]:
+    return np.empty(0, bool)
+
+
 @dataclasses.dataclass(frozen=True, eq=False)
 class Explored:
     """What was found, for the chains that follow.
@@ -54,7 +63,7 @@ class Explored:
         modes: the modes; None where there is no gradient or no descent arrived anywhere.
         masses: what they weigh; None likewise.
         tempered: share of the particles within the reach of each mode.
-        new: whether only the second search found a mode.
+        barely: whether a mode was found late, or hardly found.
         ladders: how many ladders were climbed.
     """
 
@@ -62,7 +71,7 @@ class Explored:
     modes: Modes | None = None
     masses: Masses | None = None
     tempered: Values = dataclasses.field(default_factory=lambda: np.empty(0))
-    new: np.ndarray = dataclasses.field(default_factory=lambda: np.empty(0, bool))
+    barely: Bool[np.ndarray, " modes"] = dataclasses.field(default_factory=_nothing)
     ladders: int = 1
 
     @property
@@ -107,7 +116,7 @@ class Explored:
             self.tempered.tolist(),
             reference.tolist(),
             self.modes.peaked.tolist(),
-            self.new.tolist(),
+            self.barely.tolist(),
             strict=True,
         )
         return ExplorationFacts(
@@ -160,14 +169,22 @@ class Explorer:
         ladder = self._ladder(0, self.start, plan.particles, plan.share, progress)
         return self._searched(2, ladder, None) if plan.rounds else Explored(ladder)
 
-    def again(self, before: Explored, progress: Progress) -> Explored:
-        """Another ladder from everything that is known, and as many further descents."""
+    def again(self, before: Explored, lost: Int[np.ndarray, " n"], progress: Progress) -> Explored:
+        """Another ladder from everything that is known, and as many further descents.
+
+        Args:
+            before: what the first search found.
+            lost: the modes that its ladder had lost.
+            progress: told how far the ladder is.
+        """
         assert before.modes is not None
         assert before.masses is not None
         start = UnionStart(self.start, _known(before.modes, before.masses, self.action))
         particles = SECOND_PARTICLES * self.plan.particles
         ladder = self._ladder(3, start, particles, SECOND_SHARE, progress)
-        return dataclasses.replace(self._searched(4, ladder, before.modes), ladders=2)
+        found = self._searched(4, ladder, before.modes)
+        barely = _barely_found(before.modes, lost, found.modes, self.action)
+        return dataclasses.replace(found, barely=barely, ladders=2)
 
     def _ladder(
         self, key: int, start: Start, particles: int, share: float, progress: Progress
@@ -185,12 +202,25 @@ class Explorer:
         modes = modes_of(gradients, ends, centre, scale, action, known)
         if modes is None:
             return Explored(ladder)
+        modes = self._screened(starts, modes)
         masses = masses_of(generator, self.landscape, modes, action)
-        new = np.zeros(modes.count, bool)
-        if known is not None:
-            # What lies in the reach of a known mode is no news.
-            new = known.distances(action, modes.points).min(axis=1) > modes.points.shape[1]
-        return Explored(ladder, modes, masses, modes.shares(action, ladder.walk.points), new)
+        tempered = modes.shares(action, ladder.walk.points)
+        return Explored(ladder, modes, masses, tempered, np.zeros(modes.count, bool))
+
+    def _screened(self, starts: _Stretched, modes: Modes) -> Modes:
+        """The modes, and those that descents from points which they do not explain end in."""
+        points = starts.many(screened_points(self.action, modes))
+        chosen = unexplained(self.action, modes, points, self.landscape(points), SLOTS)
+        centre, scale = self._middle_and_widths
+        ends = descents(
+            self.landscape.with_gradients,
+            lambda count: (chosen[:count], np.full(count, SCREENED_SOURCE)),
+            scale,
+            len(chosen),
+            LAST_STARTS,
+        )
+        found = modes_of(self.landscape.with_gradients, ends, centre, scale, self.action, modes)
+        return modes if found is None else found
 
     @functools.cached_property
     def _middle_and_widths(self) -> tuple[Float[np.ndarray, " dim"], Float[np.ndarray, " dim"]]:
@@ -200,6 +230,22 @@ class Explorer:
         variances = np.diagonal(self.action.average(covariance))
         middle = self.action.average_mean(np.median(drawn, axis=0))
         return middle, np.sqrt(np.maximum(variances, np.finfo(float).tiny))
+
+
+def _barely_found(
+    before: Modes, lost: Int[np.ndarray, " n"], modes: Modes | None, action: Action
+) -> Bool[np.ndarray, " modes"]:
+    """Which modes were found late, or by hardly any descent after tempering had lost them.
+
+    Where a heavy mode was met by chance, others may have been passed by.
+    """
+    if modes is None:
+        return np.empty(0, bool)
+    distances = before.distances(action, modes.points)
+    nearest = distances.argmin(axis=1)
+    late = distances.min(axis=1) > modes.points.shape[1]  # beyond the reach of a known mode
+    by_chance = np.isin(nearest, lost) & (before.hits.sum(axis=1)[nearest] < SOLID)
+    return late | by_chance
 
 
 def _known(modes: Modes, masses: Masses, action: Action) -> Components:
@@ -232,11 +278,16 @@ class _Stretched:
     def __call__(self, count: int) -> tuple[Points, Int[np.ndarray, " n"]]:
         """So many starts, and whether each is from a rung."""
         if len(self.stock) < count:
-            fresh = self.start.sample(jax.random.fold_in(self.key, self.drawn), STOCK)
-            factors = 2.0 ** self.generator.uniform(SHORTEST, LONGEST, size=(STOCK, 1))
-            self.stock, self.drawn = self.centre + (fresh - self.centre) * factors, self.drawn + 1
+            self.stock = self.many(STOCK)
         points, self.stock = self.stock[:count].copy(), self.stock[count:]
         from_rung = self.generator.uniform(size=count) < FROM_RUNGS
         chosen = self.generator.integers(len(self.rungs), size=int(from_rung.sum()))
         points[from_rung] = self.rungs[chosen]
         return points, from_rung.astype(int)
+
+    def many(self, count: int) -> Points:
+        """So many draws of the start, moved farther out or farther in."""
+        fresh = self.start.sample(jax.random.fold_in(self.key, self.drawn), count)
+        self.drawn += 1
+        factors = 2.0 ** self.generator.uniform(SHORTEST, LONGEST, size=(count, 1))
+        return self.centre + (fresh - self.centre) * factors

@@ -12,7 +12,7 @@ RULE_OF_THREE = 3.0
 """What has probability p was seen among n with 95 % if p ≥ 3/n."""
 
 HEAVY = 0.01
-"""Mass of a mode that a second search must not be the first to find."""
+"""Mass above which a mode must not be found by chance."""
 
 FEWEST_ANCESTORS = 50
 """Particles at the beginning of a ladder that must have descendants at its end."""
@@ -28,7 +28,8 @@ class ModeFacts:
         tempered: share of the tempered particles within its reach.
         reference: share of the reference draws within its reach; NaN before there are any.
         peaked: whether the density falls in every direction from it.
-        new: whether only the second search, where there was one, found it.
+        barely: whether only the second search found it, or hardly any descent of the first after
+            tempering had lost it.
     """
 
     mass: float
@@ -36,7 +37,7 @@ class ModeFacts:
     tempered: float
     reference: float
     peaked: bool = True
-    new: bool = False
+    barely: bool = False
 
     @property
     def agreed(self) -> bool:
@@ -89,8 +90,8 @@ class ExplorationFacts:
     @property
     def agree(self) -> bool:
         """Whether tempering and descents found the same modes."""
-        unexpected = any(mode.new and mode.reference > HEAVY for mode in self.modes)
-        return not unexpected and all(mode.agreed for mode in self.modes)
+        chance = any(mode.barely and mode.reference > HEAVY for mode in self.modes)
+        return not chance and all(mode.agreed for mode in self.modes)
 
     @property
     def derived(self) -> dict[str, object]:

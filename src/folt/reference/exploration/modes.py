@@ -42,8 +42,8 @@ REACH = 4.0
 """An end belongs to a mode if r² < REACH·(Δ + ¼): r its distance in standard deviations of the
 mode, Δ how far it lies below it in nats, where r² = 2Δ for a Gaussian."""
 
-SOURCES = 2
-"""Where descents begin: at the start, or at a rung of the ladder."""
+SOURCES, SCREENED_SOURCE = 3, 2
+"""Where descents begin: at the start, at a rung of the ladder, or where screening says."""
 
 DEGREES = 5.0
 """Degrees of freedom of the components that stand for modes."""
@@ -63,7 +63,7 @@ class Modes:
         hits: descents that ended in each, (mode, source).
         peaked: whether the curvature is positive in every direction; one that is not is kept with
             a floor.
-        descents: descents made.
+        descents: descents made, but for those that screening proposed.
         once: ends that were reached by a single descent, those that are no modes included.
         gradients: gradients that descents and Newton steps took.
         runaway: the end that lies farthest out, where searches ran away from the start; else None.
@@ -167,7 +167,7 @@ def modes_of(
         np.array([mode.log_mass for mode in kept]),
         np.stack([mode.hits for mode in kept]),
         np.array([mode.peaked for mode in kept]),
-        len(ends.values) + (0 if known is None else known.descents),
+        int(np.sum(ends.sources < SCREENED_SOURCE)) + (0 if known is None else known.descents),
         once + int(np.sum(left)),
         spent + (0 if known is None else known.gradients),
         None if len(far) == 0 else far[np.abs(far).max(axis=1).argmax()],
