@@ -15,7 +15,7 @@ import jax
 import numpy as np
 from jaxtyping import Float
 
-from folt.problem import GRADIENTS_PER_BLOCK, Points, Problem, Values
+from folt.problem import GRADIENTS_PER_BLOCK, Points, Problem
 from folt.problem.batching import calls_lapack
 from folt.problem.orbits import Action, ListedSum, action_of
 from folt.reference.cautions import Caution
@@ -23,6 +23,7 @@ from folt.reference.exploration import ExplorationFacts, Explored, Explorer, Pla
 from folt.reference.exploration.descents import ROUNDS
 from folt.reference.exploration.facts import RATIO
 from folt.reference.exploration.masses import summable
+from folt.reference.exploration.modes import PerMode
 from folt.reference.host_moves import LeapKernel, Paths, States, StepSize, UnionLeap
 from folt.reference.host_tempering import Walk, mover_for, random_walk_step
 from folt.reference.landscape import Landscape, Matrix
@@ -129,7 +130,7 @@ class HostChains:
             found = self._found(keys[2], explorer, progress)
         explored, record = found.explored, found.record
         rhat, ess, cautions = record.health
-        cautions += fault_cautions(landscape.faults, landscape.values)
+        cautions += explored.cautions + fault_cautions(landscape.faults, landscape.values)
         return Reference(
             draws=record.draws,
             rhat=rhat,
@@ -245,7 +246,7 @@ def _with_lost_modes(generator: np.random.Generator, starts: Points, explored: E
     return starts
 
 
-def _shares(explored: Explored, action: Action, draws: Raw) -> Values:
+def _shares(explored: Explored, action: Action, draws: Raw) -> PerMode:
     """Share of the reference draws within the reach of each mode."""
     if explored.modes is None:
         return np.empty(0)

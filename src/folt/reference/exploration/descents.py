@@ -44,8 +44,9 @@ FIRST_LENGTH, LONGEST_STEP = 0.1, 1.0
 """Length of the first step and of the longest one, in widths of the start and roots of the
 dimension."""
 
-FAR = 1e4
-"""Distance from the start, in its widths, at which a search is said to run away."""
+FAR = 16.0
+"""Distance from the middle of the start, in its widths and roots of the dimension, at which a
+search that still gains is said to run away: four times that of the farthest starts."""
 
 Starts = Callable[[int], tuple[Points, Int[np.ndarray, " n"]]]
 """Gives so many starting points, and for each a number that says where it comes from."""
@@ -70,10 +71,11 @@ class Ends(NamedTuple):
 
     def runaways(
         self, centre: Float[np.ndarray, " dim"], scale: Float[np.ndarray, " dim"]
-    ) -> Points:
-        """The ends that lie absurdly far from the start: signs of a density that is improper."""
-        distance = np.linalg.norm((self.points - centre) / scale, axis=1)
-        return self.points[distance > FAR * math.sqrt(scale.size)]
+    ) -> Float[np.ndarray, "far dim"]:
+        """Offsets, in widths, of searches that left the start behind and had not arrived."""
+        away = (self.points - centre) / scale
+        far = np.linalg.norm(away, axis=1) > FAR * math.sqrt(scale.size)
+        return away[far & ~self.arrived]
 
 
 def descents(

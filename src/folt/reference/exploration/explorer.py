@@ -15,12 +15,19 @@ import jax
 import numpy as np
 from jaxtyping import Bool, Float, Int
 
-from folt.problem import Points, Values
+from folt.problem import Points
 from folt.problem.orbits import Action, Components
+from folt.reference.cautions import Caution, Concern
 from folt.reference.exploration.descents import LAST_STARTS, SLOTS, descents
-from folt.reference.exploration.facts import DIFFERENCE, RATIO, ExplorationFacts, ModeFacts
+from folt.reference.exploration.facts import (
+    DIFFERENCE,
+    FEWEST_ANCESTORS,
+    RATIO,
+    ExplorationFacts,
+    ModeFacts,
+)
 from folt.reference.exploration.masses import Masses, masses_of, summable
-from folt.reference.exploration.modes import SCREENED_SOURCE, Modes, modes_of
+from folt.reference.exploration.modes import SCREENED_SOURCE, Modes, PerMode, modes_of
 from folt.reference.exploration.screening import screened_points, unexplained
 from folt.reference.exploration.start import UnionStart
 from folt.reference.host_tempering import Ladder, Mover, Start, temper
@@ -70,7 +77,7 @@ class Explored:
     ladder: Ladder
     modes: Modes | None = None
     masses: Masses | None = None
-    tempered: Values = dataclasses.field(default_factory=lambda: np.empty(0))
+    tempered: PerMode = dataclasses.field(default_factory=lambda: np.empty(0))
     barely: Bool[np.ndarray, " modes"] = dataclasses.field(default_factory=_nothing)
     ladders: int = 1
 
@@ -83,7 +90,7 @@ class Explored:
         return np.flatnonzero((mass - share > DIFFERENCE) & (share < mass / RATIO))
 
     @property
-    def absolute(self) -> Values:
+    def absolute(self) -> PerMode:
         """Masses of the modes as shares of all that is known, what the particles found included."""
         if self.masses is None:
             return np.empty(0)
@@ -101,7 +108,19 @@ class Explored:
             return None
         return self.modes.components(np.maximum(self.masses.shares, np.finfo(float).tiny))
 
-    def facts(self, reference: Values) -> ExplorationFacts:
+    @property
+    def cautions(self) -> tuple[Caution, ...]:
+        """What a user should know of the search."""
+        found, (walk, _, _, ancestors) = [], self.ladder
+        if self.modes is not None and self.modes.runaways:
+            counts = {"runaways": self.modes.runaways, "descents": self.modes.descents}
+            found.append(Caution.of(Concern.RUNAWAYS, **counts, coordinate=self.modes.runaway))
+        if ancestors < FEWEST_ANCESTORS:
+            counts = {"ancestors": ancestors, "particles": len(walk.points)}
+            found.append(Caution.of(Concern.FEW_ANCESTORS, **counts, fewest=FEWEST_ANCESTORS))
+        return tuple(found)
+
+    def facts(self, reference: PerMode) -> ExplorationFacts:
         """The numbers for the certificate.
 
         Args:
@@ -209,7 +228,7 @@ class Explorer:
 
     def _screened(self, starts: _Stretched, modes: Modes) -> Modes:
         """The modes, and those that descents from points which they do not explain end in."""
-        points = starts.many(screened_points(self.action, modes))
+        points = starts.many(screened_points(self.action, modes, self.plan.rounds * SLOTS))
         chosen = unexplained(self.action, modes, points, self.landscape(points), SLOTS)
         centre, scale = self._middle_and_widths
         ends = descents(

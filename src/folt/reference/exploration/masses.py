@@ -9,11 +9,11 @@ import numpy as np
 from jaxtyping import Float
 from scipy.special import logsumexp, softmax
 
-from folt.problem import Points, Values
+from folt.problem import Points
 from folt.problem.orbits import Action, Components, ListedSum
 from folt.problem.orbits.components import log_sum_exp
 from folt.problem.orbits.sums import MOST_TERMS
-from folt.reference.exploration.modes import Modes
+from folt.reference.exploration.modes import Modes, PerMode
 from folt.reference.landscape import Landscape
 
 DRAWS_PER_MODE, FEWEST_DRAWS = 64, 512
@@ -32,12 +32,14 @@ class Masses:
         belongings: how much of each draw's weight belongs to each mode, summing to one in all.
     """
 
-    shares: Values
+    shares: PerMode
     log_evidence: float
     points: Points
     belongings: Float[np.ndarray, "n modes"]
 
-    def around(self, generator: np.random.Generator, mode: int, count: int) -> Points:
+    def around(
+        self, generator: np.random.Generator, mode: int, count: int
+    ) -> Float[np.ndarray, "count dim"]:
         """So many draws around one mode, in proportion to their weights."""
         weights = self.belongings[:, mode]
         return self.points[generator.choice(len(weights), count, p=weights / weights.sum())]

@@ -48,6 +48,8 @@ SOURCES, SCREENED_SOURCE = 3, 2
 DEGREES = 5.0
 """Degrees of freedom of the components that stand for modes."""
 
+PerMode = Float[np.ndarray, " modes"]
+
 Gradients = Callable[[Points], tuple[Values, Points]]
 
 
@@ -66,28 +68,28 @@ class Modes:
         descents: descents made, but for those that screening proposed.
         once: ends that were reached by a single descent, those that are no modes included.
         gradients: gradients that descents and Newton steps took.
-        runaway: the end that lies farthest out, where searches ran away from the start; else None.
-        runaways: how many did.
+        runaways: descents that left the start behind and still gained.
+        runaway: the coordinate along which they went farthest, counted from zero.
     """
 
-    points: Points
-    values: Values
+    points: Float[np.ndarray, "modes dim"]
+    values: PerMode
     factors: Float[np.ndarray, "modes dim dim"]
-    log_masses: Values
+    log_masses: PerMode
     hits: Int[np.ndarray, "modes sources"]
     peaked: Bool[np.ndarray, " modes"]
     descents: int
     once: int
     gradients: int
-    runaway: Float[np.ndarray, " dim"] | None = None
     runaways: int = 0
+    runaway: int = 0
 
     @property
     def count(self) -> int:
         """Number of modes."""
         return len(self.values)
 
-    def components(self, weights: Values) -> Components:
+    def components(self, weights: PerMode) -> Components:
         """A heavy-tailed component at every mode, with these shares."""
         logs = np.log(weights / weights.sum())
         return Components(logs, self.points, self.factors, DEGREES)
@@ -101,7 +103,7 @@ class Modes:
         ]
         return np.stack(columns, axis=1)
 
-    def shares(self, action: Action, points: Points) -> Values:
+    def shares(self, action: Action, points: Points) -> PerMode:
         """Share of points inside the ball that holds nearly all of each mode, under any label.
 
         r² of a Gaussian of dimension d has mean d and standard deviation √(2d).
@@ -170,8 +172,8 @@ def modes_of(
         int(np.sum(ends.sources < SCREENED_SOURCE)) + (0 if known is None else known.descents),
         once + int(np.sum(left)),
         spent + (0 if known is None else known.gradients),
-        None if len(far) == 0 else far[np.abs(far).max(axis=1).argmax()],
         len(far),
+        int(np.abs(far).sum(axis=0).argmax()),
     )
 
 

@@ -9,14 +9,16 @@ known modes, so that tails that are not Gaussian do not drown what is sought.
 from __future__ import annotations
 
 import numpy as np
+from jaxtyping import Float
 from scipy.special import logsumexp
 
 from folt.problem import Points, Values
 from folt.problem.orbits import Action
 from folt.reference.exploration.modes import Modes
 
-SCREENED, FEWEST_SCREENED = 16_384, 2_048
-"""Points that are screened, and how few where distances to all images of the modes are many."""
+PER_GRADIENT, FEWEST = 2, 0.125
+"""Points that are screened for each gradient of the descents, and the share of them that is left
+where distances to all images of the modes are many."""
 
 CHEAP_IMAGES = 8
 """Images of modes, all together, whose distances cost less than the values."""
@@ -25,13 +27,16 @@ PER_BIN = 128
 """Points of about equal distance from the known modes that are compared with each other."""
 
 
-def screened_points(action: Action, modes: Modes) -> int:
-    """How many points are worth screening."""
+def screened_points(action: Action, modes: Modes, gradients: int) -> int:
+    """How many points are worth screening beside so many gradients of descents."""
     images = modes.count * (action.group.order if action.listed else CHEAP_IMAGES)
-    return max(FEWEST_SCREENED, SCREENED * CHEAP_IMAGES // max(images, CHEAP_IMAGES))
+    share = max(FEWEST, CHEAP_IMAGES / max(images, CHEAP_IMAGES))
+    return round(PER_GRADIENT * gradients * share)
 
 
-def unexplained(action: Action, modes: Modes, points: Points, values: Values, count: int) -> Points:
+def unexplained(
+    action: Action, modes: Modes, points: Points, values: Values, count: int
+) -> Float[np.ndarray, "chosen dim"]:
     """The points whose density the known modes explain least, at most so many.
 
     Args:

@@ -20,7 +20,7 @@ def explored_words(facts: ExplorationFacts | None, exact: bool = False) -> str:
     if basin is None:
         return (
             f"Modes were looked for by {facts.particles:,} tempered particles alone, since there "
-            "was no gradient: a mode that is light when hot may be missing."
+            "was no gradient or no room for one: a mode that is light when hot may be missing."
         )
     found = "one mode" if len(facts.modes) == 1 else f"{len(facts.modes)} modes"
     return (
