@@ -49,7 +49,7 @@ WIDER, WIDER_SHARE = 2.5, 0.05
 LEAST_CHANCE = 0.04
 """Chance to leave below which selection draws count alike: one of them would decide otherwise."""
 
-LEAST_MODE = 0.01
+LEAST_MODE = 0.003
 """Share of the mass that a mode must have for a component of its own."""
 
 LABELLED_TERMS = 48_000
