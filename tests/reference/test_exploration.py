@@ -258,6 +258,19 @@ def test_the_audit_finds_a_component_that_the_proposal_lacks(monkeypatch):
     assert audit(jax.random.key(1), ratio, fresh, around)[0] == 0.0
 
 
+def test_a_problem_may_bring_its_own_start():
+    """Far from the prior, where the ladder from it has nothing to climb; the answer is the same."""
+    law = Mixture(jnp.zeros(1), jnp.full((1, 2), 30.0), 2.0 * jnp.eye(2)[None])
+    near = Mixture(jnp.zeros(1), jnp.full((1, 2), 29.0), 0.3 * jnp.eye(2)[None])
+    problem = Problem(law.log_prob, Trivial(2), prior=standard_normal(2, 1.0), start=near)
+    run = explored(problem)
+    assert run.exploration.rungs < 8
+    np.testing.assert_allclose(run.draws.mean(axis=(0, 1)), [30.0, 30.0], atol=0.2)
+    assert abs(run.log_evidence) < 0.2
+    with pytest.raises(ValueError, match="start has dimension 3, the group acts on 2"):
+        Problem(law.log_prob, Trivial(2), start=standard_normal(3, 1.0))
+
+
 # What cannot be explored, or not wholly.
 
 

@@ -98,7 +98,7 @@ class HostChains:
 
     particles: int = 1_024
     moves: int = 10
-    paths: int = 3
+    paths: int = 2
     share: float = 0.8
     descents: int = ROUNDS
     chains: int = 128
@@ -144,6 +144,7 @@ class HostChains:
             visited=landscape.worth_learning(),
             explored=explored,
             exploration=found.facts,
+            exploring=explorer.seconds,
         )
 
     def _found(self, key: Key, explorer: Explorer, progress: Progress | None) -> _Found:

@@ -44,6 +44,7 @@ class Reference:
             of them a draw.
         explored: modes and particles that the run found on its way.
         exploration: the numbers of that for the certificate.
+        exploring: wall seconds of the run that went into it.
     """
 
     draws: Draws
@@ -58,6 +59,7 @@ class Reference:
     visited: tuple[Float[np.ndarray, "n dim"], Float[np.ndarray, " n"]] | None = None
     explored: Explored | None = None
     exploration: ExplorationFacts | None = None
+    exploring: float = 0.0
 
 
 def folded(group: Group, draws: np.ndarray) -> Draws:

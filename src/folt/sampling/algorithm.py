@@ -117,6 +117,7 @@ def _sampled(problem: Problem, asked: Options) -> Fit:
         stages.expect("reference", *forecast(problem, account, reference_work(problem, sampler)))
         with stages.stage("reference") as tell:
             run = _reference_draws(keys, sampler, target, tell)
+            stages.set_apart("exploration", run.exploring)
             if asked.reference is None and not run.exact:
                 run = dataclasses.replace(run, cautions=run.cautions + cap_cautions(preset.effort))
             train, select, sealed = split_by_chain(

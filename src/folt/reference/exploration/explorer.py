@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import dataclasses
 import functools
+import time
 from typing import NamedTuple
 
 import jax
@@ -46,6 +47,16 @@ SCALE_DRAWS = 1_024
 STOCK = 1_024
 """Starting points that are drawn at a time."""
 
+FUNDED, SCREENING = 0.05, 0.1
+"""Shares of what was spent before that descents and screening may cost as well: where a ladder is
+expensive, so may be the search that controls it."""
+
+VALUES_PER_GRADIENT = 3.0
+"""What a gradient costs, in values."""
+
+SCREENED_PER_GRADIENT = 2
+"""Points that are screened at least for each planned gradient of the descents."""
+
 SECOND_PARTICLES, SECOND_SHARE = 2, 0.9
 """How many times the particles a second ladder has, and the effective share that its rungs keep."""
 
@@ -53,7 +64,7 @@ LEAST_KNOWN = 0.1
 """Share of a second start's known part that all modes have together, however light they are."""
 
 
-SOLID = 3
+SOLID = 5
 """Descents that must have reached a mode which tempering lost for it not to be met by chance."""
 
 
@@ -174,6 +185,9 @@ class Explorer:
         start: where both searches begin.
         action: the group.
         plan: what it may cost.
+
+    Attributes:
+        seconds: wall time spent so far, for the timings of a fit.
     """
 
     def __init__(
@@ -181,12 +195,15 @@ class Explorer:
     ) -> None:
         self.keys = [jax.random.fold_in(key, number) for number in range(5)]
         self.landscape, self.start, self.action, self.plan = landscape, start, action, plan
+        self.seconds = 0.0
 
     def first(self, progress: Progress) -> Explored:
         """A ladder from the start, and descents from there and from every rung."""
-        plan = self.plan
+        begun, plan = time.perf_counter(), self.plan
         ladder = self._ladder(0, self.start, plan.particles, plan.share, progress)
-        return self._searched(2, ladder, None) if plan.rounds else Explored(ladder)
+        found = self._searched(2, ladder, None) if plan.rounds else Explored(ladder)
+        self.seconds += time.perf_counter() - begun
+        return found
 
     def again(self, before: Explored, lost: Int[np.ndarray, " n"], progress: Progress) -> Explored:
         """Another ladder from everything that is known, and as many further descents.
@@ -196,6 +213,7 @@ class Explorer:
             lost: the modes that its ladder had lost.
             progress: told how far the ladder is.
         """
+        begun = time.perf_counter()
         assert before.modes is not None
         assert before.masses is not None
         start = UnionStart(self.start, _known(before.modes, before.masses, self.action))
@@ -203,6 +221,7 @@ class Explorer:
         ladder = self._ladder(3, start, particles, SECOND_SHARE, progress)
         found = self._searched(4, ladder, before.modes)
         barely = _barely_found(before.modes, lost, found.modes, self.action)
+        self.seconds += time.perf_counter() - begun
         return dataclasses.replace(found, barely=barely, ladders=2)
 
     def _ladder(
@@ -217,7 +236,8 @@ class Explorer:
         centre, scale = self._middle_and_widths
         starts = _Stretched(self.keys[key], generator, self.start, centre, ladder.rungs)
         gradients = self.landscape.with_gradients
-        ends = descents(gradients, starts, scale, SLOTS, self.plan.rounds)
+        rounds = max(self.plan.rounds, round(FUNDED * self._spent / SLOTS))
+        ends = descents(gradients, starts, scale, SLOTS, rounds)
         modes = modes_of(gradients, ends, centre, scale, action, known)
         if modes is None:
             return Explored(ladder)
@@ -228,7 +248,9 @@ class Explorer:
 
     def _screened(self, starts: _Stretched, modes: Modes) -> Modes:
         """The modes, and those that descents from points which they do not explain end in."""
-        points = starts.many(screened_points(self.action, modes, self.plan.rounds * SLOTS))
+        least = SCREENED_PER_GRADIENT * self.plan.rounds * SLOTS
+        most = max(least, round(SCREENING * VALUES_PER_GRADIENT * self._spent))
+        points = starts.many(screened_points(self.action, modes, most))
         chosen = unexplained(self.action, modes, points, self.landscape(points), SLOTS)
         centre, scale = self._middle_and_widths
         ends = descents(
@@ -240,6 +262,12 @@ class Explorer:
         )
         found = modes_of(self.landscape.with_gradients, ends, centre, scale, self.action, modes)
         return modes if found is None else found
+
+    @property
+    def _spent(self) -> float:
+        """Gradients that were spent so far, values counted in part, on one image of the density."""
+        spent = self.landscape.gradients + self.landscape.values / VALUES_PER_GRADIENT
+        return spent / self.landscape.terms
 
     @functools.cached_property
     def _middle_and_widths(self) -> tuple[Float[np.ndarray, " dim"], Float[np.ndarray, " dim"]]:

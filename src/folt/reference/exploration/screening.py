@@ -16,9 +16,8 @@ from folt.problem import Points, Values
 from folt.problem.orbits import Action
 from folt.reference.exploration.modes import Modes
 
-PER_GRADIENT, FEWEST = 2, 0.125
-"""Points that are screened for each gradient of the descents, and the share of them that is left
-where distances to all images of the modes are many."""
+FEWEST = 0.125
+"""Share of the points that is left where distances to all images of the modes are many."""
 
 CHEAP_IMAGES = 8
 """Images of modes, all together, whose distances cost less than the values."""
@@ -27,11 +26,11 @@ PER_BIN = 128
 """Points of about equal distance from the known modes that are compared with each other."""
 
 
-def screened_points(action: Action, modes: Modes, gradients: int) -> int:
-    """How many points are worth screening beside so many gradients of descents."""
+def screened_points(action: Action, modes: Modes, most: int) -> int:
+    """How many points are worth screening of so many."""
     images = modes.count * (action.group.order if action.listed else CHEAP_IMAGES)
     share = max(FEWEST, CHEAP_IMAGES / max(images, CHEAP_IMAGES))
-    return round(PER_GRADIENT * gradients * share)
+    return round(most * share)
 
 
 def unexplained(
