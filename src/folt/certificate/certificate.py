@@ -24,12 +24,11 @@ from folt.diagnostics import (
 from folt.problem.boundary import BoundaryMass
 from folt.problem.faces import Face, Shown
 from folt.reference import Caution
+from folt.reference.exploration import ExplorationFacts, ModeFacts
+from folt.reference.exploration.words import explored_words
 from folt.store.strict_json import Document, plain
 
-ASSUMPTION = (
-    "The certificate assumes that the held-out draws are from the folded target. Modes that the "
-    "reference run and the proposal both missed cannot be seen by anyone."
-)
+ASSUMPTION = "The certificate assumes that the held-out draws are from the folded target. "
 
 
 @dataclasses.dataclass(frozen=True, repr=False)
@@ -53,7 +52,8 @@ class Certificate(Shown):
         reference: what the reference run was like, before and after refreshment.
         effective: independent draws that the held-out h are worth at the outer 5 %.
         faults: log ratios that were not finite.
-        assumption: what all of it rests on.
+        exploration: where modes were looked for and what was found; None where draws were given or
+            come from an exact sampler.
     """
 
     mixing: Mixing
@@ -70,7 +70,7 @@ class Certificate(Shown):
     reference: ReferenceFacts
     effective: float
     faults: Faults
-    assumption: str = ASSUMPTION
+    exploration: ExplorationFacts | None = None
 
     def __post_init__(self) -> None:
         """Withhold statements in total variation where the verdict doubts what they rest on."""
@@ -88,6 +88,11 @@ class Certificate(Shown):
     def status(self) -> Status:
         """The verdict: computed from these numbers whenever it is asked for, never stored."""
         return verdict(self)
+
+    @property
+    def assumption(self) -> str:
+        """What all of it rests on."""
+        return ASSUMPTION + explored_words(self.exploration, self.reference.exact)
 
     @property
     def distance(self) -> float:
@@ -113,6 +118,9 @@ class Certificate(Shown):
         status = self.status
         words = {"name": status.name, "advice": status.advice, "cure": status.cure}
         tree["status"] = {**words, "rules": RULES}
+        tree["assumption"] = self.assumption
+        if self.exploration is not None:
+            tree["exploration"].update(self.exploration.derived)
         tree["evidence"] = dataclasses.asdict(self.evidence)
         tree["qc"] = {
             protocol: {
@@ -135,7 +143,7 @@ class Certificate(Shown):
     @classmethod
     def from_dict(cls, tree: Document) -> Certificate:
         """The inverse of `tree`, and of `to_dict` but for null, which comes back as NaN."""
-        fields = {key: value for key, value in tree.items() if key not in ("status", "evidence")}
+        fields = {key: value for key, value in tree.items() if key not in DERIVED}
         fields["qc"] = {
             protocol: {float(rho): _core(core) for rho, core in cores.items()}
             for protocol, cores in tree["qc"].items()
@@ -152,6 +160,8 @@ class Certificate(Shown):
         fields["reference"] = {**tree["reference"]}
         cautions = tuple(Caution.from_dict(one) for one in tree["reference"]["cautions"])
         fields["reference"]["cautions"] = cautions
+        explored = tree.get("exploration")
+        fields["exploration"] = None if explored is None else _exploration(explored)
         for name, kind in _PARTS.items():
             fields[name] = _built(kind, fields[name])
         return _built(cls, fields)
@@ -168,6 +178,18 @@ _PARTS: dict[str, type] = {
     "reference": ReferenceFacts,
     "faults": Faults,
 }
+
+
+DERIVED = ("status", "evidence", "assumption")
+"""What stands in a tree for readers and follows from the rest."""
+
+
+def _exploration(tree: Document) -> ExplorationFacts:
+    """The facts of an exploration from their tree, without what follows from the rest."""
+    known = {field.name for field in dataclasses.fields(ExplorationFacts)}
+    fields = {key: value for key, value in tree.items() if key in known}
+    fields["modes"] = [_built(ModeFacts, mode) for mode in tree["modes"]]
+    return _built(ExplorationFacts, fields)
 
 
 def _core(tree: Document) -> Core:

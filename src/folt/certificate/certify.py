@@ -36,6 +36,7 @@ from folt.diagnostics import (
     target_core,
 )
 from folt.problem.ratio import LogRatio
+from folt.reference.exploration import ExplorationFacts
 from folt.types import Key
 
 DELTA = 0.05
@@ -164,6 +165,7 @@ def certify(
     *,
     burn_in: int = 0,
     safety_weight: float = 0.0,
+    exploration: ExplorationFacts | None = None,
 ) -> Certificate:
     """The certificate of chains whose kernel was examined.
 
@@ -174,6 +176,7 @@ def certify(
         reference: what is known of the reference run.
         burn_in: steps thrown away at the start of every chain.
         safety_weight: λ.
+        exploration: where modes were looked for, the audit included.
     """
     judged, fresh = examined.judged, examined.fresh
     held_out = judged.log_ratio
@@ -198,6 +201,7 @@ def certify(
         reference=reference,
         effective=examined.effective(PRIMARY),
         faults=examined.faults or Faults.count(fresh, examined.died),
+        exploration=exploration,
     )
 
 

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from folt.certificate.outcomes import Use
 from folt.problem.faces import Face
+from folt.reference.exploration.words import modes_words
 
 if TYPE_CHECKING:
     from folt.certificate.certificate import Certificate
@@ -61,6 +62,7 @@ def chain_rows(certificate: Certificate) -> list[tuple[str, str]]:
         ("Mixing", mixing),
         ("Chains", f"acceptance {100 * chains.accept_rate:.1f} %"),
         ("Reference", f"R-hat {_plain(reference.rhat)}, {reference.ess:,.0f} effective draws"),
+        *([("Modes", modes_words(certificate.exploration))] if certificate.exploration else []),
         *([("Orbit", orbit)] if died else []),
         *([("Not a number", undefined)] if certificate.faults.not_a_number else []),
     ]

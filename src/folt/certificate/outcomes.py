@@ -9,6 +9,7 @@ import enum
 
 from folt.diagnostics.faults import Faults
 from folt.diagnostics.switching import FALSE_ALARM
+from folt.reference.exploration.facts import DIFFERENCE
 
 RULES = 4
 """Number of the rules: raised whenever a condition changes, so that a file can be told apart."""
@@ -50,6 +51,9 @@ REFRESHED_RHAT = 1.01
 
 CHAIN_RHAT = 1.1
 """R-hat of the chains themselves above which they disagree, whatever was certified."""
+
+MISSED, MISSED_ERRORS = 0.01, 4.0
+"""Mass around known modes, and its standard errors, that a proposal may under-reach tenfold."""
 
 AMBIGUOUS = 0.2
 """Mean share of the labels that are a matter of chance above which summaries by label mislead."""
@@ -173,9 +177,12 @@ class Outcome(enum.Enum):
         "reference in doubt",
         "The reference run is in doubt",
         f"R-hat of the reference above {RHAT_DOUBT:g} (above {REFRESHED_RHAT:g} after "
-        f"refreshment), fewer than {ESS_DOUBT:g} effective draws, or means, second moments or "
-        f"tails that differ from the chain's (p < {DISAGREEMENT:g})",
-        "The draws that the proposal learnt from do not agree with each other or with the chain.",
+        f"refreshment), fewer than {ESS_DOUBT:g} effective draws, means, second moments or "
+        f"tails that differ from the chain's (p < {DISAGREEMENT:g}), or a mode of which tempering "
+        f"has less than a third of the reference's share and {DIFFERENCE:g} less, also when it was "
+        "climbed again",
+        "The draws that the proposal learnt from do not agree with each other or with the chain, "
+        "or two searches for modes do not agree.",
         "The reference chains disagree with each other (R-hat {c.reference.rhat:.3f}) or with the "
         "sampler ({c.agreement.size:.1f} errors in a {c.agreement.compared}): separate modes are "
         "suspected, so run a longer reference before trusting their weights.",
@@ -186,7 +193,9 @@ class Outcome(enum.Enum):
         "uncovered",
         "The proposal misses part of the posterior",
         "coverage off by more than .01 and by more than 4 of its standard errors, or a chain that "
-        f"differs from exact reference draws (p < {DISAGREEMENT:g})",
+        f"differs from exact reference draws (p < {DISAGREEMENT:g}), or more than {MISSED:g} of "
+        f"the mass and {MISSED_ERRORS:g} of its errors around known modes where the target "
+        "outweighs the proposal tenfold",
         "The reference has mass that the proposal does not reach; or a sampler is not exact.",
         "The proposal misses or misjudges mass that the reference has (coverage "
         "{c.coverage.value:.3f} instead of 1, largest difference {c.agreement.size:.1f} errors in "

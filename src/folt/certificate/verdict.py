@@ -23,6 +23,8 @@ from folt.certificate.outcomes import (
     HEAVY_TAIL,
     LARGE_WEIGHT,
     MANY_STEPS,
+    MISSED,
+    MISSED_ERRORS,
     POOR_ACCEPTANCE,
     PRIMARY,
     REFRESHED_RHAT,
@@ -85,7 +87,16 @@ def _broken_symmetry(c: Certificate) -> bool:
 
 def _uncovered(c: Certificate) -> bool:
     """Exact draws cannot be in doubt: a chain that differs from them misses something."""
-    return c.coverage.departs() or (c.reference.exact and _disagree(c))
+    return c.coverage.departs() or (c.reference.exact and _disagree(c)) or _modes_missed(c)
+
+
+def _modes_missed(c: Certificate) -> bool:
+    """Whether the finished proposal under-reaches a part of the modes that were found."""
+    found = c.exploration
+    if found is None or not found.modes:
+        return False
+    small = found.audited <= MISSED or found.audited <= MISSED_ERRORS * found.audited_error
+    return not small
 
 
 def _reference_in_doubt(c: Certificate) -> bool:
@@ -95,6 +106,7 @@ def _reference_in_doubt(c: Certificate) -> bool:
         or not reference.ess >= ESS_DOUBT
         or (reference.refreshed > 0 and not reference.refreshed_rhat <= REFRESHED_RHAT)
         or _disagree(c)
+        or not (c.exploration is None or c.exploration.agree)
     )
 
 

@@ -18,6 +18,7 @@ from folt.certificate.face import headline as headline_words
 from folt.certificate.face import tone, undefined_words, unstated
 from folt.certificate.outcomes import Use
 from folt.problem.faces import folding
+from folt.reference.exploration.words import modes_words
 
 if TYPE_CHECKING:
     from folt.certificate.verdict import Status
@@ -172,7 +173,7 @@ def entries(posterior: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
 def facts(fit: Fit) -> Table:
     """The numbers that stand behind the verdict, a line each."""
     chains, draws, _ = fit.draws.shape
-    ess = float(fit.ess().min())
+    ess, found = float(fit.ess().min()), fit.certificate.exploration
     table = Table.grid(padding=(0, 2, 0, 0))
     table.add_column(style="bold", no_wrap=True)
     table.add_column()
@@ -182,6 +183,7 @@ def facts(fit: Fit) -> Table:
         ("Effective", f"{ess:.0f} draws at least, {ess / fit.accepted.size:.2f} per draw"),
         ("Evidence", evidence_words(fit)),
         ("Mixing", mixing_words(fit)),
+        *([("Modes", modes_words(found))] if found is not None else []),
         ("Gamma", f"{gamma_words(fit)} (ρ = 0.05; the paper's diagnostic, not a bound)"),
         ("Time", time_words(fit)),
         ("Cost", cost_words(fit)),

@@ -56,6 +56,9 @@ class Problem(Evaluated):
             invariant all the same.
         prior: a `Distribution` in the problem's coordinates; lets the reference run temper from
             the prior and the tail safety cover it.
+        start: a `Distribution` in the problem's coordinates from which tempering and descents begin
+            instead of the prior: near the data, say. It claims nothing and changes no answer, only
+            where modes are looked for.
         sampler: `sampler(key)`, an exact draw of the density, where one exists.
         names: one name per coordinate.
         constrain: from a point to `{name: value}` in the user's parameters; wrapped as
@@ -76,6 +79,7 @@ class Problem(Evaluated):
     data: PyTree = None
     invariant: bool = eqx.field(static=True, default=True)
     prior: Distribution | None = None
+    start: Distribution | None = None
     sampler: Callable[[Key], Point] | None = None
     names: tuple[str, ...] = eqx.field(static=True, default=())
     constrain: Callable[..., dict[str, Array]] | WithData | None = None
@@ -94,6 +98,7 @@ class Problem(Evaluated):
         data: PyTree = None,
         invariant: bool = True,
         prior: Distribution | None = None,
+        start: Distribution | None = None,
         sampler: Callable[[Key], Point] | None = None,
         names: Sequence[str] | None = None,
         constrain: Callable[..., dict[str, Array]] | WithData | None = None,
@@ -111,10 +116,13 @@ class Problem(Evaluated):
                 f"symmetry must be a folt group such as folt.groups.Permutation(3, 2), "
                 f"got {type(symmetry).__name__}"
             )
-        if prior is not None and not isinstance(prior, Distribution):
-            raise ValueError(f"prior must be a Distribution, got {type(prior).__name__}")
-        if prior is not None and prior.dim != symmetry.dim:
-            raise ValueError(f"prior has dimension {prior.dim}, the group acts on {symmetry.dim}")
+        for name, law in (("prior", prior), ("start", start)):
+            if law is not None and not isinstance(law, Distribution):
+                raise ValueError(f"{name} must be a Distribution, got {type(law).__name__}")
+            if law is not None and law.dim != symmetry.dim:
+                raise ValueError(
+                    f"{name} has dimension {law.dim}, the group acts on {symmetry.dim}"
+                )
         if names is not None and len(names) != symmetry.dim:
             raise ValueError(f"expected {symmetry.dim} names, one per coordinate, got {len(names)}")
         if names is not None:
@@ -124,6 +132,7 @@ class Problem(Evaluated):
         self.data = _own(data)
         self.invariant = invariant
         self.prior = prior
+        self.start = start
         self.sampler = sampler
         self.names = tuple(names) if names is not None else _numbered(symmetry.dim)
         self.constrain = constrain

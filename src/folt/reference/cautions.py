@@ -39,6 +39,17 @@ class Concern(enum.StrEnum):
         "was tried.",
     )
 
+    RUNAWAYS = (
+        "runaways",
+        "{runaways:.0f} of {descents:.0f} descents left the start behind and still gained, "
+        "farthest along coordinate {coordinate:.0f} (counted from zero): the density may be "
+        "improper, so give that parameter a proper prior.",
+    )
+    FEW_ANCESTORS = (
+        "few ancestors",
+        "Of {particles:.0f} tempered particles {ancestors:.0f} have descendants at the end of the "
+        "ladder, below {fewest:.0f}: tempering alone would miss small modes here.",
+    )
     CAPPED = (
         "capped",
         "The cap of {evaluations:.0f} evaluations left {particles:.0f} particles instead of "

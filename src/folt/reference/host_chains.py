@@ -17,18 +17,32 @@ from jaxtyping import Float
 
 from folt.problem import GRADIENTS_PER_BLOCK, Points, Problem
 from folt.problem.batching import calls_lapack
-from folt.problem.orbits import Action, action_of
+from folt.problem.orbits import Action, ListedSum, action_of
 from folt.reference.cautions import Caution
-from folt.reference.host_moves import LeapKernel, Paths, States, StepSize
-from folt.reference.host_tempering import Walk, mover_for, random_walk_step, temper
+from folt.reference.exploration import ExplorationFacts, Explored, Explorer, Plan
+from folt.reference.exploration.descents import ROUNDS
+from folt.reference.exploration.facts import RATIO
+from folt.reference.exploration.masses import summable
+from folt.reference.exploration.modes import PerMode
+from folt.reference.host_moves import LeapKernel, Paths, States, StepSize, UnionLeap
+from folt.reference.host_tempering import Walk, mover_for, random_walk_step
 from folt.reference.landscape import Landscape, Matrix
 from folt.reference.result import Reference, health
 from folt.reference.start import fault_cautions, starting_distribution
 from folt.reference.supplied import for_picture, part_of
 from folt.types import Key, Progress, host_generator, in_float64
 
-TEMPERING_SHARE = 0.4
-"""Share of the progress bar that search and tempering take."""
+EXPLORATION_SHARE = 0.5
+"""Share of the progress bar that the exploration takes."""
+
+LEAST_LEAP = 0.02
+"""Share of the leaps to modes that all modes have together, however light they are."""
+
+LEAST_STARTED = 0.003
+"""Mass of a mode that the particles lost above which chains are started there."""
+
+COMPARED = 2_048
+"""Reference draws that are compared with the tempered particles, about."""
 
 FIRST_STEP = 0.5
 """First step size of the paths, in whitened units."""
@@ -67,6 +81,8 @@ class HostChains:
         paths: paths per temperature that take their place in many dimensions, where there is a
             gradient; none for random walks everywhere.
         share: effective share of particles kept per temperature.
+        descents: gradients of each of the slots in which descents look for modes; none for
+            tempering alone.
         chains: chains started from resampled particles.
         draws: recorded draws per chain.
         longest: most iterations per recorded draw: chains that do not agree yet, or are worth too
@@ -81,9 +97,10 @@ class HostChains:
     """
 
     particles: int = 1_024
-    moves: int = 20
-    paths: int = 3
-    share: float = 0.4
+    moves: int = 10
+    paths: int = 2
+    share: float = 0.8
+    descents: int = ROUNDS
     chains: int = 128
     draws: int = 80
     longest: int = 8
@@ -97,7 +114,7 @@ class HostChains:
 
     @in_float64
     def __call__(self, key: Key, problem: Problem, progress: Progress | None = None) -> Reference:
-        """Search, temper, move and fold."""
+        """Search, temper, descend, move and fold."""
         landscape, action = Landscape(problem), action_of(problem.group)
         keys = [jax.random.fold_in(key, number) for number in range(3)]
         with ThreadPoolExecutor(1) as other:
@@ -106,55 +123,72 @@ class HostChains:
             first, more = self.search_steps
             steps = first + more * problem.dim
             start = starting_distribution(keys[0], landscape, self.searchers, steps)
-            tell = part_of(progress, 0.0, TEMPERING_SHARE)
-            mover = mover_for(problem, self.moves, self.paths)
-            walk, log_evidence = temper(
-                keys[1], landscape, start, action, self.particles, mover, self.share, tell
-            )
-            record = self._chains(
-                keys[2],
-                landscape,
-                walk,
-                action.covariance(walk.points),
-                part_of(progress, TEMPERING_SHARE, 1.0),
-            )
+            moves = mover_for(problem, self.moves, self.paths)
+            rounds = self.descents if problem.black_box is None else 0
+            plan = Plan(self.particles, self.share, moves, rounds)
+            explorer = Explorer(keys[1], landscape, start, action, plan)
+            found = self._found(keys[2], explorer, progress)
+        explored, record = found.explored, found.record
         rhat, ess, cautions = record.health
+        cautions += explored.cautions + fault_cautions(landscape.faults, landscape.values)
         return Reference(
             draws=record.draws,
             rhat=rhat,
             ess=ess,
             exact=False,
             evaluations=landscape.evaluations,
-            cautions=cautions + fault_cautions(landscape.faults, landscape.values),
+            cautions=cautions,
             raw=for_picture(record.raw),
-            log_evidence=log_evidence,
+            log_evidence=explored.ladder.log_evidence,
             log_target=record.values,
             visited=landscape.worth_learning(),
+            explored=explored,
+            exploration=found.facts,
+            exploring=explorer.seconds,
         )
+
+    def _found(self, key: Key, explorer: Explorer, progress: Progress | None) -> _Found:
+        """Modes and chains among them; again, from what is known, where the searches disagree."""
+        explored = explorer.first(part_of(progress, 0.0, EXPLORATION_SHARE))
+        lost = explored.lost
+        if lost.size == 0:
+            tell = part_of(progress, EXPLORATION_SHARE, 1.0)
+            found = self._followed(key, explorer, explored, tell)
+            lost = np.flatnonzero([not mode.agreed for mode in found.facts.modes])
+            if lost.size == 0:
+                return found
+        explored = explorer.again(explored, lost, part_of(progress, 0.0, EXPLORATION_SHARE))
+        return self._followed(key, explorer, explored, part_of(progress, EXPLORATION_SHARE, 1.0))
+
+    def _followed(self, key: Key, explorer: Explorer, explored: Explored, tell: Progress) -> _Found:
+        """Chains from what was explored, and what both say of the modes."""
+        record = self._chains(key, explorer.landscape, explored, tell)
+        shares = _shares(explored, explorer.action, record.draws)
+        return _Found(explored, record, explored.facts(shares))
 
     def _chains(
         self,
         key: Key,
         landscape: Landscape,
-        walk: Walk,
-        covariance: Matrix,
+        explored: Explored,
         tell: Progress,
     ) -> _Record:
         """What the chains recorded, run longer where they do not agree yet."""
-        generator = host_generator(key)
-        centres = walk.points[:: max(1, self.particles // CENTRES)]
-        leap = LeapKernel.around(centres, covariance, self.bandwidth)
-        chosen = np.resize(generator.permutation(self.particles), self.chains)
+        generator, action = host_generator(key), action_of(landscape.problem.group)
+        walk = explored.ladder.walk
+        covariance = action.covariance(walk.points)
+        leap = _leaps(explored, action, covariance, self.bandwidth)
+        chosen = np.resize(generator.permutation(len(walk.points)), self.chains)
         sloped = landscape.problem.black_box is None
         if sloped:
-            starts = walk.points[chosen]
+            starts = _with_lost_modes(generator, walk.points[chosen], explored)
             mover: _Mover = _Hamiltonian(landscape, starts, covariance, self.acceptance)
         else:
             mover = _Walkers(landscape, walk.at(chosen), covariance, self.thin)
         for number in range(self.warmup if sloped else 0):
             _iterate(generator, mover, leap, tuning=True)
             tell(0.2 * (number + 1) / self.warmup, "warm-up")
-        action, every, before = action_of(landscape.problem.group), 1, math.inf
+        every, before = 1, math.inf
         record = _Record.of(
             action, *self._recorded(generator, mover, leap, part_of(tell, 0.2, 0.5))
         )
@@ -170,7 +204,7 @@ class HostChains:
         self,
         generator: np.random.Generator,
         mover: _Mover,
-        leap: LeapKernel,
+        leap: LeapKernel | UnionLeap,
         tell: Progress,
         every: int = 1,
     ) -> tuple[Raw, RawValues]:
@@ -186,8 +220,43 @@ class HostChains:
         return record.swapaxes(0, 1), values.T
 
 
+def _leaps(
+    explored: Explored, action: Action, covariance: Matrix, bandwidth: float
+) -> LeapKernel | UnionLeap:
+    """Leaps from the particles, and where modes are known and can be summed from these as well."""
+    points = explored.ladder.walk.points
+    kernel = LeapKernel.around(points[:: max(1, len(points) // CENTRES)], covariance, bandwidth)
+    modes, masses = explored.modes, explored.masses
+    if modes is None or masses is None or not summable(action, modes.count):
+        return kernel
+    weights = np.maximum(masses.shares, LEAST_LEAP / modes.count)
+    return UnionLeap(kernel, ListedSum((modes.components(weights),), action))
+
+
+def _with_lost_modes(generator: np.random.Generator, starts: Points, explored: Explored) -> Points:
+    """Starts of chains, of which modes that the particles have lost get their share."""
+    starts, masses = starts.copy(), explored.masses
+    if masses is None or len(masses.points) == 0:
+        return starts
+    mass, places = explored.absolute, generator.permutation(len(starts))
+    lost = np.flatnonzero((mass > LEAST_STARTED) & (explored.tempered < mass / RATIO))
+    for mode in lost:
+        count = min(max(1, round(len(starts) * float(mass[mode]))), places.size)
+        starts[places[:count]] = masses.around(generator, int(mode), count)
+        places = places[count:]
+    return starts
+
+
+def _shares(explored: Explored, action: Action, draws: Raw) -> PerMode:
+    """Share of the reference draws within the reach of each mode."""
+    if explored.modes is None:
+        return np.empty(0)
+    points = draws.reshape(-1, draws.shape[-1])
+    return explored.modes.shares(action, points[:: max(1, len(points) // COMPARED)])
+
+
 def _iterate(
-    generator: np.random.Generator, mover: _Mover, leap: LeapKernel | None, tuning: bool
+    generator: np.random.Generator, mover: _Mover, leap: LeapKernel | UnionLeap | None, tuning: bool
 ) -> None:
     """One move of every chain, then one leap, where one is due."""
     states = mover.states = mover.move(generator, tuning)
@@ -195,6 +264,14 @@ def _iterate(
         return
     proposed = mover.at(leap.sample(generator, len(states.values)))
     mover.states, _ = leap.move(generator, states, proposed)
+
+
+class _Found(NamedTuple):
+    """An exploration, the chains that followed it, and what both say of the modes."""
+
+    explored: Explored
+    record: _Record
+    facts: ExplorationFacts
 
 
 class _Record(NamedTuple):

@@ -12,6 +12,7 @@ from jaxtyping import Float
 
 from folt.chains.independence import accepted
 from folt.problem import Points, Values
+from folt.problem.orbits import ListedSum
 from folt.reference.landscape import Matrix
 from folt.reference.leap import DEGREES
 
@@ -79,12 +80,56 @@ class LeapKernel:
         kernels = _power(spread, halves)
         return np.log(kernels.sum(axis=1)) - 0.5 * halves * np.log(nearest)
 
+    @property
+    def log_constant(self) -> float:
+        """What `log_prob` leaves out."""
+        dim = len(self.origin)
+        peak = math.lgamma(0.5 * (DEGREES + dim)) - math.lgamma(0.5 * DEGREES)
+        peak -= 0.5 * dim * math.log(DEGREES * math.pi)
+        return peak - float(np.sum(np.log(np.diag(self.root)))) - math.log(len(self.centres))
+
     def sample(self, generator: np.random.Generator, count: int) -> Points:
         """Particles chosen at random, and a step away from each."""
         chosen = generator.integers(len(self.centres), size=count)
         noise = generator.standard_normal((count, self.root.shape[0]))
         noise /= np.sqrt(generator.chisquare(DEGREES, (count, 1)) / DEGREES)
         return self.origin + (self.centres[chosen] + noise) @ self.root.T
+
+    def move(
+        self, generator: np.random.Generator, states: States, proposed: States
+    ) -> tuple[States, np.ndarray]:
+        """Every chain to its proposed place with probability min(1, π(x')q(x)/(π(x)q(x')))."""
+        here = states.values - self.log_prob(states.points)
+        there = proposed.values - self.log_prob(proposed.points)
+        accept = accepted(generator, here, there)
+        return states.choose(accept, proposed), accept
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class UnionLeap:
+    """Independence Metropolis, half from the particles' kernels and half from known modes.
+
+    Attributes:
+        kernel: the particles'.
+        modes: components at the modes, proposed at a random image.
+    """
+
+    kernel: LeapKernel
+    modes: ListedSum
+
+    def log_prob(self, points: Points) -> Values:
+        """Log of the density of both, up to a common constant."""
+        known = self.modes.log_sum(points) - self.modes.action.group.log_order
+        return np.logaddexp(self.kernel.log_prob(points) + self.kernel.log_constant, known)
+
+    def sample(self, generator: np.random.Generator, count: int) -> Points:
+        """Every proposal from either, as a coin falls."""
+        points, order = self.kernel.sample(generator, count), self.modes.action.group.order
+        known = np.flatnonzero(generator.uniform(size=count) < 0.5)
+        drawn = self.modes.sample(generator, known.size)
+        images = generator.integers(order, size=known.size)
+        points[known] = self.modes.action.move(images, drawn)
+        return points
 
     def move(
         self, generator: np.random.Generator, states: States, proposed: States

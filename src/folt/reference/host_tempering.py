@@ -13,10 +13,11 @@ import math
 from typing import NamedTuple, Protocol
 
 import numpy as np
+from jaxtyping import Float
 
 from folt.chains.independence import accepted
 from folt.problem import Points, Problem, Values
-from folt.problem.orbits import Action, HostDistribution
+from folt.problem.orbits import Action
 from folt.reference.host_moves import Paths
 from folt.reference.landscape import Landscape, Matrix
 from folt.reference.random_walk import ACCEPTANCE, SPREAD, first_scale
@@ -32,6 +33,10 @@ FIRST_STEP, PATH_LENGTH, LONGEST_PATH = 0.3, 1.0, 16
 
 PATH_ACCEPTANCE, PATH_RATE = 0.65, 1.0
 """What the step size is tuned to, and how fast: every temperature asks for another."""
+
+
+RUNG_PARTICLES = 64
+"""Particles of every rung that are kept as starts of descents."""
 
 
 class Walk(NamedTuple):
@@ -51,6 +56,38 @@ class Walk(NamedTuple):
         )
 
 
+class Ladder(NamedTuple):
+    """Particles that have climbed from the start to π_F.
+
+    Attributes:
+        walk: the particles.
+        log_evidence: a rough estimate of log Z.
+        rungs: some particles of every temperature, (rung, some, dim).
+        ancestors: particles of the start that have descendants at the end.
+    """
+
+    walk: Walk
+    log_evidence: float
+    rungs: Float[np.ndarray, "rung some dim"]
+    ancestors: int
+
+
+class Start(Protocol):
+    """A normalised distribution from which a ladder may begin."""
+
+    def sample(self, key: Key, count: int) -> Points:
+        """So many independent draws."""
+        ...
+
+    def log_probs(self, points: Points) -> Values:
+        """Its log density at every point."""
+        ...
+
+    def with_gradients(self, points: Points) -> tuple[Values, Points]:
+        """Its log density and the gradient of that at every point."""
+        ...
+
+
 class Rung(NamedTuple):
     """A step of the ladder, start^(1-λ)·π^λ.
 
@@ -62,7 +99,7 @@ class Rung(NamedTuple):
     """
 
     landscape: Landscape
-    start: HostDistribution
+    start: Start
     temperature: float
     covariance: Matrix
 
@@ -90,7 +127,7 @@ class Mover(Protocol):
         """The scale that tuning begins with."""
         ...
 
-    def log_start(self, start: HostDistribution, points: Points) -> Values:
+    def log_start(self, start: Start, points: Points) -> Values:
         """Log density of the start, by the program that the moves need anyway."""
         ...
 
@@ -109,7 +146,7 @@ class RandomWalks:
         """The length of a step that suits a Gaussian of this dimension."""
         return first_scale(dim)
 
-    def log_start(self, start: HostDistribution, points: Points) -> Values:
+    def log_start(self, start: Start, points: Points) -> Values:
         """Values alone."""
         return start.log_probs(points)
 
@@ -134,7 +171,7 @@ class TemperedPaths:
         """The step size of the first path."""
         return FIRST_STEP
 
-    def log_start(self, start: HostDistribution, points: Points) -> Values:
+    def log_start(self, start: Start, points: Points) -> Values:
         """Values with gradients, which are dropped."""
         return start.with_gradients(points)[0]
 
@@ -160,13 +197,13 @@ def mover_for(problem: Problem, moves: int, paths: int) -> Mover:
 def temper(
     key: Key,
     landscape: Landscape,
-    start: HostDistribution,
+    start: Start,
     action: Action,
     particles: int,
     mover: Mover,
     share: float,
     progress: Progress | None,
-) -> tuple[Walk, float]:
+) -> Ladder:
     """Particles of π_F and a rough estimate of log Z, along start^(1-λ)·π^λ.
 
     Args:
@@ -191,18 +228,22 @@ def temper(
     walk = Walk(points, log_target, mover.log_start(start, points), scale)
     # π_F integrates to s·Z over all of R^dim.
     temperature, log_evidence = 0.0, -math.log(landscape.problem.group.order)
+    ancestors, rungs = np.arange(particles), []
+    some = generator.permutation(particles)[:RUNG_PARTICLES]
     for number in range(LONGEST_LADDER):
         temperature, log_weights = next_temperature(
             temperature, walk.log_target - walk.log_start, share
         )
         log_evidence += float(np.logaddexp.reduce(log_weights)) - math.log(particles)
-        walk = walk.at(systematic_resample(generator.uniform(), log_weights))
+        survivors = systematic_resample(generator.uniform(), log_weights)
+        walk, ancestors = walk.at(survivors), ancestors[survivors]
         covariance = action.covariance(walk.points)
         walk = mover(generator, walk, Rung(landscape, start, temperature, covariance))
         if progress is not None:
             progress(temperature, f"tempering, step {number + 1}")
+        rungs.append(walk.points[some])
         if temperature >= 1.0:
-            return walk, log_evidence
+            return Ladder(walk, log_evidence, np.stack(rungs), len(np.unique(ancestors)))
     raise RuntimeError(
         f"tempering reached only λ = {temperature:.3g} after {LONGEST_LADDER} temperatures: "
         "the start is too far from the density"
@@ -215,7 +256,7 @@ def random_walk_step(
     walk: Walk,
     root: Matrix,
     temperature: float,
-    start: HostDistribution | None,
+    start: Start | None,
     rate: float,
     keep: np.ndarray | None = None,
 ) -> Walk:

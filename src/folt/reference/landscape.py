@@ -43,7 +43,7 @@ class Landscape:
             points: where.
             keep: which of them may be learnt from later; none by default.
         """
-        self.values += points.shape[0] * self._terms
+        self.values += points.shape[0] * self.terms
         values = self._without_faults(self.problem.log_folds(points))
         if keep is not None:
             self.visited.append((points[keep], values[keep]))
@@ -51,7 +51,7 @@ class Landscape:
 
     def first(self, points: Points) -> Values:
         """Values where a run begins; one of them at least is finite."""
-        self.values += points.shape[0] * self._terms
+        self.values += points.shape[0] * self.terms
         values = self.problem.log_folds(points)
         self.faults += int(np.sum(np.isnan(values) | np.isposinf(values)))
         return usable_start(values, points)
@@ -63,7 +63,7 @@ class Landscape:
         """
         if self.ready is not None:
             self.ready.result()
-        self.gradients += points.shape[0] * self._terms
+        self.gradients += points.shape[0] * self.terms
         values, gradients = self.problem.folded_gradients(points)
         usable = np.isfinite(values) & np.isfinite(gradients).all(axis=1)
         return np.where(usable, values, -np.inf), np.where(usable[:, None], gradients, 0.0)
@@ -81,7 +81,8 @@ class Landscape:
         return {"value": self.values, "gradient": self.gradients}
 
     @property
-    def _terms(self) -> int:
+    def terms(self) -> int:
+        """Densities that one value of π_F costs."""
         return 1 if self.problem.invariant else self.problem.group.order
 
     def _without_faults(self, values: Values) -> Values:

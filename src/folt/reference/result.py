@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import math
+from typing import TYPE_CHECKING
 
 import numpy as np
 from jaxtyping import Float
@@ -12,6 +13,9 @@ from folt.diagnostics.chains import effective_size, split_rhat
 from folt.groups import Group
 from folt.problem.orbits import action_of
 from folt.reference.cautions import Caution, Concern
+
+if TYPE_CHECKING:
+    from folt.reference.exploration import ExplorationFacts, Explored
 
 RHAT_LIMIT = 1.01
 """Rank-normalised R-hat above which long chains are said not to agree."""
@@ -41,6 +45,9 @@ class Reference:
         pieces: consecutive rows of `draws` that are pieces of one chain.
         known: leading rows of `draws` that a start has learnt from, which may not be sealed.
         sealable: whether draws under seal are surely of other chains than those learnt from.
+        explored: modes and particles that the run found on its way.
+        exploration: the numbers of that for the certificate.
+        exploring: wall seconds of the run that went into it.
     """
 
     draws: Draws
@@ -56,6 +63,9 @@ class Reference:
     pieces: int = 1
     known: int = 0
     sealable: bool = True
+    explored: Explored | None = None
+    exploration: ExplorationFacts | None = None
+    exploring: float = 0.0
 
 
 def folded(group: Group, draws: np.ndarray) -> Draws:

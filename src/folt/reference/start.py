@@ -70,12 +70,14 @@ def near_the_best(values: Values, dim: int) -> Bool[np.ndarray, " n"]:
 def starting_distribution(
     key: Key, landscape: Landscape, walkers: int, steps: int
 ) -> HostDistribution:
-    """The prior; without one, a broad t around the ends of a search, under every label.
+    """The problem's own start, else the prior; without one, a broad t around the ends of a search.
 
-    The t has twice the standard deviations of the ends, and heavier tails than a Gaussian.
+    The t stands under every label. It has twice the standard deviations of the ends, and heavier
+    tails than a Gaussian.
     """
-    if landscape.problem.prior is not None:
-        return HostDistribution(landscape.problem.prior)
+    known = landscape.problem.start or landscape.problem.prior
+    if known is not None:
+        return HostDistribution(known)
     ends, _ = search(key, landscape, walkers, steps)
     action = action_of(landscape.problem.group)
     if not action.listed:

@@ -80,10 +80,11 @@ class TemperedChains:
             start = starting_distribution(search_key, landscape, 256, 250 + 50 * problem.dim)
             tell = part_of(progress, 0.0, TEMPERING_SHARE)
             mover = mover_for(problem, self.moves, self.paths)
-            walk, log_evidence = temper(
+            ladder = temper(
                 temper_key, landscape, start, action, self.particles, mover, self.share, tell
             )
             ready.result()
+        walk = ladder.walk
         points = jnp.asarray(walk.points)
         covariance = jnp.asarray(action.covariance(walk.points))
         leap = self._leap(points, covariance)
@@ -114,7 +115,7 @@ class TemperedChains:
             },
             cautions=cautions + fault_cautions(landscape.faults, landscape.values),
             raw=for_picture(run.draws),
-            log_evidence=log_evidence,
+            log_evidence=ladder.log_evidence,
         )
 
     def _leap(self, points: Points, covariance: Float[Array, "dim dim"]) -> Leap | None:

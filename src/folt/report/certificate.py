@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from folt.certificate.certificate import Certificate
     from folt.diagnostics import Mixing
     from folt.fit import Fit
+    from folt.reference.exploration import ExplorationFacts
 
 PROTOCOLS = {"target": "held-out target draws", "proposal": "proposal draws"}
 """Whose h the core is made from."""
@@ -27,11 +28,59 @@ DISTANCES = {0.001: "0.001", 0.01: "0.01", 0.1: "0.1", 1.0: "1"}
 
 def certificate_charts(fit: Fit) -> list[Chart]:
     """Every chart of the certificate, in the order of the page."""
+    found = fit.certificate.exploration
     return [
         mixing_chart(fit.certificate.mixing),
         log_ratio_chart(fit.log_ratio, fit.certificate),
         gamma_chart(fit.certificate),
+        *([modes_chart(found)] if found is not None and found.modes else []),
     ]
+
+
+def modes_chart(found: ExplorationFacts) -> Chart:
+    """Mass, share of the particles and share of the reference, mode by mode."""
+    numbers = list(range(1, len(found.modes) + 1))
+    kinds = {
+        "mass by importance sampling": ([mode.mass for mode in found.modes], "circle"),
+        "tempered particles in its reach": ([mode.tempered for mode in found.modes], "square"),
+        "reference draws in its reach": ([mode.reference for mode in found.modes], "x"),
+    }
+    told = {
+        "mode": [str(number) for number in numbers],
+        "mass": [f"{100 * mode.mass:.2f} %" for mode in found.modes],
+        "descents that ended there": [f"{mode.hits:,}" for mode in found.modes],
+        "tempered": [f"{100 * mode.tempered:.1f} %" for mode in found.modes],
+        "reference": [f"{100 * mode.reference:.1f} %" for mode in found.modes],
+    }
+    marks: list[Mark] = []
+    for k, (name, (shares, marker)) in enumerate(kinds.items()):
+        labels = [f"{mode.hits:,} descents" for mode in found.modes] if k == 0 else ()
+        shown = [100.0 * share for share in shares]
+        marks.append(
+            Line(
+                numbers,
+                shown,
+                PALETTE[k],
+                name,
+                joined=False,
+                marker=marker,
+                labels=labels,
+                told=told,
+            )
+        )
+    return Chart(
+        name="modes",
+        description="The modes that were found, with their masses and how often each was reached",
+        caption="Every mode that descents found, the heaviest first, with the descents that ended "
+        "there. Its mass should agree with the share of the reference draws, and tempering should "
+        "not have much less; reaches may overlap.",
+        x_label="mode",
+        y_label="share, %",
+        x_range=(0.5, len(numbers) + 0.9),
+        y_range=(-4.0, 108.0),
+        marks=tuple(marks),
+        x_ticks={float(number): str(number) for number in numbers},
+    )
 
 
 def mixing_chart(mixing: Mixing) -> Chart:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from folt.certificate.outcomes import Outcome, Use
 from folt.fit.text import number
 from folt.problem.symmetry import TURNING
+from folt.reference.exploration.words import explored_words
 
 if TYPE_CHECKING:
     from folt.fit import Fit
@@ -41,7 +42,7 @@ def conclusions(fit: Fit) -> Conclusions:
             ),
             (
                 "That the intervals, the weights of the modes or the evidence are right.",
-                _unseen(),
+                _unseen(fit),
             ),
         )
     return Conclusions(
@@ -84,12 +85,15 @@ def _allowed(fit: Fit, outcome: Outcome) -> tuple[str, ...]:
 
 
 def _reserved(fit: Fit, outcome: Outcome) -> tuple[str, ...]:
-    sentences = [_unseen()]
+    sentences = [_unseen(fit)]
     if outcome is Outcome.AMBIGUOUS_LABELS:
         sentences.append("Which component a single draw belongs to: labels overlap.")
     sentences.append("That the model is right: folt judges the sampling, not the model.")
     return tuple(sentences)
 
 
-def _unseen() -> str:
-    return "That no mode was missed: what reference run and proposal both missed, nobody sees."
+def _unseen(fit: Fit) -> str:
+    reference = fit.certificate.reference
+    return (
+        f"That no mode was missed. {explored_words(fit.certificate.exploration, reference.exact)}"
+    )

@@ -5,13 +5,14 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, NamedTuple
 
 from folt.certificate.face import undefined_words
-from folt.fit.text import number, shape_words, step_words
+from folt.fit.text import MISSING, number, shape_words, step_words
 from folt.problem.faces import counted
 from folt.report.certificate import PROTOCOLS
 
 if TYPE_CHECKING:
     from folt.certificate.certificate import Certificate
     from folt.fit import Fit
+    from folt.reference.exploration import ExplorationFacts
 
 
 class Fact(NamedTuple):
@@ -27,11 +28,13 @@ Facts = list[Fact]
 
 def headed_facts(fit: Fit) -> list[tuple[str, Facts]]:
     """Every list of details with its heading, in the order of the page."""
+    found = fit.certificate.exploration
     return [
         ("Fit of the proposal", _proposal(fit)),
         ("Chains", _chains(fit)),
         ("Symmetry", _symmetry(fit)),
         ("Reference run", _reference(fit)),
+        *([("Search for modes", _exploration(found))] if found is not None else []),
     ]
 
 
@@ -285,6 +288,44 @@ def _reference(fit: Fit) -> Facts:
             f"largest difference {abs(agreement.score):.1f} errors",
             f"in the {agreement.compared} of a coordinate; means, second moments and tails were "
             "compared",
+        ),
+    ]
+
+
+def _exploration(found: ExplorationFacts) -> Facts:
+    basin, chance = found.smallest_basin, found.chance_of_new
+    return [
+        Fact(
+            "Descents",
+            f"{found.descents:,}",
+            "searches along the gradient from the start and from tempered particles",
+        ),
+        Fact(
+            "Smallest basin",
+            MISSING if basin is None else f"1 in {1.0 / basin:,.0f}",
+            "share of the starts that a mode must attract to be found with 95 % confidence",
+        ),
+        Fact(
+            "Chance of something new",
+            MISSING if chance is None else f"{100 * chance:.1f} %",
+            "ends near the best that one descent alone reached, over all descents (Good and Turing); "
+            "searches that were cut short are among them",
+        ),
+        Fact(
+            "Tempered particles",
+            f"{found.particles:,}, {found.ancestors:,} of them with descendants",
+            f"after {counted(found.rungs, 'temperature')}"
+            + (", climbed twice because the first ladder had lost a mode" * (found.ladders > 1)),
+        ),
+        Fact(
+            "The two searches",
+            "agree" if found.agree else "disagree",
+            "whether tempering lost a mode that descents found",
+        ),
+        Fact(
+            "Under-reached around the modes",
+            f"{number(found.audited, 4)} ± {number(found.audited_error, 4)}",
+            "mass where the target outweighs the finished proposal tenfold; doubt above 0.01",
         ),
     ]
 

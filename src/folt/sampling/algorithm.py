@@ -14,6 +14,7 @@ from typing import Literal
 import jax
 import numpy as np
 
+from folt.certificate.audit import audit
 from folt.certificate.certify import certify, examine
 from folt.certificate.facts import ReferenceFacts, SymmetryFacts
 from folt.certificate.held_out import Judged
@@ -38,6 +39,7 @@ from folt.reference import (
     reference_for,
 )
 from folt.reference.cautions import Concern
+from folt.reference.exploration import ExplorationFacts
 from folt.reference.soundness import require_numbers_around
 from folt.sampling.checks import require_possible
 from folt.sampling.forecast import forecast, reference_work
@@ -133,6 +135,7 @@ def _sampled(problem: Problem, asked: Options) -> Fit:
         stages.expect("reference", *forecast(problem, account, reference_work(problem, sampler)))
         with stages.stage("reference") as tell:
             run = _reference_draws(keys, sampler, target, tell, asked.start)
+            stages.set_apart("exploration", run.exploring)
             if asked.reference is None and not run.exact:
                 run = dataclasses.replace(run, cautions=run.cautions + cap_cautions(preset.effort))
             train, select, sealed = split_by_chain(
@@ -165,6 +168,7 @@ def _sampled(problem: Problem, asked: Options) -> Fit:
                 ReferenceFacts.of(run, judged.points, judged.steps),
                 burn_in=burn_in,
                 safety_weight=preset.safety_weight,
+                exploration=_audited(keys["audit"], ratio, examined.fresh, run),
             )
     return Fit.assemble(
         problem=problem,
@@ -221,6 +225,17 @@ def _learnt(
     return None if start.learnt is None else found | start.learnt
 
 
+def _audited(
+    key: Key, ratio: LogRatio, fresh: np.ndarray, run: Reference
+) -> ExplorationFacts | None:
+    """What the exploration found, and how much of it the finished proposal under-reaches."""
+    modes = None if run.explored is None else run.explored.components
+    if run.exploration is None or modes is None:
+        return run.exploration
+    missed, error = audit(key, ratio, fresh, modes)
+    return dataclasses.replace(run.exploration, audited=missed, audited_error=error)
+
+
 def _symmetry_facts(
     ratio: LogRatio, judged: Judged, run: Reference, account: SymmetryAccount, chains: Chains
 ) -> SymmetryFacts:
@@ -248,7 +263,7 @@ def _turning(problem: Problem, account: SymmetryAccount) -> tuple[str, ...]:
 
 
 def _named_keys(seed: int) -> dict[str, Key]:
-    names = ("reference", "training", "chains", "certificate", "probes")
+    names = ("reference", "training", "chains", "certificate", "probes", "audit")
     root = root_key(seed)
     return {name: jax.random.fold_in(root, number) for number, name in enumerate(names)}
 

@@ -7,14 +7,18 @@ import math
 from typing import Any
 
 from folt.problem import Problem
-from folt.reference import Exact, HostChains, Sampler, TemperedChains
+from folt.reference import Exact, HostChains, Sampler
 from folt.reference.cautions import Caution, Concern
+from folt.reference.exploration.descents import LAST_STARTS, ROUNDS, SLOTS
 from folt.training import OrbitMixture, PaperFlow, ThriftyMixture
 from folt.training.effort import EFFORTS, Effort, evaluations_of_black_box
 from folt.types import Trainer
 
 GUARD_WEIGHT = 0.02
 """λ of the tail safety."""
+
+VALUES_PER_GRADIENT = 3
+"""What a gradient costs, in values."""
 
 PARTICLES_PER_MODE = 5
 """Particles that a mode should have on average to be found."""
@@ -47,13 +51,6 @@ class Preset:
         effort = self.effort
         if problem.sampler is not None:
             return Exact(effort.exact_draws, effort.chains)
-        if effort.rounds is None and problem.black_box is None:
-            return TemperedChains(
-                particles=effort.particles,
-                moves=effort.moves,
-                chains=effort.chains,
-                draws=effort.draws,
-            )
         return HostChains(
             particles=effort.particles,
             moves=effort.moves,
@@ -65,10 +62,16 @@ class Preset:
 
 
 def _economical(evaluations: int, dim: int) -> dict[str, Any]:
-    """A search that takes a tenth of the evaluations, walks, fewer leaps, chains of one length."""
+    """A search that takes a tenth of the evaluations, walks, fewer leaps, chains of one length.
+
+    Another tenth goes to descents, if that is enough for them to arrive somewhere.
+    """
     first, more = 30, 8
     walkers = evaluations // (10 * (first + more * dim))
+    rounds = evaluations // (10 * SLOTS * VALUES_PER_GRADIENT)
     return {
+        "share": 0.4,
+        "descents": min(rounds, ROUNDS) if rounds > LAST_STARTS else 0,
         "searchers": min(max(walkers, 32), 512),
         "search_steps": (first, more),
         "paths": 0,

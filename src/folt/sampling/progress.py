@@ -128,6 +128,7 @@ class Stages:
         console = Console(stderr=True)
         console.width = min(console.width, WIDTH)
         self.wall: dict[str, float] = {}
+        self._apart = 0.0
         message = Column(ratio=1, no_wrap=True, overflow="ellipsis")
         self._bar = Progress(
             TextColumn("{task.description:<11}", style="bold", markup=False),
@@ -167,6 +168,12 @@ class Stages:
         elif not self._bar.disable:
             self._bar.console.print(line, markup=False, highlight=False)
 
+    def set_apart(self, name: str, seconds: float) -> None:
+        """Count seconds of the running stage as those of another one, which comes before it."""
+        if seconds:
+            self.wall[name] = self.wall.get(name, 0.0) + seconds
+            self._apart += seconds
+
     @contextmanager
     def stage(self, name: str) -> Iterator[Tell]:
         """One stage; yields a function that is told the fraction done and a message."""
@@ -185,6 +192,7 @@ class Stages:
         try:
             yield tell
         finally:
-            elapsed = time.perf_counter() - started
+            elapsed = time.perf_counter() - started - self._apart
+            self._apart = 0.0
             self.wall[name] = self.wall.get(name, 0.0) + elapsed
             self._bar.update(task, total=1.0, completed=1.0)

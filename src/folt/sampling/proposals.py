@@ -12,6 +12,7 @@ from jaxtyping import PyTree
 from folt.chains import chances_to_leave, steps_worth_taking
 from folt.fit import Fit
 from folt.flows import Mixture, OrbitSafety, Safety
+from folt.problem.orbits import Components
 from folt.problem.ratio import LogRatio, Target
 from folt.reference import Reference
 from folt.sampling.presets import Preset
@@ -38,11 +39,13 @@ class TrainingData(NamedTuple):
         training: draws to train on.
         selection: draws to choose among trained proposals by.
         visited: points that the reference run has valued on its way, where calls are dear.
+        modes: components at the modes that it found.
     """
 
     training: Sample
     selection: Sample
     visited: Sample | None
+    modes: Components | None = None
 
     @classmethod
     def of(
@@ -61,7 +64,9 @@ class TrainingData(NamedTuple):
             values = target(points) if known is None else known[first : first + len(draws)].ravel()
             parts.append(Sample(points, values))
         dear = preset.effort.evaluations is not None
-        return cls(parts[0], parts[1], _visited(run, len(parts[0].points)) if dear else None)
+        visited = _visited(run, len(parts[0].points)) if dear else None
+        modes = None if run.explored is None else run.explored.components
+        return cls(parts[0], parts[1], visited, modes)
 
 
 def _visited(run: Reference, most: int) -> Sample | None:
@@ -97,6 +102,7 @@ def proposal_from(
             training=data.training,
             selection=data.selection,
             visited=data.visited,
+            modes=data.modes,
         )
         fitted = maker(key, task, None if start is None else start.flow, tell)
     fitted = settled(fitted)

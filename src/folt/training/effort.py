@@ -111,7 +111,7 @@ class Effort(Shown):
         return cls(
             name="quick",
             particles=1_024,
-            moves=20,
+            moves=10,
             chains=128,
             draws=40,
             exact_draws=8_192,
@@ -129,7 +129,7 @@ class Effort(Shown):
         return cls(
             name="default",
             particles=1_024,
-            moves=20,
+            moves=10,
             chains=128,
             draws=80,
             exact_draws=12_800,
@@ -147,7 +147,7 @@ class Effort(Shown):
         return cls(
             name="thorough",
             particles=1_000,
-            moves=20,
+            moves=10,
             chains=100,
             draws=250,
             exact_draws=25_000,

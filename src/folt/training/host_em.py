@@ -19,6 +19,9 @@ Points = Float[np.ndarray, "n dim"]
 CHUNK_TERMS = 1 << 20
 """Images times components that are in memory at once."""
 
+LEAST_WEIGHT = 0.01
+"""Smallest weight with which a component at a mode begins."""
+
 CANDIDATES = 16
 """Images that are looked at where a pilot says which."""
 
@@ -50,6 +53,7 @@ def fit_components(
     count: int,
     iterations: int,
     tolerance: float = 1e-3,
+    modes: Components | None = None,
 ) -> Components:
     """Components fitted to the images of draws.
 
@@ -60,10 +64,13 @@ def fit_components(
         count: number of components.
         iterations: most steps of expectation and maximisation.
         tolerance: gain in mean log likelihood below which they stop.
+        modes: components at known modes under the same labelling, from which the first ones start
+            with covariances of their own; at most `count`.
     """
     dim = points.shape[1]
     share = 1.0 if count == 1 else 0.5
     spread = share * np.cov(points.T).reshape(dim, dim)
+    spreads = np.repeat(spread[None], count, axis=0)
     if count == 1:
         means = points.mean(axis=0, keepdims=True)
     else:
@@ -72,22 +79,38 @@ def fit_components(
     found = Components(
         np.full(count, -math.log(count)), means, np.repeat(root[None], count, axis=0)
     )
+    if modes is not None:
+        found, spreads = _from_modes(found, spreads, modes)
     last = -math.inf
     for _ in range(iterations):
-        found, likelihood = _step(found, images, spread)
+        found, likelihood = _step(found, images, spreads)
         if likelihood - last < tolerance:
             break
         last = likelihood
     return found
 
 
+def _from_modes(
+    found: Components, spreads: Float[np.ndarray, "components dim dim"], modes: Components
+) -> tuple[Components, Float[np.ndarray, "components dim dim"]]:
+    """The first components moved to the modes, with the covariances of these."""
+    count = modes.count
+    means, factors, spreads = found.means.copy(), found.factors.copy(), spreads.copy()
+    means[:count], factors[:count] = modes.means, modes.factors
+    spreads[:count] = np.linalg.inv(np.swapaxes(modes.factors, 1, 2) @ modes.factors)
+    weights = np.full(found.count, 1.0 / found.count)
+    own = np.exp(modes.log_weights - np.logaddexp.reduce(modes.log_weights))
+    weights[:count] = np.maximum(own * count / found.count, LEAST_WEIGHT)
+    return Components(np.log(weights / weights.sum()), means, factors), spreads
+
+
 def _step(
-    components: Components, images: np.ndarray, spread: Float[np.ndarray, "dim dim"]
+    components: Components, images: np.ndarray, spreads: Float[np.ndarray, "components dim dim"]
 ) -> tuple[Components, float]:
     """One expectation and maximisation, and the mean log likelihood before it.
 
-    Covariances are shrunk towards the spread by an inverse Wishart prior worth dim + 2 draws, which
-    keeps components that few draws see from collapsing.
+    Covariances are shrunk towards their spread by an inverse Wishart prior worth dim + 2 draws,
+    which keeps components that few draws see from collapsing.
     """
     n, candidates, dim = images.shape
     count = components.count
@@ -109,6 +132,6 @@ def _step(
     scatter[:, rows, columns] = scatter[:, columns, rows] = second
     scatter -= mass[:, None, None] * means[:, :, None] * means[:, None, :]
     prior = 0.0 if count == 1 else dim + 2.0
-    covariances = (scatter + prior * spread) / (mass + prior)[:, None, None] + 1e-9 * spread
+    covariances = (scatter + prior * spreads) / (mass + prior)[:, None, None] + 1e-9 * spreads
     factors = np.linalg.inv(np.linalg.cholesky(covariances))
     return Components(np.log(mass / mass.sum()), means, factors), total / n

@@ -18,6 +18,7 @@ import numpy as np
 from folt.flows import Mixture
 from folt.groups import Group
 from folt.problem.fold import Folded
+from folt.problem.orbits import Components
 from folt.training import gauss_newton as newton
 from folt.training.guard import invariant_guard
 from folt.training.pool import Pool, Resolver, concatenate, draw_folded
@@ -80,7 +81,8 @@ class TrainingTask(NamedTuple):
 
     `evaluate` gives log π_F in batches and counts; `target` is the same as a density, for
     objectives that differentiate it. A `pilot` says which images matter in a large group; `visited`
-    are points that the reference run has valued on its way, whatever their law.
+    are points that the reference run has valued on its way, whatever their law; `modes` are
+    components at the modes that it found.
     """
 
     group: Group
@@ -92,6 +94,7 @@ class TrainingTask(NamedTuple):
     selection: Sample
     pilot: Distribution | None = None
     visited: Sample | None = None
+    modes: Components | None = None
 
     def invariantly_guarded(self) -> TrainingTask:
         """The same task for a proposal that sums itself over the orbit."""

@@ -49,6 +49,9 @@ WIDER, WIDER_SHARE = 2.5, 0.05
 LEAST_CHANCE = 0.04
 """Chance to leave below which selection draws count alike: one of them would decide otherwise."""
 
+LEAST_MODE = 0.003
+"""Share of the mass that a mode must have for a component of its own."""
+
 LABELLED_TERMS = 48_000
 """Draws times images from which the first labelling is found."""
 
@@ -160,8 +163,12 @@ class ThriftyMixture:
         shares = ListedSum((single,), bench.action).responsibilities(points)
         labelled = bench.action.move(shares.argmax(axis=1), points)
         images = candidate_images(bench.action, points, single)
-        count = max(2, min(size, len(points) // DRAWS_PER_COMPONENT))
-        return fit_components(bench.generator, images, labelled, count, self.iterations)
+        modes = _labelled_modes(bench, single)
+        wanted = size if modes is None else max(size, modes.count)
+        count = max(2, min(wanted, len(points) // DRAWS_PER_COMPONENT))
+        return fit_components(
+            bench.generator, images, labelled, count, self.iterations, modes=modes
+        )
 
     def _exact_rounds(self, bench: _Bench, best: Judged) -> Judged:
         """Rounds of one component that may be the exact answer, while h becomes much flatter."""
@@ -260,6 +267,24 @@ class _Bench:
             np.concatenate([part.points for part in parts]),
             np.concatenate([part.log_target for part in parts]),
         )
+
+
+def _labelled_modes(bench: _Bench, single: Components) -> Components | None:
+    """Known modes of some weight, each at the image that the single component finds likeliest."""
+    modes = bench.task.modes
+    if modes is None or modes.count < 2:
+        return None
+    logs = modes.log_weights - np.logaddexp.reduce(modes.log_weights)
+    most = len(bench.task.training.points) // DRAWS_PER_COMPONENT
+    chosen = np.argsort(-logs, kind="stable")[:most]
+    chosen = chosen[logs[chosen] > math.log(LEAST_MODE)]
+    means = modes.means[chosen]
+    places = ListedSum((single,), bench.action).responsibilities(means).argmax(axis=1)
+    factors = modes.factors[chosen] @ bench.action.matrices[places].transpose(0, 2, 1)
+    precisions = np.swapaxes(factors, 1, 2) @ factors
+    # Lower triangular roots of the same precisions, from the far corner.
+    roots = np.linalg.cholesky(precisions[:, ::-1, ::-1])[:, ::-1, ::-1].transpose(0, 2, 1)
+    return Components(logs[chosen], bench.action.move(places, means), roots)
 
 
 def affordable(dim: int) -> int:

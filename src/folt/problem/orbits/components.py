@@ -17,6 +17,10 @@ HARMLESS = 1e-9
 """Rounding of a log density that no certificate can notice."""
 
 
+GRADIENT_ENTRIES = 1 << 20
+"""Points times components times dimensions whose gradients are in memory at once."""
+
+
 @dataclasses.dataclass(frozen=True, eq=False)
 class Components:
     """Σ_k w_k p(x; μ_k, factor_k), Gaussian or, for finite degrees, Student.
@@ -86,6 +90,26 @@ class Components:
             squared *= -0.5 * (self.degrees + self.dim)
         squared += self._constants
         return squared
+
+    def with_gradients(self, points: Points) -> tuple[Float[np.ndarray, " n"], Points]:
+        """Log of the sum and its gradient, Σ_k r_k ∇log p_k with the shares r_k of the components.
+
+        ∇log p = -c·Fᵀu with u = F·(x - μ), where c is one for a Gaussian and
+        (degrees + dim)/(degrees + |u|²) for a Student component.
+        """
+        values, gradients = np.empty(len(points)), np.empty_like(points)
+        length = max(1, GRADIENT_ENTRIES // (self.count * self.dim))
+        for start in range(0, len(points), length):
+            rows = slice(start, start + length)
+            u = np.einsum("kij,nkj->nki", self.factors, points[rows, None] - self.means)
+            terms = self.log_terms(points[rows])
+            values[rows] = logs = log_sum_exp(terms.copy())
+            shares = np.exp(terms - logs[:, None])
+            if math.isfinite(self.degrees):
+                squares = np.einsum("nki,nki->nk", u, u)
+                shares *= (self.degrees + self.dim) / (self.degrees + squares)
+            gradients[rows] = -np.einsum("nk,nki,kij->nj", shares, u, self.factors, optimize=True)
+        return values, gradients
 
     @functools.cached_property
     def direct(self) -> bool:

@@ -1,0 +1,11 @@
+"""Finding the modes: a ladder of tempered particles, descents along the gradient, masses.
+
+Both searches are needed because they are blind in different ways, and where they disagree the
+exploration says so.
+"""
+
+from folt.reference.exploration.explorer import Explored, Explorer, Plan
+from folt.reference.exploration.facts import ExplorationFacts, ModeFacts
+from folt.reference.exploration.modes import Modes
+
+__all__ = ["ExplorationFacts", "Explored", "Explorer", "ModeFacts", "Modes", "Plan"]

@@ -1,0 +1,103 @@
+"""What an exploration found, as numbers for the certificate."""
+
+from __future__ import annotations
+
+import dataclasses
+
+DIFFERENCE, RATIO = 0.05, 3.0
+"""By how much the reference's share of a mode must exceed the tempered particles', and how many
+times, for the two searches to disagree."""
+
+RULE_OF_THREE = 3.0
+"""What has probability p was seen among n with 95 % if p ≥ 3/n."""
+
+HEAVY = 0.01
+"""Mass above which a mode must not be found by chance."""
+
+FEWEST_ANCESTORS = 50
+"""Particles at the beginning of a ladder that must have descendants at its end."""
+
+
+@dataclasses.dataclass(frozen=True)
+class ModeFacts:
+    """One mode.
+
+    Attributes:
+        mass: its share of the posterior as importance sampling around all modes sees it.
+        hits: descents that ended there.
+        tempered: share of the tempered particles within its reach.
+        reference: share of the reference draws within its reach; NaN before there are any.
+        peaked: whether the density falls in every direction from it.
+        barely: whether only the second search found it, or hardly any descent of the first after
+            tempering had lost it.
+    """
+
+    mass: float
+    hits: int
+    tempered: float
+    reference: float
+    peaked: bool = True
+    barely: bool = False
+
+    @property
+    def agreed(self) -> bool:
+        """Whether tempering did not lose what the reference has there."""
+        lost = self.reference - self.tempered > DIFFERENCE
+        return not (lost and self.tempered < self.reference / RATIO)
+
+
+@dataclasses.dataclass(frozen=True)
+class ExplorationFacts:
+    """Where the posterior was looked for and what was found.
+
+    Attributes:
+        descents: searches along the gradient; none where there is no gradient.
+        modes: what they found, the heaviest first.
+        once: distinct ends that a single descent reached.
+        particles: tempered particles of the last ladder.
+        ancestors: how many of them at its beginning have descendants at its end.
+        rungs: temperatures of the last ladder.
+        ladders: how many ladders were climbed: two where the first disagreed with the descents.
+        gradients: gradients that descents and Newton steps took.
+        runaways: descents that ran away from the start.
+        audited: mass around the modes that the finished proposal under-reaches tenfold; NaN before
+            the proposal is known.
+        audited_error: its standard error.
+    """
+
+    descents: int
+    modes: tuple[ModeFacts, ...]
+    once: int
+    particles: int
+    ancestors: int
+    rungs: int
+    ladders: int = 1
+    gradients: int = 0
+    runaways: int = 0
+    audited: float = float("nan")
+    audited_error: float = float("nan")
+
+    @property
+    def smallest_basin(self) -> float | None:
+        """Basin of attraction, as a share of the starts, that was found with 95 % if it exists."""
+        return min(1.0, RULE_OF_THREE / self.descents) if self.descents else None
+
+    @property
+    def chance_of_new(self) -> float | None:
+        """Chance that one more descent ends somewhere new (Good and Turing)."""
+        return self.once / self.descents if self.descents else None
+
+    @property
+    def agree(self) -> bool:
+        """Whether tempering and descents found the same modes."""
+        chance = any(mode.barely and mode.reference > HEAVY for mode in self.modes)
+        return not chance and all(mode.agreed for mode in self.modes)
+
+    @property
+    def derived(self) -> dict[str, object]:
+        """What follows from the rest, for readers of a file."""
+        return {
+            "smallest_basin": self.smallest_basin,
+            "chance_of_new": self.chance_of_new,
+            "agree": self.agree,
+        }

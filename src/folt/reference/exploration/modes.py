@@ -1,0 +1,246 @@
+"""Modes: distinct ends of descents under the group, polished, with Laplace's masses."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from collections.abc import Callable
+
+import numpy as np
+from jaxtyping import Bool, Float, Int
+
+from folt.problem import Points, Values
+from folt.problem.orbits import Action, Components
+from folt.reference.exploration.descents import Ends
+from folt.reference.exploration.images import nearest_images
+from folt.reference.landscape import Matrix
+
+MOST, MOST_LOOKED_AT = 24, 48
+"""Most modes, and most ends that are looked at for them, best first."""
+
+DEPTH = 12.0
+"""Log mass below the heaviest mode at which a mode is dropped: one of 1 in 160 000."""
+
+NEWTON_STEPS = 3
+"""Most Newton steps from an end of a descent to its mode."""
+
+ARRIVED, STATIONARY = 1e-3, 0.1
+"""Predicted gain of a Newton step, in nats, at which a mode is found, and above which an end of a
+descent that Newton steps could not improve is no mode."""
+
+DIFFERENCE = 1e-4
+"""Largest step of the differences of gradients, in widths of the start, and ..."""
+
+OWN_DIFFERENCE = 0.02
+"""... in standard deviations of the mode, once its curvature is known."""
+
+FLAT = 1e-2
+"""Precision, in units of the start's, below which a direction counts as flat: such a mode is kept
+with this precision there."""
+
+REACH = 4.0
+"""An end belongs to a mode if r² < REACH·(Δ + ¼): r its distance in standard deviations of the
+mode, Δ how far it lies below it in nats, where r² = 2Δ for a Gaussian."""
+
+SOURCES, SCREENED_SOURCE = 3, 2
+"""Where descents begin: at the start, at a rung of the ladder, or where screening says."""
+
+DEGREES = 5.0
+"""Degrees of freedom of the components that stand for modes."""
+
+PerMode = Float[np.ndarray, " modes"]
+
+Gradients = Callable[[Points], tuple[Values, Points]]
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class Modes:
+    """Modes of a density, one image of each, the heaviest first.
+
+    Attributes:
+        points: where they are.
+        values: log π_F there.
+        factors: roots of the precisions, factor·(x - mode) is standard.
+        log_masses: Laplace's estimate of the log of their mass of π_F.
+        hits: descents that ended in each, (mode, source).
+        peaked: whether the curvature is positive in every direction; one that is not is kept with
+            a floor.
+        descents: descents made, but for those that screening proposed.
+        once: ends whose log density comes near the best that were reached by a single descent,
+            those that are no modes included.
+        gradients: gradients that descents and Newton steps took.
+        runaways: descents that left the start behind and still gained.
+        runaway: the coordinate along which they went farthest, counted from zero.
+    """
+
+    points: Float[np.ndarray, "modes dim"]
+    values: PerMode
+    factors: Float[np.ndarray, "modes dim dim"]
+    log_masses: PerMode
+    hits: Int[np.ndarray, "modes sources"]
+    peaked: Bool[np.ndarray, " modes"]
+    descents: int
+    once: int
+    gradients: int
+    runaways: int = 0
+    runaway: int = 0
+
+    @property
+    def count(self) -> int:
+        """Number of modes."""
+        return len(self.values)
+
+    def components(self, weights: PerMode) -> Components:
+        """A heavy-tailed component at every mode, with these shares."""
+        logs = np.log(weights / weights.sum())
+        return Components(logs, self.points, self.factors, DEGREES)
+
+    def distances(self, action: Action, points: Points) -> Float[np.ndarray, "n modes"]:
+        """Squared distance of points to every mode under any label, in its own metric."""
+        folded = action.fold(points)
+        columns = [
+            nearest_images(action, folded, point, factor)[1]
+            for point, factor in zip(self.points, self.factors, strict=True)
+        ]
+        return np.stack(columns, axis=1)
+
+    def shares(self, action: Action, points: Points) -> PerMode:
+        """Share of points inside the ball that holds nearly all of each mode, under any label.
+
+        r² of a Gaussian of dimension d has mean d and standard deviation √(2d).
+        """
+        dim = points.shape[1]
+        reach = dim + 4.0 * math.sqrt(2.0 * dim)
+        return (self.distances(action, points) < reach).mean(axis=0)
+
+
+def modes_of(
+    gradients: Gradients,
+    ends: Ends,
+    centre: Float[np.ndarray, " dim"],
+    scale: Float[np.ndarray, " dim"],
+    action: Action,
+    known: Modes | None = None,
+) -> Modes | None:
+    """The distinct modes that descents ended in; None where no end is usable.
+
+    Args:
+        gradients: log π_F and its gradient at many points.
+        ends: the ends of descents.
+        centre: middle of the start.
+        scale: its width in every coordinate.
+        action: the group: ends that are images of each other are one mode.
+        known: modes found before, which are kept, and their hits counted, whether or not a descent
+            ended there again.
+    """
+    far = ends.runaways(centre, scale)
+    points, values = action.fold(ends.points), ends.values
+    hits = np.eye(SOURCES, dtype=int)[ends.sources]
+    if known is not None:
+        points = np.concatenate([known.points, points])
+        values = np.concatenate([known.values, values])
+        hits = np.concatenate([known.hits, hits])
+    left = np.isfinite(values)
+    promising = values > np.max(values, initial=-np.inf) - DEPTH - points.shape[1]
+    found: list[_Mode] = []
+    spent, once = ends.gradients, 0
+    for _ in range(MOST_LOOKED_AT):
+        if not left.any() or len(found) == MOST:
+            break
+        best = int(np.flatnonzero(left)[values[left].argmax()])
+        mode, cost = _polished(gradients, points[best], scale)
+        spent += cost
+        left[best] = False
+        if mode is None or mode.gain > STATIONARY:
+            once += int(promising[best])
+            continue
+        squares = nearest_images(action, points, mode.point, mode.factor)[1]
+        near = squares < REACH * (np.maximum(mode.value - values, 0.0) + 0.25)
+        near = (near & left) | (np.arange(len(left)) == best)
+        left &= ~near
+        mode.hits = hits[near].sum(axis=0)
+        once += int(mode.hits.sum() == 1 and promising[best])
+        found.append(mode)
+    if not found:
+        return None
+    kept = _heavy(found, action)
+    return Modes(
+        np.stack([mode.point for mode in kept]),
+        np.array([mode.value for mode in kept]),
+        np.stack([mode.factor for mode in kept]),
+        np.array([mode.log_mass for mode in kept]),
+        np.stack([mode.hits for mode in kept]),
+        np.array([mode.peaked for mode in kept]),
+        int(np.sum(ends.sources < SCREENED_SOURCE)) + (0 if known is None else known.descents),
+        once + int(np.sum(left & promising)),
+        spent + (0 if known is None else known.gradients),
+        len(far),
+        int(np.abs(far).sum(axis=0).argmax()),
+    )
+
+
+@dataclasses.dataclass(eq=False)
+class _Mode:
+    point: Float[np.ndarray, " dim"]
+    value: float
+    factor: Matrix
+    log_mass: float
+    gain: float
+    peaked: bool
+    hits: Int[np.ndarray, " sources"] = dataclasses.field(default_factory=lambda: np.zeros(2, int))
+
+
+def _polished(
+    gradients: Gradients, point: Float[np.ndarray, " dim"], scale: Float[np.ndarray, " dim"]
+) -> tuple[_Mode | None, int]:
+    """The mode near a point by Newton steps, and the gradients that they took.
+
+    The Hessian is made of central differences of the gradient, in units of the start's widths; the
+    differences follow the curvature, so that a narrow mode is not stepped over.
+    """
+    dim, cost = point.size, 0
+    step, current, mode = np.full(dim, DIFFERENCE), point, None
+    for number in range(NEWTON_STEPS + 1):
+        offsets = np.diag(step * scale)
+        probes = np.concatenate([current[None], current + offsets, current - offsets])
+        values, slopes = gradients(probes)
+        cost += len(probes)
+        slopes = slopes * scale
+        if not np.isfinite(values).all() or (mode is not None and values[0] < mode.value):
+            break
+        hessian = -(slopes[1 : dim + 1] - slopes[dim + 1 :]) / (2.0 * step)[:, None]
+        if not np.isfinite(hessian).all():
+            break
+        curvatures, directions = np.linalg.eigh(0.5 * (hessian + hessian.T))
+        floor = max(FLAT, 1e-8 * float(curvatures.max()))
+        peaked = bool(curvatures.min() > floor)
+        curvatures = np.where(curvatures > floor, curvatures, np.maximum(-curvatures, floor))
+        log_mass = (
+            values[0]
+            + 0.5 * dim * math.log(2.0 * math.pi)
+            - 0.5 * float(np.sum(np.log(curvatures)))
+            + float(np.sum(np.log(scale)))
+        )
+        factor = (directions * np.sqrt(curvatures)).T / scale
+        move = directions @ ((directions.T @ slopes[0]) / curvatures)
+        gain = 0.5 * float(slopes[0] @ move)
+        mode = _Mode(current, float(values[0]), factor, float(log_mass), gain, peaked)
+        own = np.einsum("ij,j,ij->i", directions, curvatures, directions)
+        finer = np.minimum(DIFFERENCE, OWN_DIFFERENCE / np.sqrt(np.maximum(own, FLAT)))
+        settled = np.all(finer > 0.3 * step)
+        if (gain < ARRIVED and settled) or number == NEWTON_STEPS:
+            break
+        step, current = finer, current + move * scale
+    return mode, cost
+
+
+def _heavy(found: list[_Mode], action: Action) -> list[_Mode]:
+    """The modes that matter, the heaviest first; one that elements fix counts in part."""
+    for mode in found:
+        if action.listed and action.group.order > 1:
+            u = (action.images(mode.point[None])[0] - mode.point) @ mode.factor.T
+            same = int(np.sum(np.einsum("ij,ij->i", u, u) < 1e-4 * mode.point.size))
+            mode.log_mass -= math.log(max(same, 1))
+    heaviest = max(mode.log_mass for mode in found)
+    kept = [mode for mode in found if mode.log_mass > heaviest - DEPTH]
+    return sorted(kept, key=lambda mode: -mode.log_mass)

@@ -1,0 +1,46 @@
+"""What may be said of an exploration, in sentences."""
+
+from __future__ import annotations
+
+from folt.reference.exploration.facts import ExplorationFacts
+
+MOST_NAMED = 6
+"""Modes whose masses stand in a line."""
+
+
+def explored_words(facts: ExplorationFacts | None, exact: bool = False) -> str:
+    """How small a mode would have been seen.
+
+    Args:
+        facts: the exploration; None where there was none.
+        exact: whether the reference draws are exact, so that nothing can be missing.
+    """
+    if exact:
+        return "They come from an exact sampler, which misses no mode."
+    if facts is None:
+        return "Nothing was searched besides: a mode that they have missed stays unseen."
+    basin = facts.smallest_basin
+    if basin is None:
+        return (
+            f"Modes were looked for by {facts.particles:,} tempered particles alone, since there "
+            "was no gradient or no room for one: a mode that is light when hot may be missing."
+        )
+    found = "one mode" if len(facts.modes) == 1 else f"{len(facts.modes)} modes"
+    return (
+        f"{facts.descents:,} descents and {facts.particles:,} tempered particles found {found}; a "
+        f"mode that attracts more than 1 in {1.0 / basin:,.0f} descents was seen with 95 % "
+        "confidence, one with a smaller basin that is also light when hot may be missing."
+    )
+
+
+def modes_words(facts: ExplorationFacts) -> str:
+    """Modes with their masses, and by what they were found, in a line."""
+    particles = f"{facts.particles:,} tempered particles"
+    if not facts.descents:
+        return f"looked for by {particles} alone"
+    masses = ", ".join(f"{100 * mode.mass:.3g}" for mode in facts.modes[:MOST_NAMED])
+    more = ", …" if len(facts.modes) > MOST_NAMED else ""
+    found = "one" if len(facts.modes) == 1 else f"{len(facts.modes)} ({masses}{more} %)"
+    again = ", tempered twice" if facts.ladders > 1 else ""
+    agree = "" if facts.agree else "; the two searches disagree"
+    return f"{found} by {facts.descents:,} descents and {particles}{again}{agree}"

@@ -1,0 +1,324 @@
+"""Finding modes: laws of descents, merging, masses, screening, audit and agreement.
+
+Statistical tests use fixed seeds; where a level is stated it is the false-alarm rate over fresh
+ones.
+"""
+
+import dataclasses
+import math
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+import folt
+from cases import GROUPS
+from folt.certificate.audit import audit
+from folt.flows import Mixture, standard_normal
+from folt.groups import Permutation, Reflection, SignedPermutation, Trivial
+from folt.problem import Problem
+from folt.problem.orbits import Components, HostDistribution, action_of
+from folt.problem.ratio import LogRatio, Target
+from folt.reference import HostChains
+from folt.reference.exploration import ExplorationFacts, ModeFacts, explorer, facts, modes
+from folt.reference.exploration.descents import descents
+from folt.reference.exploration.images import nearest_images, squared_distances
+from folt.reference.exploration.masses import masses_of
+from folt.reference.exploration.modes import modes_of
+from folt.reference.exploration.screening import unexplained
+from folt.reference.exploration.start import UnionStart
+from folt.reference.exploration.words import explored_words
+from folt.reference.landscape import Landscape
+from folt.types import root_key
+
+
+def mixture_of(means, deviations, weights, group=None, prior=2.0):
+    """Isotropic Gaussians, summed over all images of their means, as a problem."""
+    means, dim = np.asarray(means, float), len(means[0])
+    group = Trivial(dim) if group is None else group
+    images = np.concatenate([np.asarray(group.orbit(jnp.asarray(mean))) for mean in means])
+    scales = np.repeat(deviations, group.order)
+    logs = np.log(np.repeat(weights, group.order) / group.order) - dim * np.log(scales)
+    factors = np.eye(dim) / scales[:, None, None]
+    mixture = Mixture(*map(jnp.asarray, (logs + dim * np.log(scales), images, factors)))
+    return Problem(mixture.log_prob, group, prior=standard_normal(dim, prior) if prior else None)
+
+
+def found_from(problem, points, scale=1.0, rounds=20):
+    """The modes that descents from given points end in."""
+    landscape, dim, left = Landscape(problem), problem.dim, [np.asarray(points)]
+
+    def starts(count):
+        chosen, left[0] = left[0][:count], left[0][count:]
+        return chosen, np.zeros(len(chosen), int)
+
+    widths = np.full(dim, scale)
+    ends = descents(landscape.with_gradients, starts, widths, len(points), rounds)
+    middle = np.zeros(dim)
+    return ends, modes_of(landscape.with_gradients, ends, middle, widths, action_of(problem.group))
+
+
+PAIR = ((-2.0, 0.5), (2.0, -1.0))
+
+
+def test_descents_end_at_the_maxima_and_commute_with_the_group():
+    """An image of a start ends in the image of its end, under every group."""
+    for name in ("reflections", "permutation of blocks", "signed permutation", "joint square"):
+        group = GROUPS[name]()
+        centre = np.random.default_rng(1).normal(size=group.dim) * 2.0
+        problem = mixture_of([centre], [0.5], [1.0], group)
+        action = action_of(group)
+        starts = np.random.default_rng(2).normal(size=(6, group.dim)) * 2.0
+        moved = action.move(np.full(6, group.order - 1), starts)
+        plain, _ = found_from(problem, starts)
+        images, _ = found_from(problem, moved)
+        expected = action.move(np.full(6, group.order - 1), plain.points)
+        np.testing.assert_allclose(images.points, expected, atol=1e-6, err_msg=name)
+        assert nearest_images(action, plain.points, centre, np.eye(group.dim))[1].max() < 0.05
+
+
+def test_ends_that_are_images_are_one_mode_and_different_modes_stay_apart(monkeypatch):
+    group = Permutation(2, 1)
+    problem = mixture_of([(-2.0, 1.0), (0.0, 3.0)], [0.3, 0.3], [0.6, 0.4], group)
+    starts = np.random.default_rng(0).normal(size=(40, 2)) * 2.0
+    _, found = found_from(problem, starts)
+    assert found.count == 2
+    assert found.hits.sum() == 40
+    np.testing.assert_allclose(np.exp(found.log_masses), [0.6, 0.4], rtol=0.02)
+    monkeypatch.setattr(modes, "REACH", 1_000.0)  # a ball ten thousand times as large
+    assert found_from(problem, starts)[1].count == 1
+
+
+def test_ends_that_are_no_maxima_are_no_modes():
+    """A search that ends on an endless slope counts as an end, not as a mode."""
+    problem = Problem(lambda x: 5.0 * x[0] - 0.5 * x[1] ** 2, Trivial(2))
+    ends, found = found_from(problem, np.ones((3, 2)))
+    assert len(ends.values) == 3
+    assert found is None
+
+
+@pytest.mark.parametrize("name", GROUPS)
+def test_nearest_images_are_images_and_none_is_nearer(name):
+    group = GROUPS[name]()
+    action, rng = action_of(group), np.random.default_rng(3)
+    points, centre = rng.normal(size=(5, group.dim)), rng.normal(size=group.dim)
+    factor = np.eye(group.dim)
+    images, squares = nearest_images(action, points, centre, factor)
+    every = action.images(points)
+    brute = np.array([squared_distances(one, centre, factor).min() for one in every])
+    np.testing.assert_allclose(squares, brute, rtol=1e-9)
+    np.testing.assert_allclose(squared_distances(images, centre, factor), squares, rtol=1e-9)
+    own = np.min(np.linalg.norm(every - images[:, None], axis=2), axis=1)
+    np.testing.assert_allclose(own, 0.0, atol=1e-9)
+
+
+@pytest.mark.parametrize("group", [Permutation(6, 2), SignedPermutation(4, 3)])
+def test_large_groups_find_the_nearest_image_by_assignment(group):
+    """Block by block where the metric is; 720 and 384 images are gone through to compare."""
+    action, rng = action_of(group), np.random.default_rng(4)
+    assert group.order > 120
+    points, centre = rng.normal(size=(4, group.dim)), rng.normal(size=group.dim)
+    form = group.block_form
+    weights = np.ones(group.dim)
+    for number, block in enumerate(form.places):
+        weights[list(block)] = 1.0 + 0.3 * number
+    factor = np.diag(weights)
+    _, squares = nearest_images(action, points, centre, factor)
+    every = action.images(points)
+    brute = np.array([squared_distances(one, centre, factor).min() for one in every])
+    np.testing.assert_allclose(squares, brute, rtol=1e-9)
+
+
+def test_masses_of_a_known_mixture():
+    """.6, .3, .1 within four errors of 512 draws (about 1 in 5 000)."""
+    group = Permutation(2, 2)
+    means = [(-3.0, 0.0, 3.0, 0.0), (-1.0, 1.0, 2.0, 2.0), (-4.0, -2.0, 0.0, -2.0)]
+    problem = mixture_of(means, [0.4, 0.25, 0.3], [0.6, 0.3, 0.1], group)
+    _, found = found_from(problem, np.asarray(means) + 0.1)
+    landscape, action = Landscape(problem), action_of(group)
+    masses = masses_of(np.random.default_rng(0), landscape, found, action)
+    np.testing.assert_allclose(masses.shares, [0.6, 0.3, 0.1], atol=4 * 0.03)
+    assert abs(masses.log_evidence) < 0.15
+    around = masses.around(np.random.default_rng(1), 1, 50)
+    assert (found.distances(action, around).argmin(axis=1) == 1).mean() > 0.95
+
+
+def test_components_and_a_union_know_their_gradients():
+    rng = np.random.default_rng(5)
+    factors = np.stack([np.diag(rng.uniform(0.5, 2.0, 3)) + 0.2 for _ in range(2)])
+    for degrees in (5.0, math.inf):
+        known = Components(np.log([0.3, 0.7]), rng.normal(size=(2, 3)), factors, degrees)
+        start = HostDistribution(standard_normal(3, 3.0))
+        for law in (known, UnionStart(start, known)):
+            points, step = rng.normal(size=(4, 3)), 1e-6
+            value = (
+                law.log_probs
+                if isinstance(law, UnionStart)
+                else (lambda x, known=known: np.logaddexp.reduce(known.log_terms(x), axis=1))
+            )
+            values, gradients = law.with_gradients(points)
+            np.testing.assert_allclose(values, value(points), rtol=1e-10)
+            for j in range(3):
+                away = step * np.eye(3)[j]
+                slope = (value(points + away) - value(points - away)) / (2 * step)
+                np.testing.assert_allclose(gradients[:, j], slope, rtol=1e-5, atol=1e-7)
+
+
+def test_screening_finds_a_basin_that_descents_would_not_meet():
+    """In six dimensions a mode of half the mass attracts about seven of 4 096 starts."""
+    one = np.ones(6)
+    problem = mixture_of([0 * one, 2.0 * one], [0.6, 0.25], [0.5, 0.5])
+    _, wide = found_from(problem, np.zeros((4, 6)))
+    assert wide.count == 1
+    points = 2.0 * np.random.default_rng(0).normal(size=(4_096, 6))
+    values = Landscape(problem)(points)
+    chosen = unexplained(action_of(problem.group), wide, points, values, 32)
+    assert found_from(problem, chosen)[1].count == 2
+    assert found_from(problem, points[:32])[1].count == 1
+
+
+def explored(problem, seed=0, **changes):
+    brief = HostChains(particles=300, moves=6, chains=32, draws=20, longest=1, **changes)
+    return brief(root_key(seed), problem)
+
+
+FAR = [np.zeros(3), np.full(3, 6.0)]
+"""The second mode lies ten deviations of the prior away."""
+
+
+def test_a_mode_beyond_the_prior_is_found_and_tempering_is_repaired(monkeypatch):
+    problem = mixture_of(FAR, [0.4, 0.4], [0.5, 0.5], prior=1.0)
+    run = explored(problem)
+    assert run.exploration.ladders == 2
+    assert run.exploration.agree
+    shares = sorted(mode.reference for mode in run.exploration.modes)
+    np.testing.assert_allclose(shares, [0.5, 0.5], atol=0.15)
+    monkeypatch.setattr(explorer, "LONGEST", 0.0)  # no stretch: nobody looks beyond the prior
+    monkeypatch.setattr(explorer, "SHORTEST", -1e-9)
+    assert len(explored(problem).exploration.modes) == 1
+
+
+def test_the_two_searches_must_agree(monkeypatch):
+    """A mode that the reference has and the particles lost is a doubt; the rule can be lost."""
+    seen = ExplorationFacts(
+        500, (ModeFacts(0.6, 300, 0.6, 0.6), ModeFacts(0.4, 200, 0.4, 0.4)), 0, 1_024, 90, 20
+    )
+    lost = dataclasses.replace(seen, modes=(seen.modes[0], ModeFacts(0.4, 200, 0.02, 0.4)))
+    chance = dataclasses.replace(
+        seen, modes=(seen.modes[0], ModeFacts(0.4, 1, 0.4, 0.4, True, True))
+    )
+    light = dataclasses.replace(
+        seen, modes=(seen.modes[0], ModeFacts(0.005, 1, 0.0, 0.005, True, True))
+    )
+    assert seen.agree
+    assert light.agree
+    assert not lost.agree
+    assert not chance.agree
+    assert seen.smallest_basin == 3 / 500
+    monkeypatch.setattr(facts, "DIFFERENCE", 1.0)  # rule off
+    assert lost.agree
+
+
+def test_particles_of_one_mode_that_are_deleted_are_missed(monkeypatch):
+    """Rule six by deletion: the ladder's particles of one of two modes are replaced."""
+    problem = mixture_of(PAIR, [0.3, 0.3], [0.5, 0.5])
+    temper = explorer.temper
+
+    def without_right(*arguments):
+        ladder = temper(*arguments)
+        points = ladder.walk.points
+        left = np.flatnonzero(points[:, 0] < 0)
+        rows = np.resize(left, len(points))
+        return ladder._replace(walk=ladder.walk.at(rows))
+
+    monkeypatch.setattr(explorer, "temper", without_right)
+    run = explored(problem)
+    assert run.exploration.ladders == 2
+    assert not run.exploration.agree
+
+
+def test_the_audit_finds_a_component_that_the_proposal_lacks(monkeypatch):
+    problem = mixture_of(PAIR, [0.3, 0.3], [0.7, 0.3])
+    _, found = found_from(problem, np.asarray(PAIR) + 0.1)
+    around = found.components(np.array([0.7, 0.3]))
+    lacking = Mixture(jnp.zeros(1), jnp.asarray([PAIR[0]]), jnp.eye(2)[None] / 0.3)
+    whole = Mixture(
+        jnp.log(jnp.array([0.7, 0.3])), jnp.asarray(PAIR), jnp.tile(jnp.eye(2) / 0.3, (2, 1, 1))
+    )
+    for proposal, missed in ((lacking, 0.43), (whole, 0.0)):
+        ratio = LogRatio(Target(problem), proposal, problem.group)
+        _, fresh = ratio.draw(jax.random.key(0), 500)
+        share, error = audit(jax.random.key(1), ratio, fresh, around)
+        assert abs(share - missed) < 0.1
+        assert missed == 0.0 or share > 4 * error
+    monkeypatch.setattr("folt.certificate.audit.UNDER_REACHED", 1e300)
+    ratio = LogRatio(Target(problem), lacking, problem.group)
+    _, fresh = ratio.draw(jax.random.key(0), 500)
+    assert audit(jax.random.key(1), ratio, fresh, around)[0] == 0.0
+
+
+def test_a_problem_may_bring_its_own_start():
+    """Far from the prior, where the ladder from it has nothing to climb; the answer is the same."""
+    law = Mixture(jnp.zeros(1), jnp.full((1, 2), 30.0), 2.0 * jnp.eye(2)[None])
+    near = Mixture(jnp.zeros(1), jnp.full((1, 2), 29.0), 0.3 * jnp.eye(2)[None])
+    problem = Problem(law.log_prob, Trivial(2), prior=standard_normal(2, 1.0), start=near)
+    run = explored(problem)
+    assert run.exploration.rungs < 8
+    np.testing.assert_allclose(run.draws.mean(axis=(0, 1)), [30.0, 30.0], atol=0.2)
+    assert abs(run.log_evidence) < 0.2
+    with pytest.raises(ValueError, match="start has dimension 3, the group acts on 2"):
+        Problem(law.log_prob, Trivial(2), start=standard_normal(3, 1.0))
+
+
+# What cannot be explored, or not wholly.
+
+
+def test_a_black_box_is_tempered_alone_and_says_so():
+    box = folt.from_callable(lambda x: -0.5 * float(np.sum(x**2)), 2, Reflection(2, (0,)))
+    run = explored(box)
+    assert run.exploration.descents == 0
+    assert run.exploration.smallest_basin is None
+    assert "tempered particles alone" in explored_words(run.exploration)
+
+
+def test_gradients_that_are_no_numbers_in_places_do_no_harm():
+    def log_density(x):
+        return -0.5 * jnp.sum(x**2) + jnp.where(x[0] > 3.0, jnp.sqrt(3.0 - x[0]), 0.0)
+
+    problem = Problem(log_density, Trivial(2), prior=standard_normal(2, 3.0))
+    assert len(explored(problem).exploration.modes) == 1
+
+
+def test_a_flat_direction_is_kept_with_a_floor_and_said():
+    def log_density(x):
+        return -0.5 * x[0] ** 2 - jnp.where(jnp.abs(x[1]) < 2.0, 0.0, (jnp.abs(x[1]) - 2.0) ** 2)
+
+    problem = Problem(log_density, Trivial(2), prior=standard_normal(2, 3.0))
+    found = explored(problem).exploration.modes
+    assert found
+    assert not found[0].peaked
+
+
+def test_descents_of_an_improper_density_run_away_and_are_said():
+    problem = Problem(lambda x: 5.0 * x[1] - 0.5 * x[0] ** 2, Trivial(2))
+    ends, _ = found_from(problem, np.ones((3, 2)), rounds=64)
+    far = ends.runaways(np.zeros(2), np.ones(2))
+    assert len(far) == 3
+    assert np.all(np.abs(far[:, 1]) > np.abs(far[:, 0]))
+
+
+def test_a_fit_tells_what_was_explored_also_from_its_file(tmp_path):
+    problem = mixture_of(PAIR, [0.3, 0.3], [0.5, 0.5])
+    effort = dataclasses.replace(folt.Effort.quick(), particles=300, chains=48, draws=30)
+    fit = folt.sample(problem, draws=200, effort=effort, progress=False)
+    found = fit.certificate.exploration
+    assert found.agree
+    assert found.audited <= 0.01
+    assert f"{found.descents:,} descents" in fit.certificate.assumption
+    fit.save(tmp_path / "fit.nc")
+    again = folt.load(tmp_path / "fit.nc").certificate
+    assert again.exploration == found
+    tree = fit.certificate.to_dict()["exploration"]
+    assert tree["agree"] is True
+    assert tree["smallest_basin"] == found.smallest_basin
