@@ -308,8 +308,8 @@ def _exploration(found: ExplorationFacts) -> Facts:
         Fact(
             "Chance of something new",
             MISSING if chance is None else f"{100 * chance:.1f} %",
-            "ends near the best that one descent alone reached, over all descents (Good and Turing); "
-            "searches that were cut short are among them",
+            "ends near the best that a single descent reached, over all descents (Good and "
+            "Turing); searches that were cut short are among them",
         ),
         Fact(
             "Tempered particles",
