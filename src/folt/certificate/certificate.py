@@ -25,7 +25,7 @@ from folt.problem.boundary import BoundaryMass
 from folt.problem.faces import Face, Shown
 from folt.reference import Caution
 from folt.reference.exploration import ExplorationFacts, ModeFacts
-from folt.reference.exploration.words import explored_words
+from folt.reference.exploration.words import disagreement_words, explored_words
 from folt.store.strict_json import Document, plain
 
 ASSUMPTION = "The certificate assumes that the held-out draws are from the folded target. "
@@ -93,6 +93,18 @@ class Certificate(Shown):
     def assumption(self) -> str:
         """What all of it rests on."""
         return ASSUMPTION + explored_words(self.exploration, self.reference.exact)
+
+    @property
+    def reference_doubt(self) -> str:
+        """Why the reference is in doubt, where it is, and what to do."""
+        found = self.exploration
+        if found is not None and not found.agree:
+            return disagreement_words(found)
+        return (
+            f"The reference chains disagree with each other (R-hat {self.reference.rhat:.3f}) or "
+            f"with the sampler ({self.agreement.size:.1f} errors in a {self.agreement.compared}): "
+            "separate modes are suspected, so run a longer reference before trusting their weights."
+        )
 
     @property
     def distance(self) -> float:

@@ -158,7 +158,7 @@ class Outcome(enum.Enum):
         "Nothing speaks against the fit, and too little for it.",
         "The reference is worth {c.effective:.0f} independent draws, too few for a statement at "
         "5 %: a longer one is needed.",
-        "folt.sample(problem, reference=folt.reference.TemperedChains(particles=4000, draws=1000))",
+        "folt.sample(problem, reference=folt.reference.HostChains(particles=4096, draws=320))",
         Use.FIRST_LOOK,
     )
     EVIDENCE_IN_DOUBT = (
@@ -183,10 +183,8 @@ class Outcome(enum.Enum):
         "climbed again",
         "The draws that the proposal learnt from do not agree with each other or with the chain, "
         "or two searches for modes do not agree.",
-        "The reference chains disagree with each other (R-hat {c.reference.rhat:.3f}) or with the "
-        "sampler ({c.agreement.size:.1f} errors in a {c.agreement.compared}): separate modes are "
-        "suspected, so run a longer reference before trusting their weights.",
-        "folt.sample(problem, reference=folt.reference.TemperedChains(particles=4000, draws=1000))",
+        "{c.reference_doubt}",
+        "folt.sample(problem, reference=folt.reference.HostChains(particles=4096, draws=320))",
         Use.FIRST_LOOK,
     )
     UNCOVERED = (

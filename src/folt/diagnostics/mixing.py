@@ -49,8 +49,8 @@ EPSILONS = (0.1, 0.05, 0.01)
 CURVE_POINTS = 200
 
 ASSUMPTION = (
-    "The held-out draws are from the folded target, the chain starts from the proposal where it "
-    "hits the support, and modes that the reference and the proposal both missed stay unseen."
+    "The held-out draws are from the folded target, and the chain starts from the proposal where it "
+    "hits the support."
 )
 
 

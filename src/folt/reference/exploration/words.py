@@ -44,3 +44,24 @@ def modes_words(facts: ExplorationFacts) -> str:
     again = ", tempered twice" if facts.ladders > 1 else ""
     agree = "" if facts.agree else "; the two searches disagree"
     return f"{found} by {facts.descents:,} descents and {particles}{again}{agree}"
+
+
+def disagreement_words(facts: ExplorationFacts) -> str:
+    """Which mode the two searches disagree about, and what to do."""
+    lost = [mode for mode in facts.modes if not mode.agreed]
+    if lost:
+        worst = max(lost, key=lambda mode: mode.reference - mode.tempered)
+        said = (
+            f"A mode with {100 * worst.reference:.1f} % of the reference draws has "
+            f"{100 * worst.tempered:.1f} % of the tempered particles"
+        )
+    else:
+        worst = max((m for m in facts.modes if m.barely), key=lambda mode: mode.reference)
+        said = (
+            f"A mode with {100 * worst.reference:.1f} % of the reference draws was lost by "
+            "tempering and met by hardly any descent"
+        )
+    return (
+        f"{said}: where one mode was nearly missed others may be, so look again with more "
+        "particles, or begin where the posterior must be by folt.Problem(..., start=)."
+    )
