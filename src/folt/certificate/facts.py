@@ -7,11 +7,13 @@ import math
 
 import numpy as np
 
+from folt.certificate.outcomes import REFRESHED_ALARM, REFRESHED_RHAT
 from folt.chains import Chains
 from folt.diagnostics import (
     ChainSummary,
     Switching,
     effective_size,
+    rhat_by_chance,
     split_rhat,
     summarise_chains,
 )
@@ -156,6 +158,7 @@ class ReferenceFacts:
         refreshed: steps of the chain's kernel by which the held-out part was moved.
         refreshed_rhat: R-hat of the held-out part after that; `rhat` if it was not moved.
         refreshed_ess: its smallest effective size.
+        refreshed_limit: R-hat above which it shows that draws which the kernel renewed disagree.
         cautions: what a user should know of the run.
     """
 
@@ -166,6 +169,7 @@ class ReferenceFacts:
     refreshed: int = 0
     refreshed_rhat: float = math.nan
     refreshed_ess: float = math.nan
+    refreshed_limit: float = REFRESHED_RHAT
     cautions: tuple[Caution, ...] = ()
 
     @classmethod
@@ -173,8 +177,11 @@ class ReferenceFacts:
         """The facts of a run whose held-out draws were moved by so many steps."""
         count = run.draws.shape[0] * run.draws.shape[1]
         if not refreshed:
-            return cls(run.rhat, run.ess, run.exact, count, 0, run.rhat, run.ess, run.cautions)
+            same = (0, run.rhat, run.ess, REFRESHED_RHAT)
+            return cls(run.rhat, run.ess, run.exact, count, *same, run.cautions)
         rhat, ess, after = health(held_out)
         known = {caution.concern for caution in run.cautions}
         added = tuple(caution for caution in after if caution.concern not in known)
-        return cls(run.rhat, run.ess, run.exact, count, refreshed, rhat, ess, run.cautions + added)
+        limit = max(REFRESHED_RHAT, rhat_by_chance(held_out.shape, REFRESHED_ALARM))
+        moved = (refreshed, rhat, ess, limit)
+        return cls(run.rhat, run.ess, run.exact, count, *moved, run.cautions + added)
