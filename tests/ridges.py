@@ -17,27 +17,28 @@ from folt.problem import Problem
 
 DIM = 4
 NORMAL = Gaussian(jnp.zeros(DIM), jnp.eye(DIM))
+AXES = np.linalg.eigh(np.ones((DIM, DIM)))[1]  # the last along the ridge
+
+
+def log_density(x, data):
+    share, variances = data
+    along = jnp.square(x @ AXES)
+    constant = DIM * math.log(2 * math.pi)
+    wide = -0.5 * (jnp.sum(along) + constant)
+    thin = -0.5 * (jnp.sum(along / variances + jnp.log(variances)) + constant)
+    return jnp.logaddexp(jnp.log1p(-share) + wide, jnp.log(share) + thin)
 
 
 def ridge(share: float, width: float) -> Problem:
-    """The density with its exact sampler; share and width are data, so that one program serves."""
-    variances = np.array([1.0 - 1.0 / width**2] * DIM)
-    axes = np.linalg.eigh(np.ones((DIM, DIM)))[1]
-    variances = np.where(np.arange(DIM) < DIM - 1, 1.0 / width**2, DIM - (DIM - 1) / width**2)
-
-    def log_density(x, data):
-        share, variances = data
-        along = jnp.square(x @ axes)
-        constant = DIM * math.log(2 * math.pi)
-        wide = -0.5 * (jnp.sum(along) + constant)
-        thin = -0.5 * (jnp.sum(along / variances + jnp.log(variances)) + constant)
-        return jnp.logaddexp(jnp.log1p(-share) + wide, jnp.log(share) + thin)
+    """The density with its exact sampler."""
+    across, along = 1.0 / width**2, DIM - (DIM - 1) / width**2
+    variances = jnp.array([across] * (DIM - 1) + [along])
 
     def sampler(key):
         which, noise = jax.random.split(key)
         on_ridge = jax.random.uniform(which) < share
         scales = jnp.where(on_ridge, jnp.sqrt(variances), 1.0)
-        return axes @ (scales * jax.random.normal(noise, (DIM,)))
+        return AXES @ (scales * jax.random.normal(noise, (DIM,)))
 
-    data = (jnp.asarray(share), jnp.asarray(variances))
+    data = (jnp.asarray(share), variances)
     return Problem(log_density, Trivial(DIM), data=data, sampler=sampler)

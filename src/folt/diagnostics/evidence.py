@@ -91,9 +91,10 @@ class Evidence:
 
         From k̂ = 1 on, plain weights and bridge are reported only where theirs is the larger error.
         """
-        refused = {Method.IMPORTANCE: PLAIN_LIMIT <= self.pareto_k < SMOOTH_LIMIT}
-        refused[Method.PSIS] = not self.pareto_k < SMOOTH_LIMIT
-        return math.isfinite(self.standard_error) and not refused.get(self.method, False)
+        if not math.isfinite(self.standard_error) or self.method is Method.BRIDGE:
+            return math.isfinite(self.standard_error)
+        smooth = self.pareto_k < SMOOTH_LIMIT
+        return smooth == (self.method is Method.PSIS) or self.pareto_k < PLAIN_LIMIT
 
     def widened(self, departure: float) -> Evidence:
         """The same value with a systematic error added: se² + departure²; infinite for NaN."""
@@ -147,11 +148,11 @@ class Evidences:
         From k̂ = 1 on there is none: of plain weights and bridge the one with the larger error. The
         bridge looks precise there while states of the chain that hardly move carry its mean.
         """
-        if self.importance.believable and self.importance.pareto_k < PLAIN_LIMIT:
+        if self.importance.pareto_k < PLAIN_LIMIT:
             return self.importance
-        if self.psis.believable:
+        if self.importance.pareto_k < SMOOTH_LIMIT:
             return self.psis
-        return max(self.bridge, self.importance, key=lambda one: one.standard_error)
+        return self.bridge if self.bridge.standard_error > self.importance.standard_error else self.importance
 
 
 def evidences(fresh: np.ndarray, chain: np.ndarray, *, frozen: bool = False) -> Evidences:
