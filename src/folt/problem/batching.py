@@ -8,6 +8,7 @@ every small JAX operation outside a compiled function is a compilation of its ow
 
 from __future__ import annotations
 
+import math
 import os
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -72,10 +73,12 @@ def map_points(
             number of points; by default one of two sizes.
 
     Returns:
-        NumPy arrays.
+        NumPy arrays; those of no points have no rows.
     """
     points = jax.tree.map(_on_host, points)
     count = jax.tree.leaves(points)[0].shape[0]
+    if count == 0:
+        return _no_rows(function, module, points)
     length = length or chunk_length(count, terms)
 
     def chunk(start: int) -> PyTree:
@@ -117,10 +120,26 @@ def map_keys(
 
 @eqx.filter_jit
 def _mapped(function: Function, module: PyTree, points: PyTree) -> PyTree:
+    each = jax.vmap(lambda point: function(module, point))
+
     def mapped(points: PyTree) -> PyTree:
-        return jax.lax.map(lambda point: function(module, point), points, batch_size=PIECE)
+        # `lax.map(batch_size=...)` does the same, but fails on arrays without entries.
+        count = jax.tree.leaves(points)[0].shape[0]
+        piece = math.gcd(count, PIECE)
+        if piece == count:
+            return each(points)
+        pieces = jax.tree.map(lambda x: x.reshape(count // piece, piece, *x.shape[1:]), points)
+        found = jax.lax.map(each, pieces)
+        return jax.tree.map(lambda x: x.reshape(count, *x.shape[2:]), found)
 
     return _noted(function, mapped, points)
+
+
+def _no_rows(function: Function, module: PyTree, points: PyTree) -> PyTree:
+    """What a function gives at no points at all: arrays of its shapes and types without rows."""
+    point = jax.tree.map(lambda leaf: jax.ShapeDtypeStruct(leaf.shape[1:], leaf.dtype), points)
+    shapes = eqx.filter_eval_shape(function, module, point)
+    return jax.tree.map(lambda shape: np.empty((0, *shape.shape), shape.dtype), shapes)
 
 
 def _over_keys(function: Function, module: PyTree, key: Key, indices: np.ndarray) -> PyTree:

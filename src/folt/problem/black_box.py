@@ -76,7 +76,10 @@ class BlackBox:
         if not self.vectorized:
             return np.array([_number(self.function(point)) for point in points], np.float64)
         starts = range(0, points.shape[0], self.batch)
-        return np.concatenate([self._many(points[i : i + self.batch]) for i in starts])
+        # The user's function is never asked for no points: nobody expects that of it.
+        return np.concatenate(
+            [np.empty(0), *(self._many(points[i : i + self.batch]) for i in starts)]
+        )
 
     def _many(self, points: Points) -> Values:
         count = points.shape[0]

@@ -70,7 +70,7 @@ class Evaluated(Density):
         order, action = self.group.order, action_of(self.group)
         length = max(1, IMAGES_AT_ONCE // order)
         parts = []
-        for start in range(0, len(points), length):
+        for start in range(0, max(len(points), 1), length):
             images = action.images(points[start : start + length])
             parts.append(self.log_probs(images.reshape(-1, self.dim)).reshape(-1, order))
         return np.concatenate(parts)
@@ -80,13 +80,13 @@ class Evaluated(Density):
         if self.invariant or self.group.order == 1:
             values, gradients = self.gradients(points)
             return values + self.group.log_order, gradients
-        action, count = action_of(self.group), len(points)
+        action, shape = action_of(self.group), (len(points), self.group.order)
         terms, slopes = self.gradients(action.images(points).reshape(-1, self.dim))
-        terms = terms.reshape(count, -1)
+        terms = terms.reshape(shape)
         values = logsumexp(terms, axis=1)
         with np.errstate(invalid="ignore"):  # -inf everywhere: no gradient, and no number
             shares = np.exp(terms - values[:, None])
-        slopes = np.where(shares[..., None] > 0.0, slopes.reshape(count, -1, self.dim), 0.0)
+        slopes = np.where(shares[..., None] > 0.0, slopes.reshape(*shape, self.dim), 0.0)
         return values, np.einsum("ng,ngi,gij->nj", shares, slopes, action.matrices)
 
 

@@ -59,7 +59,8 @@ def search(key: Key, landscape: Landscape, walkers: int, steps: int) -> tuple[Po
 
 def near_the_best(values: Values, dim: int) -> Bool[np.ndarray, " n"]:
     """Which ends of a search are worth keeping."""
-    return values > float(np.max(values)) - 30.0 - 5.0 * dim
+    # At values of 1e20 the difference is below the rounding: the best itself is always kept.
+    return values >= float(np.max(values)) - 30.0 - 5.0 * dim
 
 
 def starting_distribution(

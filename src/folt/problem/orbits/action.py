@@ -120,14 +120,15 @@ class Action:
 
     def _folded(self, points: Points) -> tuple[Element, Points]:
         """Folding elements and folded points, chunk by chunk."""
-        starts = range(0, len(points), LARGE_CHUNK)
+        starts = range(0, max(len(points), 1), LARGE_CHUNK)
         pieces = [self._chunk(points[i : i + LARGE_CHUNK])[:2] for i in starts]
         return jax.tree.map(lambda *parts: np.concatenate(parts), *pieces)
 
     @in_float64
     def _chunk(self, points: Points) -> tuple[Element, Points, np.ndarray]:
         count = len(points)
-        padded = np.asarray(points, np.float64)[np.minimum(np.arange(LARGE_CHUNK), count - 1)]
+        padded = np.zeros((LARGE_CHUNK, self.group.dim))
+        padded[:count] = points
         basis = np.eye(self.group.dim)[: self.group.dim if self.listed else 0]
         elements, folded, columns = jax.tree.map(
             np.asarray, _program(self.group, *map(jax.device_put, (padded, basis)))

@@ -154,7 +154,7 @@ def rows_times(
     result = np.empty_like(points)
     order = np.argsort(chosen, kind="stable")
     present, starts = np.unique(chosen[order], return_index=True)
-    for number, rows in zip(present, np.split(order, starts[1:]), strict=True):
+    for number, rows in zip(present, np.split(order, starts)[1:], strict=True):
         result[rows] = points[rows] @ matrices[number].T
     return result
 

@@ -73,7 +73,7 @@ class HostChain:
 
     def log_sums(self, points: Points) -> Values:
         """Log q_F at every point."""
-        return np.concatenate(self.mapped(self._log_sums, points) or [np.empty(0)])
+        return np.concatenate(self.mapped(self._log_sums, points))
 
     def shares(self, points: Points, aims: np.ndarray, how: np.ndarray) -> Shares:
         """Probabilities of labels and classes with weights (see `set_loops.pulled`).
@@ -189,7 +189,7 @@ class HostChain:
 
     def _labelled(self, points: Points, choices: np.ndarray) -> Points:
         signed, logs = self._log_densities(points)
-        likeliest = choices[0, 0] < 0.0
+        likeliest = bool(np.any(choices < 0.0))
         if likeliest:
             logs = functools.reduce(np.maximum, signed)
         things = np.zeros((len(points), self.labels), int)
@@ -278,13 +278,13 @@ class HostChain:
         return np.asarray(blocks), np.asarray(fixed)
 
     def _joined(self, blocks: np.ndarray, fixed: np.ndarray) -> Points:
-        flat = np.concatenate([blocks.reshape(len(blocks), -1), fixed], axis=1)
+        flat = np.concatenate([blocks.reshape(len(blocks), self.labels * self.size), fixed], axis=1)
         return flat[:, np.argsort(self.form.order)]
 
     def mapped(self, function: Callable[[np.ndarray], T], rows: np.ndarray) -> list[T]:
         """A function of chunks that fit into memory, two at a time."""
         length = max(32, CHUNK // (self.labels**2 * self.classes))
-        chunks = [rows[i : i + length] for i in range(0, len(rows), length)]
+        chunks = [rows[i : i + length] for i in range(0, max(len(rows), 1), length)]
         if len(chunks) < 2:
             return [function(chunk) for chunk in chunks]
         with ThreadPoolExecutor(THREADS) as pool:

@@ -92,7 +92,7 @@ class ListedSum(OrbitSum):
 
         def shares(some: Points) -> np.ndarray:
             logs = [
-                log_sum_exp(part.log_terms(some).reshape(len(some), order, -1))
+                log_sum_exp(part.log_terms(some).reshape(len(some), order, part.count // order))
                 for part in self.folded
             ]
             total = functools.reduce(np.logaddexp, logs)
@@ -106,7 +106,7 @@ class ListedSum(OrbitSum):
         """A function of chunks that fit into memory, two at a time."""
         terms = sum(part.count for part in self.folded)
         length = max(1, min(1024, CHUNK_TERMS // terms))
-        chunks = [points[i : i + length] for i in range(0, len(points), length)]
+        chunks = [points[i : i + length] for i in range(0, max(len(points), 1), length)]
         if len(chunks) == 1:
             return function(chunks[0])
         with ThreadPoolExecutor(THREADS) as pool:
