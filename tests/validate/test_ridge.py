@@ -23,7 +23,7 @@ def test_intervals_of_usable_fits_cover_on_a_ridge():
             for share in SHARES:
                 problem = ridge(share, width)
                 made = [
-                    folt.sample(problem, seed=seed, flow=flow, draws=2_000, progress=False)
+                    folt.sample(problem, seed=seed, flow=flow, draws=1_000, progress=False)
                     for seed in range(REPEATS)
                 ]
                 usable = [f.certificate for f in made if f.certificate.status.outcome.usable]

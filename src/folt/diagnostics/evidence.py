@@ -152,7 +152,11 @@ class Evidences:
             return self.importance
         if self.importance.pareto_k < SMOOTH_LIMIT:
             return self.psis
-        return self.bridge if self.bridge.standard_error > self.importance.standard_error else self.importance
+        return (
+            self.bridge
+            if self.bridge.standard_error > self.importance.standard_error
+            else self.importance
+        )
 
 
 def evidences(fresh: np.ndarray, chain: np.ndarray, *, frozen: bool = False) -> Evidences:
