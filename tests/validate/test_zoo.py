@@ -22,8 +22,8 @@ def test_usable_fits_tell_the_truth(effort):
     """No statement on total variation is false; scores of log Z and of quantiles are standard.
 
     Statements are held against the exact law of w, known to the noise of 20 000 exact draws,
-    for which .003 is allowed. Scores of log Z have a deviation of .85 to 1.15 over all usable fits, and
-    93 to 97 % of the quantile events lie within 1.96 errors.
+    for which .003 is allowed. Scores of log Z have a deviation of .85 to 1.15 over all usable
+    fits, and 93 to 97 % of the quantile events lie within 1.96 errors.
     """
     rows, scores, events, false = [], [], [], []
     for name, animal in ZOO.items():

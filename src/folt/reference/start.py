@@ -36,8 +36,8 @@ def search(key: Key, landscape: Landscape, walkers: int, steps: int) -> tuple[Po
 
     They begin at radii spread evenly in the logarithm and lengthen their steps on acceptance, so
     that distances of .01 and of 1000 are covered alike. A walker has one step for all coordinates:
-    scales that differ by more than 1e6 are found with luck only (`Concern.SCALES_APART`). Only ends whose log density comes near the best
-    are returned, with that log density.
+    scales that differ by more than 1e6 are found with luck only (`Concern.SCALES_APART`). Ends
+    whose log density comes near the best are returned, with that log density.
     """
     generator = host_generator(key)
     dim = landscape.problem.dim
