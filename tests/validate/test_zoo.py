@@ -8,8 +8,7 @@ from table import write_table
 
 import folt
 from folt.diagnostics import effective_size
-from folt.problem.ratio import LogRatio, Target
-from zoo import LEVELS, ZOO, distances
+from zoo import LEVELS, ZOO, false_statements
 
 SEEDS = {"quick": 20, "default": 5}
 QUANTILES, RATIOS = 1_000_000, 20_000
@@ -42,7 +41,7 @@ def test_usable_fits_tell_the_truth(effort):
             evidence = certificate.evidence
             own_scores.append((evidence.value - animal.log_evidence) / evidence.standard_error)
             own_events += _event_scores(fit.draws, quantiles)
-            false += [(name, seed, *one) for one in _false_statements(fit, animal, exact[:RATIOS])]
+            false += [(name, seed, *one) for one in false_statements(fit, animal, exact[:RATIOS])]
         scores += own_scores
         events += own_events
         rows.append((name, _verdicts(names), *_shown(own_scores, own_events)))
@@ -72,16 +71,6 @@ def _event_scores(draws, quantiles):
             variance = level * (1 - level) * (1 / max(size, 1.0) + 1 / QUANTILES)
             found.append((below.mean() - level) / np.sqrt(variance))
     return found
-
-
-def _false_statements(fit, animal, exact):
-    """(ε, steps, distance) of statements that the exact law of w refutes."""
-    ratio = LogRatio(Target(fit.problem), fit.proposal, fit.group)
-    log_ratio = ratio.at(exact)
-    stated = {e: n for e, n in fit.certificate.mixing.steps.items() if n is not None}
-    found = distances(log_ratio, animal.log_evidence, stated.values())
-    pairs = zip(stated.items(), found, strict=True)
-    return [(e, n, distance) for (e, n), distance in pairs if distance > e + 0.003]
 
 
 def _verdicts(names):
