@@ -7,7 +7,7 @@ import math
 
 import numpy as np
 
-from folt.certificate.outcomes import REFRESHED_ALARM, REFRESHED_RHAT
+from folt.certificate.outcomes import REFRESHED_ALARM, REFRESHED_RHAT, RHAT_DOUBT
 from folt.chains import Chains
 from folt.diagnostics import (
     ChainSummary,
@@ -173,8 +173,17 @@ class ReferenceFacts:
     cautions: tuple[Caution, ...] = ()
 
     @classmethod
-    def of(cls, run: Reference, held_out: np.ndarray, refreshed: int) -> ReferenceFacts:
-        """The facts of a run whose held-out draws were moved by so many steps."""
+    def of(
+        cls, run: Reference, held_out: np.ndarray, refreshed: int, stayed: float = 0.0
+    ) -> ReferenceFacts:
+        """The facts of a run whose held-out draws were moved by so many steps.
+
+        Args:
+            run: the run as it came.
+            held_out: its held-out draws as they are now.
+            refreshed: steps by which each was moved.
+            stayed: share of them that never moved.
+        """
         count = run.draws.shape[0] * run.draws.shape[1]
         if not refreshed:
             same = (0, run.rhat, run.ess, REFRESHED_RHAT)
@@ -182,6 +191,7 @@ class ReferenceFacts:
         rhat, ess, after = health(held_out)
         known = {caution.concern for caution in run.cautions}
         added = tuple(caution for caution in after if caution.concern not in known)
-        limit = max(REFRESHED_RHAT, rhat_by_chance(held_out.shape, REFRESHED_ALARM))
+        chance = rhat_by_chance(held_out.shape, REFRESHED_ALARM, min(run.rhat, RHAT_DOUBT), stayed)
+        limit = max(REFRESHED_RHAT, chance)
         moved = (refreshed, rhat, ess, limit)
         return cls(run.rhat, run.ess, run.exact, count, *moved, run.cautions + added)

@@ -43,6 +43,11 @@ class Judged:
         return self.points if self.before is None else self.before[0]
 
     @property
+    def stayed(self) -> float:
+        """Share of the draws that are where they were before any refreshment."""
+        return float(np.mean(np.all(self.points == self.as_they_came, axis=-1)))
+
+    @property
     def raw_log_ratio(self) -> Float[np.ndarray, "chain draw"]:
         """Their h before any refreshment, which says how dependent they are."""
         return self.log_ratio if self.before is None else self.before[1]
