@@ -2,7 +2,7 @@
 
 import dataclasses
 
-from folt.diagnostics import Core, Coverage, Difference, Faults, Switching
+from folt.diagnostics import Coverage, Difference, Faults, Switching
 from folt.problem.boundary import BoundaryMass
 
 
@@ -10,7 +10,7 @@ def altered(certificate, **parts):
     """The certificate with parts of its parts replaced: `chains={"accept_rate": 0.3}`."""
     changed = {
         name: dataclasses.replace(getattr(certificate, name), **change)
-        if isinstance(change, dict) and name != "qc"
+        if isinstance(change, dict)
         else change
         for name, change in parts.items()
     }
@@ -30,7 +30,6 @@ def steps(to_tenth, to_twentieth, to_hundredth):
     return {"steps": {0.1: to_tenth, 0.05: to_twentieth, 0.01: to_hundredth}}
 
 
-TOO_FEW = Core(None, None, None, False, 700.0)
 AMBIGUOUS = {"boundary": BoundaryMass(0.0, 0.0, 0.4, 0.1, 1.0)}
 
 SWITCHING = Switching("mu[0]", "mu[1]", 1e-9, 0.01, 1, 4000)
@@ -42,7 +41,7 @@ WORSE = {
     "symmetry suspected": {"symmetry": {"order": 1, "switching": SWITCHING}},
     "poor": {"chains": {"accept_rate": 0.02}},
     "heavy tail": {"mixing": steps(9, None, None)},
-    "undecided": {"qc": {"target": {0.05: TOO_FEW}, "proposal": {}}},
+    "undecided": {"effective": 200.0},
     "evidence in doubt": {"evidences": {"difference": Difference(0.1, 0.01)}},
     "reference in doubt": {"reference": {"rhat": 1.2, "exact": False}},
     "uncovered": {"coverage": Coverage(0.8, 0.01, 0.8)},
@@ -55,9 +54,4 @@ WORSE = {
 
 def worse(certificate, outcome):
     """A good certificate altered so that its verdict is this one."""
-    change = dict(WORSE[outcome])
-    if "qc" in change:
-        change["qc"] = {
-            name: {**cores, **change["qc"][name]} for name, cores in certificate.qc.items()
-        }
-    return altered(certificate, **change)
+    return altered(certificate, **WORSE[outcome])

@@ -353,6 +353,14 @@ def test_health_sees_frozen_and_disagreeing_chains():
     assert Concern.FEW_EFFECTIVE in concerns(health(draws[:, :20])[2])
 
 
+@pytest.mark.parametrize(("ratio", "said"), [(1e5, False), (1e7, True), (1e-7, True)])
+def test_scales_that_are_far_apart_are_said_with_a_cure(ratio, said):
+    draws = np.random.default_rng(2).normal(size=(8, 500, 2)) * [1.0, ratio]
+    cautions = [one for one in health(draws)[2] if one.concern is Concern.SCALES_APART]
+    assert len(cautions) == said
+    assert all("1e+07 times" in str(one) and "divide every" in str(one) for one in cautions)
+
+
 def test_short_chains_are_not_blamed_for_being_short():
     """Draws worth a third of their number in chains of 80: R-hat above 1.01, and no concern."""
     generator = np.random.default_rng(5)

@@ -113,8 +113,12 @@ class Certificate(Shown):
 
     @property
     def evidence(self) -> Evidence:
-        """The estimate of log Z whose error can be believed."""
-        return self.evidences.best
+        """The estimate of log Z whose error can be believed, widened by what the coverage lacks.
+
+        Mass that no proposal reaches is missing from every estimate, and from its error:
+        se² + (1 - coverage)².
+        """
+        return self.evidences.best.widened(1.0 - self.coverage.value)
 
     @property
     def bridge(self) -> Evidence:

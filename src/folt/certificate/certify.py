@@ -28,9 +28,9 @@ from folt.diagnostics import (
     acceptance,
     agreement,
     coverage,
+    effective_sizes,
     evidences,
     gap_upper,
-    mean_lower,
     mixing_certificate,
     proposal_core,
     target_core,
@@ -81,7 +81,7 @@ class Examined:
             judged.log_ratio,
             delta=DELTA,
             exact=judged.exact,
-            dependence=judged.dependence,
+            raw=judged.raw_log_ratio,
             chain_length=chain_length,
         )
         return cls(judged, fresh, mixing, died, faults)
@@ -98,9 +98,7 @@ class Examined:
         if not np.isfinite(values).all():
             return 0.0
         threshold = np.quantile(values, [1.0 - rho])
-        chance = np.exp(np.minimum(self.fresh - threshold, 0.0))
-        accept = mean_lower(chance, DELTA) if np.isfinite(chance).all() else 0.0
-        return float(self.judged.dependence.sizes(threshold, np.atleast_1d(accept))[0])
+        return float(effective_sizes(self.judged.raw_log_ratio, threshold)[0])
 
 
 def examine(
@@ -185,7 +183,9 @@ def certify(
     # What was proposed to held-out draws is as fresh as any: the evidence counts it too.
     proposed = np.concatenate([fresh, judged.proposed])
     made = evidences(proposed, chains.log_ratio, frozen=bool(facts.frozen))
-    gap = gap_upper(np.concatenate([held_out.ravel(), fresh]), made.importance.value)
+    # The largest weight is looked for wherever the tail, the evidence or a bound has looked.
+    seen = np.concatenate([proposed, held_out.ravel(), judged.raw_log_ratio.ravel()])
+    gap = gap_upper(seen, made.importance.value)
     return Certificate(
         mixing=examined.mixing,
         qc=_cores(examined),

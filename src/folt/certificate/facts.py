@@ -7,11 +7,13 @@ import math
 
 import numpy as np
 
+from folt.certificate.outcomes import REFRESHED_ALARM, REFRESHED_RHAT, RHAT_DOUBT
 from folt.chains import Chains
 from folt.diagnostics import (
     ChainSummary,
     Switching,
     effective_size,
+    rhat_by_chance,
     split_rhat,
     summarise_chains,
 )
@@ -179,6 +181,7 @@ class ReferenceFacts:
         refreshed: steps of the chain's kernel by which the held-out part was moved.
         refreshed_rhat: R-hat of the held-out part after that; `rhat` if it was not moved.
         refreshed_ess: its smallest effective size.
+        refreshed_limit: R-hat above which it shows that draws which the kernel renewed disagree.
         cautions: what a user should know of the run.
         sealed: whether the held-out draws are surely of other chains than those learnt from.
     """
@@ -190,17 +193,30 @@ class ReferenceFacts:
     refreshed: int = 0
     refreshed_rhat: float = math.nan
     refreshed_ess: float = math.nan
+    refreshed_limit: float = REFRESHED_RHAT
     cautions: tuple[Caution, ...] = ()
     sealed: bool = True
 
     @classmethod
-    def of(cls, run: Reference, held_out: np.ndarray, refreshed: int) -> ReferenceFacts:
-        """The facts of a run whose held-out draws were moved by so many steps."""
+    def of(
+        cls, run: Reference, held_out: np.ndarray, refreshed: int, stayed: float = 0.0
+    ) -> ReferenceFacts:
+        """The facts of a run whose held-out draws were moved by so many steps.
+
+        Args:
+            run: the run as it came.
+            held_out: its held-out draws as they are now.
+            refreshed: steps by which each was moved.
+            stayed: share of them that never moved.
+        """
         count = run.draws.shape[0] * run.draws.shape[1]
         came = (run.rhat, run.ess, run.exact, count)
         if not refreshed:
-            return cls(*came, 0, run.rhat, run.ess, run.cautions, run.sealable)
+            same = (0, run.rhat, run.ess, REFRESHED_RHAT)
+            return cls(*came, *same, run.cautions, run.sealable)
         rhat, ess, after = health(held_out)
         known = {caution.concern for caution in run.cautions}
         added = tuple(caution for caution in after if caution.concern not in known)
-        return cls(*came, refreshed, rhat, ess, run.cautions + added, run.sealable)
+        chance = rhat_by_chance(held_out.shape, REFRESHED_ALARM, min(run.rhat, RHAT_DOUBT), stayed)
+        limit = max(REFRESHED_RHAT, chance)
+        return cls(*came, refreshed, rhat, ess, limit, run.cautions + added, run.sealable)

@@ -12,7 +12,6 @@ import dataclasses
 import numpy as np
 from jaxtyping import Float
 
-from folt.diagnostics import Dependence
 from folt.problem.ratio import LogRatio
 
 
@@ -46,9 +45,14 @@ class Judged:
         return self.points if self.before is None else self.before[0]
 
     @property
-    def dependence(self) -> Dependence:
-        """How dependent they were, and by how many steps they were moved since."""
-        return Dependence(self.log_ratio if self.before is None else self.before[1], self.steps)
+    def stayed(self) -> float:
+        """Share of the draws that are where they were before any refreshment."""
+        return float(np.mean(np.all(self.points == self.as_they_came, axis=-1)))
+
+    @property
+    def raw_log_ratio(self) -> Float[np.ndarray, "chain draw"]:
+        """Their h before any refreshment, which says how dependent they are."""
+        return self.log_ratio if self.before is None else self.before[1]
 
 
 class HeldOut:

@@ -8,10 +8,11 @@ from __future__ import annotations
 import enum
 
 from folt.diagnostics.faults import Faults
+from folt.diagnostics.mixing import draws_needed
 from folt.diagnostics.switching import FALSE_ALARM
 from folt.reference.exploration.facts import DIFFERENCE
 
-RULES = 4
+RULES = 5
 """Number of the rules: raised whenever a condition changes, so that a file can be told apart."""
 
 PRIMARY = 0.05
@@ -43,11 +44,17 @@ DISAGREEMENT = 1e-5
 EVIDENCE_ERRORS = 4.0
 """Standard errors of their difference by which two estimates of log Z may lie apart."""
 
+EVIDENCE_ERROR = 0.01
+"""Standard error of log Z that a usable fit may have.
+
+A single proposal of weight 1 000 leaves k̂ below ½; the error of log Z shows it."""
+
 RHAT_DOUBT, ESS_DOUBT = 1.1, 100.0
 """R-hat above which, and effective size below which, reference draws as they came are doubted."""
 
-REFRESHED_RHAT = 1.01
-"""R-hat of refreshed reference draws above which separate modes are suspected."""
+REFRESHED_RHAT, REFRESHED_ALARM = 1.01, 0.01
+"""R-hat of refreshed reference draws above which separate modes are suspected, unless that of
+renewed draws exceeds it by chance with more than this probability, all coordinates together."""
 
 CHAIN_RHAT = 1.1
 """R-hat of the chains themselves above which they disagree, whatever was certified."""
@@ -132,11 +139,12 @@ class Outcome(enum.Enum):
         "The fit is poor",
         f"acceptance below {POOR_ACCEPTANCE}, or more than {MANY_STEPS} certified steps to "
         f"{PRIMARY}, or a burn-in shorter than those, or chains that disagree (R-hat of a "
-        f"coordinate or of h above {CHAIN_RHAT:g})",
-        "The proposal fits badly and the chain mixes slowly.",
-        "The proposal fits badly and the chain mixes slowly (acceptance "
-        "{c.chains.accept_rate:.2f}, R-hat {c.chains.worst_rhat:.3f}): more effort makes a richer "
-        "proposal.",
+        f"coordinate or of h above {CHAIN_RHAT:g}), or a standard error of log Z above "
+        f"{EVIDENCE_ERROR:g}",
+        "The proposal fits badly: the chain mixes slowly, or the evidence is vague.",
+        "The proposal fits badly (acceptance {c.chains.accept_rate:.2f}, R-hat "
+        "{c.chains.worst_rhat:.3f}, standard error of log Z {c.evidence.standard_error:.2g}): more "
+        "effort makes a richer proposal.",
         "folt.sample(problem, effort=folt.Effort.thorough())",
         Use.FIRST_LOOK,
     )
@@ -154,7 +162,8 @@ class Outcome(enum.Enum):
     UNDECIDED = (
         "undecided",
         "Too few reference draws for a verdict",
-        "the held-out draws are worth too few independent ones for a statement at 5 %",
+        f"the held-out draws are worth fewer than {draws_needed(PRIMARY)} independent ones, as "
+        "they came: too few for a statement at 5 %",
         "Nothing speaks against the fit, and too little for it.",
         "The reference is worth {c.effective:.0f} independent draws, too few for a statement at "
         "5 %: a longer one is needed.",
@@ -165,7 +174,7 @@ class Outcome(enum.Enum):
         "evidence in doubt",
         "Two estimates of the evidence contradict each other",
         "importance sampling and bridge differ by more than "
-        f"{EVIDENCE_ERRORS:g} standard errors of their difference",
+        f"{EVIDENCE_ERRORS:g} standard errors of their difference, or cannot be compared",
         "Proposals and chain do not see the same target: one of them misses something.",
         "Two estimates of log Z from proposals and from the chain differ by "
         "{c.evidences.difference.score:.1f} errors of their difference: they do not see the same "
@@ -176,8 +185,9 @@ class Outcome(enum.Enum):
     REFERENCE_IN_DOUBT = (
         "reference in doubt",
         "The reference run is in doubt",
-        f"R-hat of the reference above {RHAT_DOUBT:g} (above {REFRESHED_RHAT:g} after "
-        f"refreshment), fewer than {ESS_DOUBT:g} effective draws, means, second moments or "
+        f"R-hat of the reference above {RHAT_DOUBT:g}, or after refreshment above "
+        f"{REFRESHED_RHAT:g} and above what chance gives {100 * REFRESHED_ALARM:g} % of runs of "
+        f"that size, fewer than {ESS_DOUBT:g} effective draws, means, second moments or "
         f"tails that differ from the chain's (p < {DISAGREEMENT:g}), or a mode of which tempering "
         f"has less than a third of the reference's share and {DIFFERENCE:g} less, also when it was "
         "climbed again",

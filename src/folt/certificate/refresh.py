@@ -30,8 +30,8 @@ def refreshed(key: Key, judged: Judged, ratio: LogRatio, steps: int) -> Judged:
     reference that is close to π_F but slow (dependent draws, modes weighted by where chains
     started) comes closer to it, and nothing can move it away. What the proposal misses is not
     repaired: where w is large no proposal is accepted, the draws stay, and every check still sees
-    them. They also stay as dependent as they were, so that the renewed draws must not be counted
-    by their own effective size (`folt.diagnostics.dependence`).
+    them. They also stay as dependent as they were, so that draws are counted as they came, without
+    credit for having been moved (`folt.diagnostics.dependence`).
 
     Args:
         key: fresh proposals and uniforms come from it.

@@ -1,6 +1,7 @@
 """The verdict: the gravest outcome whose condition the numbers of a certificate meet.
 
-Conditions read numbers, never sentences. All of them rest on the draws that the certificate saw:
+Conditions read numbers, never sentences, and are written so that one which meets NaN applies: what
+cannot be computed speaks for nobody. All of them rest on the draws that the certificate saw:
 what the reference and the proposal both missed has no outcome.
 """
 
@@ -16,6 +17,7 @@ from folt.certificate.outcomes import (
     CHAIN_RHAT,
     DISAGREEMENT,
     ESS_DOUBT,
+    EVIDENCE_ERROR,
     EVIDENCE_ERRORS,
     FEW_STEPS,
     FEW_STRICT_STEPS,
@@ -27,12 +29,12 @@ from folt.certificate.outcomes import (
     MISSED_ERRORS,
     POOR_ACCEPTANCE,
     PRIMARY,
-    REFRESHED_RHAT,
     RHAT_DOUBT,
     SMOOTH_TAIL,
     STRICT,
     Outcome,
 )
+from folt.diagnostics import draws_needed
 
 if TYPE_CHECKING:
     from folt.certificate.certificate import Certificate
@@ -104,7 +106,7 @@ def _reference_in_doubt(c: Certificate) -> bool:
     return not reference.exact and (
         not reference.rhat <= RHAT_DOUBT
         or not reference.ess >= ESS_DOUBT
-        or (reference.refreshed > 0 and not reference.refreshed_rhat <= REFRESHED_RHAT)
+        or (reference.refreshed > 0 and not reference.refreshed_rhat <= reference.refreshed_limit)
         or _disagree(c)
         or not (c.exploration is None or c.exploration.agree)
     )
@@ -115,15 +117,15 @@ def _disagree(c: Certificate) -> bool:
 
 
 def _evidence_in_doubt(c: Certificate) -> bool:
-    return abs(c.evidences.difference.score) > EVIDENCE_ERRORS
+    return not abs(c.evidences.difference.score) <= EVIDENCE_ERRORS
 
 
 def _undecided(c: Certificate) -> bool:
-    return not c.qc["target"][PRIMARY].feasible
+    return not c.effective >= draws_needed(PRIMARY)
 
 
 def _heavy_tail(c: Certificate) -> bool:
-    return c.mixing.steps[PRIMARY] is None or _tail_shape(c) >= HEAVY_TAIL
+    return c.mixing.steps[PRIMARY] is None or not _tail_shape(c) < HEAVY_TAIL
 
 
 def _tail_shape(c: Certificate) -> float:
@@ -134,12 +136,14 @@ def _tail_shape(c: Certificate) -> float:
 def _poor(c: Certificate) -> bool:
     steps = c.mixing.steps[PRIMARY]
     slow = steps is not None and (steps > MANY_STEPS or c.chains.burn_in < steps)
-    apart = c.chains.worst_rhat > CHAIN_RHAT
-    return slow or apart or not c.chains.accept_rate >= POOR_ACCEPTANCE
+    # Coordinates without an R-hat are suspect; h has none where it is one constant.
+    apart = math.isnan(c.chains.rhat) or c.chains.worst_rhat > CHAIN_RHAT
+    vague = not c.evidence.standard_error <= EVIDENCE_ERROR
+    return slow or apart or vague or not c.chains.accept_rate >= POOR_ACCEPTANCE
 
 
 def _ambiguous_labels(c: Certificate) -> bool:
-    return (c.symmetry.boundary.ambiguity or 0.0) > AMBIGUOUS
+    return not (c.symmetry.boundary.ambiguity or 0.0) <= AMBIGUOUS
 
 
 def _symmetry_suspected(c: Certificate) -> bool:

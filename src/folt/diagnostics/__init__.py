@@ -10,13 +10,14 @@ from folt.diagnostics.chains import (
     batch_means_ess,
     effective_size,
     frozen_chains,
+    rhat_by_chance,
     split_rhat,
     summarise_chains,
 )
 from folt.diagnostics.confidence import binomial_upper, mean_lower
 from folt.diagnostics.coupling_bounds import acceptance
 from folt.diagnostics.coverage import Coverage, coverage
-from folt.diagnostics.dependence import Dependence, renewed_size
+from folt.diagnostics.dependence import effective_sizes
 from folt.diagnostics.evidence import (
     Difference,
     Evidence,
@@ -29,7 +30,7 @@ from folt.diagnostics.evidence import (
 )
 from folt.diagnostics.faults import Faults
 from folt.diagnostics.gap import gap_upper, published_gap, valid_gap
-from folt.diagnostics.mixing import Mixing, mixing_certificate
+from folt.diagnostics.mixing import Mixing, draws_needed, mixing_certificate
 from folt.diagnostics.pareto import ParetoTail, pareto_tail
 from folt.diagnostics.quantile_core import RHOS, Core, proposal_core, target_core
 from folt.diagnostics.switching import Switching, switching
@@ -41,7 +42,6 @@ __all__ = [
     "Compared",
     "Core",
     "Coverage",
-    "Dependence",
     "Difference",
     "Evidence",
     "Evidences",
@@ -56,7 +56,9 @@ __all__ = [
     "binomial_upper",
     "bridge_evidence",
     "coverage",
+    "draws_needed",
     "effective_size",
+    "effective_sizes",
     "evidences",
     "frozen_chains",
     "gap_upper",
@@ -67,7 +69,7 @@ __all__ = [
     "proposal_core",
     "psis_evidence",
     "published_gap",
-    "renewed_size",
+    "rhat_by_chance",
     "split_rhat",
     "summarise_chains",
     "switching",

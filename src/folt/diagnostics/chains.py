@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 
 import numpy as np
+from scipy.special import fdtri
 
 from folt.diagnostics.autocorrelation import bulk_size, mean_size, rank_rhat, tail_size
 
@@ -72,6 +73,32 @@ def split_rhat(values: np.ndarray) -> float:
     if np.isnan(values).any():
         return float("nan")
     return rank_rhat(np.asarray(values, float))
+
+
+def rhat_by_chance(
+    shape: tuple[int, int, int], alarm: float, rhat: float = 1.0, stayed: float = 0.0
+) -> float:
+    """R-hat that renewed draws exceed in some coordinate with this probability, at most.
+
+    Split into m half chains of n draws, R² = (n - 1 + B/W)/n, and of normal scores of independent
+    draws B/W has the F distribution with m - 1 and m(n - 1) degrees of freedom, nearly. Two draws
+    of a chain are as dependent as before only if neither moved: what B/W had above one then counts
+    with the square of the share that stayed. The alarm is shared by the two R-hats (of ranks and of
+    distances from the median) of every coordinate.
+
+    Args:
+        shape: chains, draws, coordinates.
+        alarm: probability of an alarm where nothing is wrong.
+        rhat: R-hat before the draws were renewed.
+        stayed: share of the draws that were not.
+    """
+    chains, length, dim = shape
+    parts, size = (4, length // 4) if chains == 1 else (2 * chains, length // 2)
+    if size < 2:
+        return float("inf")
+    quantile = fdtri(parts - 1, parts * (size - 1), 1.0 - alarm / (2 * dim))
+    dependence = 1.0 + stayed**2 * size * max(rhat**2 - 1.0, 0.0)
+    return float(np.sqrt((size - 1 + quantile * dependence) / size))
 
 
 def batch_means_ess(values: np.ndarray) -> float:

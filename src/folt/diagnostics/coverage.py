@@ -6,12 +6,16 @@ import dataclasses
 import math
 
 import numpy as np
-from scipy.special import logsumexp
+from scipy.special import expit, logsumexp
 
 from folt.diagnostics.chains import effective_size
 
-FLOOR = 0.1
-"""Normalised weight below which draws are left out of the coverage, on both sides alike."""
+DAMPING = 0.1
+"""c of the functions 1/(1 + c·w) that are compared.
+
+Small enough for draws with ordinary weights to count alike, which keeps the noise of the coverage
+below that of the evidence; large enough for weights of some ten and more, which few proposals
+reach, to be seen."""
 
 SLACK = 0.01
 """Departure of the coverage from one that is held against nobody."""
@@ -42,44 +46,43 @@ class Coverage:
 
 
 def coverage(held_out: np.ndarray, fresh: np.ndarray, *, exact: bool = False) -> Coverage:
-    """Compare the two expressions of q(w ≥ c), c = .1: they are equal if nothing is missed.
+    """Compare the two expressions of E_q[w/(1 + c·w)], c = .1: equal if nothing is missed.
 
-    For every set A inside the support, E_π[1_A/w] = q(A), with w = w̃/Z. On A = {w ≥ c} the left
-    side has summands below 1/c, so its standard error exists; what the proposal keeps for places
-    where the target is negligible is left out on both sides. A mode of mass β that the proposal
-    misses adds nothing on the left while Ẑ falls short by the same β: the value is 1-β.
+    For every function f, E_π[f] = E_q[w·f], with w = w̃/Z. For f = 1/(1 + c·w) the summands on
+    either side are bounded, by 1 and by 1/c, so that standard errors exist. A mode of mass β that
+    the proposal misses adds nothing on the left, where w is large, while Ẑ falls short by the same
+    β: the value is 1-β.
 
-    The value is Ẑ·E_π[1_A/w̃]/q(A), and the fresh draws enter Ẑ and q(A) alike. Its relative error
-    is that of the mean over them of w/Ẑ - 1_A/q(A), and of the mean over held-out draws of 1_A/w̃.
-    That A depends on Ẑ does not matter to first order: the identity holds for every A.
+    The value is E_π[f]/E_q[w·f] with Ẑ in place of Z, which makes it proportional to Ẑ in first
+    order. So its relative error is that of the mean over fresh draws of w - w·f/E_q[w·f], and of
+    the mean of f over held-out draws.
 
     Args:
         held_out: h at draws of the target, (chain, draw).
         fresh: h at draws of the proposal.
         exact: whether the held-out draws are independent by construction.
     """
-    fresh = np.asarray(fresh, float).ravel()
+    fresh, held_out = np.asarray(fresh, float).ravel(), np.asarray(held_out, float)
     usable = fresh[np.isfinite(fresh)]
     log_z = float(logsumexp(usable) - math.log(fresh.size)) if usable.size else -math.inf
     with np.errstate(invalid="ignore", over="ignore", divide="ignore"):
-        inverse = np.exp(log_z - np.asarray(held_out, float))
-        raw = float(np.mean(inverse))
-        kept = np.where(inverse <= 1.0 / FLOOR, inverse, 0.0)
-    inside = fresh - log_z >= math.log(FLOOR) if usable.size else np.zeros(fresh.size, bool)
-    share = float(inside.mean())
-    if share == 0.0 or not np.isfinite(held_out).all():
+        raw = float(np.mean(np.exp(log_z - held_out)))
+    if not usable.size or not np.isfinite(held_out).all():
         return Coverage(math.nan, math.inf, raw)
-    if kept.mean() == 0.0:
-        return Coverage(0.0, 0.0, raw)
-    value = float(kept.mean()) / share
+    log_damping = math.log(DAMPING)
+    reached = expit(-(log_damping + held_out - log_z))
     weights = np.where(np.isfinite(fresh), np.exp(fresh - log_z), 0.0)
-    relative = (weights - inside / share).var() / fresh.size
-    relative += kept.var() / kept.mean() ** 2 / _size(kept, exact)
+    damped = np.where(np.isfinite(fresh), expit(log_damping + fresh - log_z) / DAMPING, 0.0)
+    value = float(reached.mean() / damped.mean())
+    if value == 0.0:
+        return Coverage(0.0, 0.0, raw)
+    relative = (weights - damped / damped.mean()).var() / fresh.size
+    relative += reached.var() / reached.mean() ** 2 / _size(reached, exact)
     return Coverage(value, value * math.sqrt(relative), raw)
 
 
-def _size(kept: np.ndarray, exact: bool) -> float:
+def _size(values: np.ndarray, exact: bool) -> float:
     """Independent draws that the summands are worth: their own effective size."""
-    if exact or np.ptp(kept) == 0.0:
-        return float(kept.size)
-    return max(min(effective_size(kept, "mean"), float(kept.size)), 1.0)
+    if exact or np.ptp(values) == 0.0:
+        return float(values.size)
+    return max(min(effective_size(values, "mean"), float(values.size)), 1.0)

@@ -22,6 +22,9 @@ PLAIN_LIMIT = 0.4
 Their variance is infinite from k = ½ on. The largest 3√n of 20 000 weights tell k to ±.07, so a
 limit of ½ itself would believe weights of k = .55 in every fourth case, where intervals fail."""
 
+SMOOTH_LIMIT = 1.0
+"""Pareto k̂ from which smoothed weights have no mean."""
+
 BRIDGE_ROUNDS = 1_000
 """Most rounds of the bridge's fixed point, a contraction that needs a handful."""
 
@@ -35,12 +38,19 @@ SIZE_ROUNDS = 3
 class Method(enum.StrEnum):
     """How an estimate of log Z was made; `why` says when it is the one to report."""
 
-    IMPORTANCE = "importance", "Pareto k̂ is safely below 0.5, so the plain weights have a variance"
+    IMPORTANCE = (
+        "importance",
+        "Pareto k̂ is safely below 0.5, so the plain weights have a variance; or it is 1 or more, "
+        "and they have a larger error than the bridge",
+    )
     PSIS = (
         "psis",
         "Pareto k̂ may be 0.5 or more: the largest weights give way to a fitted tail",
     )
-    BRIDGE = "bridge", "Pareto k̂ is 1 or more, so only an estimate with bounded terms has an error"
+    BRIDGE = (
+        "bridge",
+        "Pareto k̂ is 1 or more, and the bridge has a larger error than the plain weights",
+    )
 
     why: str
 
@@ -50,10 +60,6 @@ class Method(enum.StrEnum):
         member._value_ = value
         member.why = why
         return member
-
-
-TAIL_LIMITS = {Method.IMPORTANCE: PLAIN_LIMIT, Method.PSIS: 1.0, Method.BRIDGE: math.inf}
-"""Pareto k̂ of the plain weights from which the error of each method means nothing."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -81,8 +87,19 @@ class Evidence:
 
     @property
     def believable(self) -> bool:
-        """Whether the standard error means anything at this tail of the weights."""
-        return math.isfinite(self.standard_error) and self.pareto_k < TAIL_LIMITS[self.method]
+        """Whether the standard error means anything at this tail of the weights.
+
+        From k̂ = 1 on, plain weights and bridge are reported only where theirs is the larger error.
+        """
+        if not math.isfinite(self.standard_error) or self.method is Method.BRIDGE:
+            return math.isfinite(self.standard_error)
+        smooth = self.pareto_k < SMOOTH_LIMIT
+        return smooth == (self.method is Method.PSIS) or self.pareto_k < PLAIN_LIMIT
+
+    def widened(self, departure: float) -> Evidence:
+        """The same value with a systematic error added: se² + departure²; infinite for NaN."""
+        added = math.inf if math.isnan(departure) else abs(departure)
+        return dataclasses.replace(self, standard_error=math.hypot(self.standard_error, added))
 
 
 @dataclasses.dataclass(frozen=True)
@@ -116,7 +133,7 @@ class Evidences:
         importance: the mean of the plain weights.
         psis: their largest replaced by a fitted Pareto tail.
         bridge: from fresh proposals and the chain.
-        difference: of importance (of `psis` where k̂ is 0.4 or more) and bridge.
+        difference: of importance (of `psis` where k̂ lies between 0.4 and 1) and bridge.
     """
 
     importance: Evidence
@@ -126,9 +143,20 @@ class Evidences:
 
     @property
     def best(self) -> Evidence:
-        """The estimate whose error can be believed, by the Pareto k̂ of the plain weights."""
-        made = (self.importance, self.psis, self.bridge)
-        return next((one for one in made if one.believable), self.bridge)
+        """The estimate whose error can be believed, by the Pareto k̂ of the plain weights.
+
+        From k̂ = 1 on there is none: of plain weights and bridge the one with the larger error. The
+        bridge looks precise there while states of the chain that hardly move carry its mean.
+        """
+        if self.importance.pareto_k < PLAIN_LIMIT:
+            return self.importance
+        if self.importance.pareto_k < SMOOTH_LIMIT:
+            return self.psis
+        return (
+            self.bridge
+            if self.bridge.standard_error > self.importance.standard_error
+            else self.importance
+        )
 
 
 def evidences(fresh: np.ndarray, chain: np.ndarray, *, frozen: bool = False) -> Evidences:
@@ -141,11 +169,12 @@ def evidences(fresh: np.ndarray, chain: np.ndarray, *, frozen: bool = False) -> 
     """
     plain, smooth = importance_evidence(fresh), psis_evidence(fresh)
     bridge = bridge_evidence(fresh, chain, 0.0 if frozen else None)
-    if plain.pareto_k < PLAIN_LIMIT:
-        difference = _shared_difference(fresh, chain, plain, bridge)
-    else:  # taken as independent, which overstates the error
+    if plain.pareto_k >= PLAIN_LIMIT and smooth.believable:
+        # Taken as independent, which overstates the error.
         spread = math.hypot(smooth.standard_error, bridge.standard_error)
         difference = Difference(smooth.value - bridge.value, spread)
+    else:
+        difference = _shared_difference(fresh, chain, plain, bridge)
     return Evidences(plain, smooth, bridge, difference)
 
 

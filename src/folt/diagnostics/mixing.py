@@ -32,7 +32,7 @@ from folt.diagnostics.coupling_bounds import (
     total_variation_bound,
     variance_bound,
 )
-from folt.diagnostics.dependence import Dependence
+from folt.diagnostics.dependence import effective_sizes
 from folt.diagnostics.thresholds import (
     THRESHOLDS,
     Thresholds,
@@ -49,8 +49,8 @@ EPSILONS = (0.1, 0.05, 0.01)
 CURVE_POINTS = 200
 
 ASSUMPTION = (
-    "The held-out draws are from the folded target, and the chain starts from the proposal where it "
-    "hits the support."
+    "The held-out draws are from the folded target, and the chain starts from the proposal where "
+    "it hits the support."
 )
 
 
@@ -152,7 +152,7 @@ def mixing_certificate(
     delta: float = 0.05,
     exact: bool = False,
     effective: float | None = None,
-    dependence: Dependence | None = None,
+    raw: Float[np.ndarray, "chains draws"] | None = None,
     chain_length: int | None = None,
 ) -> Mixing:
     """Steps to total variation .1, .05 and .01 with confidence 1 - δ, and all that goes with them.
@@ -166,8 +166,8 @@ def mixing_certificate(
 
     Draws of a Markov chain are not independent. Their number is then replaced by an effective size
     at each threshold, which is an approximation, made on the careful side: that of the draws as
-    they came (`Dependence.raw_sizes`), raised only for the share that refreshment is sure to have
-    moved. Constant h show none: say it with `effective`.
+    they came (`effective_sizes`), whatever was done to them since. Constant h show none: say it
+    with `effective`.
 
     Args:
         fresh: h at independent draws of the proposal that ran. -inf (outside the support, or dead
@@ -176,7 +176,7 @@ def mixing_certificate(
         delta: δ, one minus the confidence.
         exact: whether the held-out draws are independent by construction.
         effective: independent draws that the held-out ones are worth, if known otherwise.
-        dependence: the held-out draws before they were refreshed; not refreshed if None.
+        raw: h at the held-out draws before they were refreshed; not refreshed if None.
         chain_length: N for which to store the bound on the effective size.
 
     Returns:
@@ -190,7 +190,7 @@ def mixing_certificate(
     accepted = accept_lower(fresh, log_thresholds, delta)
     known = held_out.size if exact and effective is None else effective
     if known is None:
-        sizes = (dependence or Dependence(held_out)).sizes(log_thresholds, accepted[0])
+        sizes = effective_sizes(held_out if raw is None else raw, log_thresholds)
     else:
         sizes = np.full(ranks.size, float(min(known, held_out.size)))
     grid = bounds_at(fresh, log_thresholds, accepted, (ranks - 1) / held_out.size, sizes, delta)
@@ -205,6 +205,14 @@ def mixing_certificate(
         ess=_ess(chain_length, grid),
         reason=_reason(steps, grid, int(np.isfinite(fresh).sum()), delta),
     )
+
+
+def draws_needed(epsilon: float, delta: float = 0.05) -> int:
+    """About as many independent draws as a statement about total variation ε takes.
+
+    Beyond the largest of n draws the bounds on target and start are both ln(3·16/δ)/n, about.
+    """
+    return math.ceil(math.log(3 * THRESHOLDS / delta) / (0.4 * epsilon))
 
 
 def _ess(chain_length: int | None, grid: Thresholds) -> float | None:
@@ -238,8 +246,7 @@ def _reason(
     if not missing:
         return None
     epsilon, opening = max(missing), f"Total variation {max(missing)} cannot be certified: "
-    # Beyond the largest of n draws the bounds on target and start are both about this over n.
-    needed = math.ceil(math.log(3 * THRESHOLDS / delta) / (0.4 * epsilon))
+    needed = draws_needed(epsilon, delta)
     size = min(grid.effective)
     if size == 0:
         return opening + "the held-out log ratios show no effective size (constant, or too few)."

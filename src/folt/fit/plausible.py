@@ -31,6 +31,7 @@ NEVER_NEGATIVE = (
     "gap_upper",
     "gap_upper_error",
     "burn_in",
+    "refreshed_limit",
     "refreshed_rhat",
     "refreshed_ess",
     "ess",

@@ -50,6 +50,12 @@ class Concern(enum.StrEnum):
         "Of {particles:.0f} tempered particles {ancestors:.0f} have descendants at the end of the "
         "ladder, below {fewest:.0f}: tempering alone would miss small modes here.",
     )
+    SCALES_APART = (
+        "scales apart",
+        "The standard deviation of coordinate {wide:.0f} is {ratio:.0e} times that of coordinate "
+        "{narrow:.0f} (counted from 0), beyond what searches and steps are made for: divide every "
+        "parameter by its usual size (standardise the data, or give a prior=).",
+    )
     CAPPED = (
         "capped",
         "The cap of {evaluations:.0f} evaluations left {particles:.0f} particles instead of "

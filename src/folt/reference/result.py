@@ -23,6 +23,12 @@ RHAT_LIMIT = 1.01
 ESS_PER_COORDINATE = 400
 """Effective draws below which means and covariances are too rough to learn from."""
 
+SCALES_APART = 1e6
+"""Ratio of the largest to the smallest standard deviation of a coordinate that is worth a warning.
+
+Without a prior the search for a start covers distances from .01 to 1 000, a ratio of 1e5; steps of
+one length find scales further apart with luck only."""
+
 Draws = Float[np.ndarray, "chain draw dim"]
 
 
@@ -119,4 +125,9 @@ def _cautions(draws: Draws, frozen: int, rhat: float, ess: float) -> tuple[Cauti
         found.append(Caution.of(Concern.DISAGREEING_CHAINS, rhat=rhat, limit=limit))
     if ess < enough:
         found.append(Caution.of(Concern.FEW_EFFECTIVE, ess=ess, enough=enough, dim=dim))
+    spread = draws.std(axis=(0, 1))
+    if spread.max() > SCALES_APART * spread.min() > 0.0:
+        wide, narrow = int(spread.argmax()), int(spread.argmin())
+        ratio = spread[wide] / spread[narrow]
+        found.append(Caution.of(Concern.SCALES_APART, ratio=ratio, wide=wide, narrow=narrow))
     return tuple(found)

@@ -33,11 +33,12 @@ INFLATION = 2.0
 
 
 def search(key: Key, landscape: Landscape, walkers: int, steps: int) -> tuple[Points, Values]:
-    """Where the mass is, without knowing its scale: ends of walkers with steps of their own.
+    """Where the mass is, within wide limits of its scale: ends of walkers with steps of their own.
 
-    They begin at radii spread evenly in the logarithm and lengthen their steps on acceptance.
-    Distances of .01 and of 1000 are covered alike. Only ends whose log density comes near the best
-    are returned, with that log density.
+    They begin at radii spread evenly in the logarithm and lengthen their steps on acceptance, so
+    that distances of .01 and of 1000 are covered alike. A walker has one step for all coordinates:
+    scales that differ by more than 1e6 are found with luck only (`Concern.SCALES_APART`). Ends
+    whose log density comes near the best are returned, with that log density.
 
     Raises:
         ValueError: the log density is finite at no start, or too large for its differences to show.

@@ -281,7 +281,7 @@ def _reference(fit: Fit) -> Facts:
         Fact(
             "Held-out h are worth",
             f"{number(certificate.effective, 0)} independent draws",
-            "at their outer 5 %; those that did not move count as dependent as they came",
+            "at their outer 5 %, as dependent as they came",
         ),
         Fact(
             "Agrees with the chains",

@@ -165,7 +165,7 @@ def _sampled(problem: Problem, asked: Options) -> Fit:
                 examined,
                 chains,
                 _symmetry_facts(ratio, judged, run, account, chains),
-                ReferenceFacts.of(run, judged.points, judged.steps),
+                ReferenceFacts.of(run, judged.points, judged.steps, judged.stayed),
                 burn_in=burn_in,
                 safety_weight=preset.safety_weight,
                 exploration=_audited(keys["audit"], ratio, examined.fresh, run),

@@ -43,7 +43,8 @@ def huber(residuals: np.ndarray, width: float) -> Loss:
     weights /= weights.sum()
     centred = residuals - weights @ residuals
     size = np.abs(centred)
-    value = np.mean(np.where(size < width, 0.5 * size**2, width * (size - 0.5 * width)))
+    inner = np.minimum(size, width)  # squares of huge residuals would overflow
+    value = np.mean(inner * (size - 0.5 * inner))
     return Loss(float(value) if np.isfinite(value) else math.inf, centred, weights)
 
 
