@@ -99,19 +99,6 @@ def exponential(group: Group) -> Posterior:
     return Posterior(lambda: Problem(density, group), 0.0, float(group.dim), total)
 
 
-def cube(group: Group) -> Posterior:
-    density = inside(lambda x: 0.0 * x[0], lambda x: jnp.all((x > 0) & (x < 1)))
-    return Posterior(lambda: Problem(density, group), 0.0, 0.5 * group.dim, total)
-
-
-def step() -> Posterior:
-    """Uniform on (0, 1), a fifth as high on (1, 3)."""
-    density = inside(
-        lambda x: jnp.where(x[0] < 1, 0.0, math.log(0.2)), lambda x: (x[0] > 0) & (x[0] < 3)
-    )
-    return Posterior(lambda: Problem(density, Trivial(1)), math.log(1.4), 1.3 / 1.4, total)
-
-
 def half_plane_with_a_hole() -> Posterior:
     """A standard normal where x₀ > 0 and |x| > 1: |x|² - 1 is exponential with mean 2."""
     density = inside(lambda x: jnp.sum(norm.logpdf(x)), lambda x: (x[0] > 0) & (jnp.sum(x**2) > 1))
@@ -246,7 +233,6 @@ POSTERIORS: dict[str, Posterior] = {
     "one label": Images(Permutation(1, 2), (1.0, -1.0)).posterior(),
     "mode on the fold": Images(Permutation(2, 1), (0.0, 0.0)).posterior(),
     "exponential": exponential(Permutation(2, 1)),
-    "step": step(),
     "half-plane with a hole": half_plane_with_a_hole(),
     "flat direction": flat(),
     "constant of -1e7": Images(Permutation(2, 1), (-2.0, 2.0), constant=-1e7).posterior(),
