@@ -28,8 +28,8 @@ class ModeFacts:
         tempered: share of the tempered particles within its reach.
         reference: share of the reference draws within its reach; NaN before there are any.
         peaked: whether the density falls in every direction from it.
-        barely: whether only the second search found it, or hardly any descent of the first after
-            tempering had lost it.
+        barely: whether only the second search found it, or too few descents for its dimension
+            after tempering had lost it.
     """
 
     mass: float

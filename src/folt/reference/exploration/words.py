@@ -59,7 +59,7 @@ def disagreement_words(facts: ExplorationFacts) -> str:
         worst = max((m for m in facts.modes if m.barely), key=lambda mode: mode.reference)
         said = (
             f"A mode with {100 * worst.reference:.1f} % of the reference draws was lost by "
-            "tempering and met by hardly any descent"
+            f"tempering and met by {worst.hits:,} descents"
         )
     return (
         f"{said}: where one mode was nearly missed others may be, so look again with more "
