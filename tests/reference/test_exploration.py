@@ -199,6 +199,13 @@ def test_a_mode_beyond_the_prior_is_found_and_tempering_is_repaired(monkeypatch)
     assert len(explored(problem).exploration.modes) == 1
 
 
+def test_descents_begin_at_the_modes_of_an_earlier_fit_as_well():
+    """A spike that no search meets is found from a point beside it."""
+    problem = mixture_of([np.zeros(4), np.full(4, 1.5)], [1.0, 0.01], [0.5, 0.5])
+    assert len(explored(problem).exploration.modes) == 1
+    assert len(explored(problem, known=np.full((1, 4), 1.501)).exploration.modes) == 2
+
+
 def test_the_two_searches_must_agree(monkeypatch):
     """A mode that the reference has and the particles lost is a doubt; the rule can be lost."""
     seen = ExplorationFacts(

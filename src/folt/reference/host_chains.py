@@ -94,6 +94,7 @@ class HostChains:
         bandwidth: width of the leaps' kernels, as a multiple of the root of Σ̄.
         searchers: walkers of the search.
         search_steps: their steps, and how many more per dimension.
+        known: points from which descents begin as well, such as the modes of an earlier fit.
     """
 
     particles: int = 1_024
@@ -111,6 +112,7 @@ class HostChains:
     bandwidth: float = 0.5
     searchers: int = 512
     search_steps: tuple[int, int] = (150, 25)
+    known: Points | None = None
 
     @in_float64
     def __call__(self, key: Key, problem: Problem, progress: Progress | None = None) -> Reference:
@@ -125,7 +127,7 @@ class HostChains:
             start = starting_distribution(keys[0], landscape, self.searchers, steps)
             moves = mover_for(problem, self.moves, self.paths)
             rounds = self.descents if problem.black_box is None else 0
-            plan = Plan(self.particles, self.share, moves, rounds)
+            plan = Plan(self.particles, self.share, moves, rounds, self.known)
             explorer = Explorer(keys[1], landscape, start, action, plan)
             found = self._found(keys[2], explorer, progress)
         explored, record = found.explored, found.record

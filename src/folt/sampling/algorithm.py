@@ -53,6 +53,9 @@ from folt.training import proposal_maker
 from folt.training.effort import Effort
 from folt.types import Distribution, Key, Progress, ReferenceSampler, Trainer, in_float64, root_key
 
+EARLIER_DRAWS = 64
+"""Draws of an earlier fit, about, from which descents begin."""
+
 SYMMETRY_DRAWS = 2_048
 """Held-out draws at which labels are looked at."""
 
@@ -203,6 +206,7 @@ def _reference_draws(
     problem, key = target.problem, keys["reference"]
     if start is not None:
         key = jax.random.fold_in(key, 1 if start.learnt is None else start.learnt.number)
+        sampler = _from_its_modes(sampler, start)
     run = sampler(key, problem, tell)
     if start is not None and start.learnt is not None:
         run = known_first(run, problem, start.learnt)
@@ -213,6 +217,14 @@ def _reference_draws(
     probed = require_numbers_around(keys["probes"], problem, run.draws)
     target.add({"value": probed * (1 if problem.invariant else problem.group.order)})
     return run
+
+
+def _from_its_modes(sampler: ReferenceSampler, start: Fit) -> ReferenceSampler:
+    """The sampler with descents from some draws of an earlier fit, which stand at its modes."""
+    if not isinstance(sampler, HostChains):
+        return sampler
+    points = start.draws.reshape(-1, start.draws.shape[-1])
+    return dataclasses.replace(sampler, known=points[:: max(1, len(points) // EARLIER_DRAWS)])
 
 
 def _learnt(

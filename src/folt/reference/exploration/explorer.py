@@ -173,12 +173,14 @@ class Plan(NamedTuple):
         share: effective share of particles that every rung keeps.
         mover: how particles move.
         rounds: gradients per slot of the descents; none without a gradient.
+        known: points from which descents begin as well, such as the modes of an earlier fit.
     """
 
     particles: int
     share: float
     mover: Mover
     rounds: int
+    known: Points | None = None
 
 
 class Explorer:
@@ -240,6 +242,7 @@ class Explorer:
         generator, action = host_generator(self.keys[key]), self.action
         centre, scale = self._middle_and_widths
         starts = _Stretched(self.keys[key], generator, self.start, centre, ladder.rungs)
+        starts.first = self.plan.known
         gradients = self.landscape.with_gradients
         rounds = max(self.plan.rounds, round(FUNDED * self._spent / SLOTS))
         ends = descents(gradients, starts, scale, SLOTS, rounds)
@@ -327,6 +330,7 @@ class _Stretched:
         self.key, self.generator, self.start, self.centre = key, generator, start, centre
         self.rungs = rungs.reshape(-1, rungs.shape[-1])
         self.stock, self.drawn = np.empty((0, centre.size)), 0
+        self.first: Points | None = None
 
     def __call__(self, count: int) -> tuple[Points, Int[np.ndarray, " n"]]:
         """So many starts, and whether each is from a rung."""
@@ -336,6 +340,9 @@ class _Stretched:
         from_rung = self.generator.uniform(size=count) < FROM_RUNGS
         chosen = self.generator.integers(len(self.rungs), size=int(from_rung.sum()))
         points[from_rung] = self.rungs[chosen]
+        if self.first is not None:
+            some = self.first[:count]
+            points[: len(some)], from_rung[: len(some)], self.first = some, True, None
         return points, from_rung.astype(int)
 
     def many(self, count: int) -> Points:
