@@ -21,7 +21,14 @@ from folt.problem import Problem
 from folt.problem.orbits import Components, HostDistribution, action_of
 from folt.problem.ratio import LogRatio, Target
 from folt.reference import HostChains
-from folt.reference.exploration import ExplorationFacts, ModeFacts, explorer, facts, modes
+from folt.reference.exploration import (
+    ExplorationFacts,
+    ModeFacts,
+    explorer,
+    facts,
+    modes,
+    start,
+)
 from folt.reference.exploration.descents import descents
 from folt.reference.exploration.images import nearest_images, squared_distances
 from folt.reference.exploration.masses import masses_of
@@ -194,8 +201,8 @@ def test_a_mode_beyond_the_prior_is_found_and_tempering_is_repaired(monkeypatch)
     assert run.exploration.agree
     shares = sorted(mode.reference for mode in run.exploration.modes)
     np.testing.assert_allclose(shares, [0.5, 0.5], atol=0.15)
-    monkeypatch.setattr(explorer, "LONGEST", 0.0)  # no stretch: nobody looks beyond the prior
-    monkeypatch.setattr(explorer, "SHORTEST", -1e-9)
+    monkeypatch.setattr(start, "LONGEST", 0.0)  # no stretch: nobody looks beyond the prior
+    monkeypatch.setattr(start, "SHORTEST", -1e-9)
     assert len(explored(problem).exploration.modes) == 1
 
 

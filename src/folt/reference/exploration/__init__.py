@@ -4,7 +4,8 @@ Both searches are needed because they are blind in different ways, and where the
 exploration says so.
 """
 
-from folt.reference.exploration.explorer import Explored, Explorer, Plan
+from folt.reference.exploration.explored import Explored
+from folt.reference.exploration.explorer import Explorer, Plan
 from folt.reference.exploration.facts import ExplorationFacts, ModeFacts
 from folt.reference.exploration.modes import Modes
 

@@ -1,16 +1,27 @@
-"""A start for a second ladder: the first one's, and what is known of the modes by now."""
+"""Where searches begin: a start for a second ladder, and starts of descents."""
 
 from __future__ import annotations
 
 import math
 
+import jax
 import numpy as np
+from jaxtyping import Float, Int
 
 from folt.problem import Points, Values
 from folt.problem.orbits import Components
 from folt.problem.orbits.components import log_sum_exp
 from folt.reference.host_tempering import Start
 from folt.types import Key, host_generator
+
+SHORTEST, LONGEST = -1.0, 2.0
+"""Logarithms to base two between which distances of starts from their middle are stretched."""
+
+FROM_RUNGS = 0.25
+"""Share of the descents that begin at particles of a ladder."""
+
+STOCK = 1_024
+"""Starting points that are drawn at a time."""
 
 KNOWN_SHARE = 0.5
 """Share of the start that stands at known modes."""
@@ -52,3 +63,43 @@ class UnionStart:
             share = np.where(np.isfinite(values), np.exp(second - values), 0.0)[:, None]
         slopes = np.where(share < 1.0, slopes, 0.0)
         return values, (1.0 - share) * slopes + share * own
+
+
+class StretchedStarts:
+    """Hands out starts of descents, three of four from the start and one of four from a rung.
+
+    Those from the start are moved farther out or farther in.
+    """
+
+    def __init__(
+        self,
+        key: Key,
+        generator: np.random.Generator,
+        start: Start,
+        centre: Float[np.ndarray, " dim"],
+        rungs: Float[np.ndarray, "rung some dim"],
+    ) -> None:
+        self.key, self.generator, self.start, self.centre = key, generator, start, centre
+        self.rungs = rungs.reshape(-1, rungs.shape[-1])
+        self.stock, self.drawn = np.empty((0, centre.size)), 0
+        self.first: Points | None = None
+
+    def __call__(self, count: int) -> tuple[Points, Int[np.ndarray, " n"]]:
+        """So many starts, and whether each is from a rung."""
+        if len(self.stock) < count:
+            self.stock = self.many(STOCK)
+        points, self.stock = self.stock[:count].copy(), self.stock[count:]
+        from_rung = self.generator.uniform(size=count) < FROM_RUNGS
+        chosen = self.generator.integers(len(self.rungs), size=int(from_rung.sum()))
+        points[from_rung] = self.rungs[chosen]
+        if self.first is not None:
+            some = self.first[:count]
+            points[: len(some)], from_rung[: len(some)], self.first = some, True, None
+        return points, from_rung.astype(int)
+
+    def many(self, count: int) -> Points:
+        """So many draws of the start, moved farther out or farther in."""
+        fresh = self.start.sample(jax.random.fold_in(self.key, self.drawn), count)
+        self.drawn += 1
+        factors = 2.0 ** self.generator.uniform(SHORTEST, LONGEST, size=(count, 1))
+        return self.centre + (fresh - self.centre) * factors

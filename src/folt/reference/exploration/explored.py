@@ -1,0 +1,113 @@
+"""What an exploration found, for the chains that follow and for the certificate."""
+
+from __future__ import annotations
+
+import dataclasses
+
+import numpy as np
+from jaxtyping import Bool, Int
+
+from folt.problem.orbits import Components
+from folt.reference.cautions import Caution, Concern
+from folt.reference.exploration.facts import (
+    DIFFERENCE,
+    FEWEST_ANCESTORS,
+    RATIO,
+    ExplorationFacts,
+    ModeFacts,
+)
+from folt.reference.exploration.masses import Masses
+from folt.reference.exploration.modes import Modes, PerMode
+from folt.reference.host_tempering import Ladder
+
+
+def _nothing() -> Bool[np.ndarray, " modes"]:
+    return np.empty(0, bool)
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class Explored:
+    """What was found, for the chains that follow.
+
+    Attributes:
+        ladder: the particles of the last ladder.
+        modes: the modes; None where there is no gradient or no descent arrived anywhere.
+        masses: what they weigh; None likewise.
+        tempered: share of the particles within the reach of each mode.
+        barely: whether a mode was found late, or hardly found.
+        ladders: how many ladders were climbed.
+    """
+
+    ladder: Ladder
+    modes: Modes | None = None
+    masses: Masses | None = None
+    tempered: PerMode = dataclasses.field(default_factory=lambda: np.empty(0))
+    barely: Bool[np.ndarray, " modes"] = dataclasses.field(default_factory=_nothing)
+    ladders: int = 1
+
+    @property
+    def lost(self) -> Int[np.ndarray, " n"]:
+        """The modes that the particles lost, by the masses."""
+        if self.masses is None:
+            return np.empty(0, int)
+        mass, share = self.absolute, self.tempered
+        return np.flatnonzero((mass - share > DIFFERENCE) & (share < mass / RATIO))
+
+    @property
+    def absolute(self) -> PerMode:
+        """Masses of the modes as shares of all that is known, what the particles found included."""
+        if self.masses is None:
+            return np.empty(0)
+        own = self.masses.log_evidence
+        if not np.isfinite(own):
+            return self.masses.shares
+        known = float(np.exp(min(own - self.ladder.log_evidence, 0.0)))
+        # The evidence of a ladder is rough: where its particles are at known modes, these are all.
+        return self.masses.shares * max(known, min(1.0, float(self.tempered.sum())))
+
+    @property
+    def components(self) -> Components | None:
+        """Components at the modes, weighted by their masses."""
+        if self.modes is None or self.masses is None:
+            return None
+        return self.modes.components(np.maximum(self.masses.shares, np.finfo(float).tiny))
+
+    @property
+    def cautions(self) -> tuple[Caution, ...]:
+        """What a user should know of the search."""
+        found, (walk, _, _, ancestors) = [], self.ladder
+        if self.modes is not None and self.modes.runaways:
+            counts = {"runaways": self.modes.runaways, "descents": self.modes.descents}
+            found.append(Caution.of(Concern.RUNAWAYS, **counts, coordinate=self.modes.runaway))
+        if ancestors < FEWEST_ANCESTORS:
+            counts = {"ancestors": ancestors, "particles": len(walk.points)}
+            found.append(Caution.of(Concern.FEW_ANCESTORS, **counts, fewest=FEWEST_ANCESTORS))
+        return tuple(found)
+
+    def facts(self, reference: PerMode) -> ExplorationFacts:
+        """The numbers for the certificate.
+
+        Args:
+            reference: share of the reference draws within the reach of each mode.
+        """
+        ladder = (len(self.ladder.walk.points), self.ladder.ancestors, len(self.ladder.rungs))
+        if self.modes is None or self.masses is None:
+            return ExplorationFacts(0, (), 0, *ladder, self.ladders)
+        columns = zip(
+            self.absolute.tolist(),
+            self.modes.hits.sum(axis=1).tolist(),
+            self.tempered.tolist(),
+            reference.tolist(),
+            self.modes.peaked.tolist(),
+            self.barely.tolist(),
+            strict=True,
+        )
+        return ExplorationFacts(
+            self.modes.descents,
+            tuple(ModeFacts(*column) for column in columns),
+            self.modes.once,
+            *ladder,
+            self.ladders,
+            self.modes.gradients,
+            self.modes.runaways,
+        )
