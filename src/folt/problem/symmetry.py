@@ -17,6 +17,7 @@ from jaxtyping import Array
 
 from folt.groups import Element, Group
 from folt.problem.batching import map_keys, map_points
+from folt.problem.differences import require_gradient
 from folt.problem.evaluated import VALUES_PER_BLOCK, Points
 from folt.problem.orbits import HostDistribution, action_of
 from folt.problem.problem import Problem
@@ -115,6 +116,7 @@ def check(
             be rotated into each other; so does `Problem(..., allow_rotation=True)`.
 
     Raises:
+        GradientError: a gradient of the user's own that differences contradict.
         RotationError: a continuous rotation symmetry that was not allowed.
     """
     require_scalar(problem)
@@ -125,6 +127,7 @@ def check(
     points = np.asarray(points, np.float64)
     plain = _values(problem, points)
     _require_numbers(plain, points)
+    require_gradient(problem, jax.random.fold_in(root, 2), points, plain)
     elements, images = _tested(problem, element_key, points)
     count, dim = images.shape[1], problem.dim
     begun = time.perf_counter()

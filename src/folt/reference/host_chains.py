@@ -1,7 +1,8 @@
 """The default reference run: particles and chains in lock step, the small steps on the host.
 
 Only the density is compiled, once for values and once for gradients; a black box is called as it is
-and random-walk steps take the place of paths. Every step hands over all its points at once.
+and, where it has no gradient, random-walk steps take the place of paths. Every step hands over all
+its points at once.
 """
 
 from __future__ import annotations
@@ -56,7 +57,7 @@ class HostChains:
 
     From the prior, or without one from a broad t found by a search that knows no scale. Particles,
     moved by random walks in few dimensions and along the gradient in many, put chains into separate
-    modes in proportion to their mass; paths along the gradient (random walks for a black box)
+    modes in proportion to their mass; paths along the gradient (random walks without one)
     refine every mode with the equivariant metric Σ̄ of the particles, and leaps from particle to
     particle correct the weights of the modes. A mode without a particle stays unseen, and R-hat
     cannot tell: a mode of weight ω needs several times 1/ω particles.
@@ -145,7 +146,7 @@ class HostChains:
         centres = walk.points[:: max(1, self.particles // CENTRES)]
         leap = LeapKernel.around(centres, covariance, self.bandwidth)
         chosen = np.resize(generator.permutation(self.particles), self.chains)
-        sloped = landscape.problem.black_box is None
+        sloped = landscape.problem.differentiable
         if sloped:
             starts = walk.points[chosen]
             mover: _Mover = _Hamiltonian(landscape, starts, covariance, self.acceptance)
