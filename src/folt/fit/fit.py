@@ -156,8 +156,11 @@ class Fit(Shown):
     def log_evidence(self) -> Evidence:
         """Log Z with its standard error, every labelling counted once.
 
-        The best of three estimates by the Pareto k̂ of the weights; `.method` says which.
+        The best of three estimates by the Pareto k̂ of the weights; `.method` says which. Where
+        `.proportional` is true, the density lacked a constant, and log Z lacks it too.
         """
+        if self.provenance.get("proportional", False):
+            return dataclasses.replace(self.certificate.evidence, proportional=True)
         return self.certificate.evidence
 
     @property
@@ -193,6 +196,26 @@ class Fit(Shown):
             log_terms = self.problem.log_orbits(points)
             images = map_points(likely_image, self.group, (keys, points, log_terms))
         return np.asarray(images).reshape(self.draws.shape)
+
+    def generated(self, seed: int = 0) -> dict[str, np.ndarray]:
+        """Further quantities at every draw by the model's own program, (chain, draw, ...).
+
+        Of a Stan program these are its transformed parameters and generated quantities.
+
+        Args:
+            seed: of what the program draws at random.
+
+        Raises:
+            ValueError: the problem has none, or the fit was loaded without its problem.
+        """
+        if self.problem is None or self.problem.generated is None:
+            raise ValueError(
+                "expected a fit of a Stan program with its problem, whose program can be run: "
+                "a loaded fit needs folt.load(path, problem=problem)"
+            )
+        found = self.problem.generated(self.draws.reshape(-1, self.group.dim), seed)
+        lead = self.draws.shape[:2]
+        return {name: value.reshape(*lead, *value.shape[1:]) for name, value in found.items()}
 
     @in_float64
     @one_blas_thread

@@ -186,8 +186,10 @@ def facts(fit: Fit) -> Table:
 def evidence_words(fit: Fit) -> str:
     """Log Z with its error, how it was made and how far another estimate lies from it."""
     evidence, difference = fit.log_evidence, fit.certificate.evidences.difference
+    constant = " up to a constant that the model leaves out" if evidence.proportional else ""
     return (
-        f"log Z = {number(evidence.value)}, standard error {number(evidence.standard_error)} "
+        f"log Z = {number(evidence.value)}{constant}, "
+        f"standard error {number(evidence.standard_error)} "
         f"({evidence.method}, Pareto k̂ {shape_words(evidence.pareto_k)}), "
         f"{number(abs(difference.score), 1)} errors from the bridge; every labelling counted once"
     )

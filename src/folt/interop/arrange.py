@@ -15,7 +15,7 @@ from jaxtyping import PyTree
 
 from folt.groups import Group
 from folt.groups.base import LARGEST_ENUMERATED
-from folt.interop.blocks import Plan, in_blocks
+from folt.interop.blocks import Plan, in_blocks, observations
 from folt.interop.model import Model, ModelDensity, ModelPrior, Values
 from folt.interop.sites import Site, Sites, laid_out
 from folt.problem import Problem, WithData
@@ -123,6 +123,35 @@ def arrange(
         SymmetryError: sites declared exchangeable that are not.
         RotationError: a continuous rotation that was not allowed.
     """
+
+    def probe(uneven: bool) -> Probe:
+        return _probe(sites, model, data, uneven)
+
+    def blocks(plan: Plan) -> Plan:
+        return in_blocks(plan, lambda: observations(model, plan.sites, data))
+
+    return arrange_probed(sites, exchangeable, probe, blocks, allow_rotation, front_end)
+
+
+def arrange_probed(
+    sites: Sequence[Site],
+    exchangeable: Exchangeable,
+    probe_of: Callable[[bool], Probe],
+    blocks: Callable[[Plan], Plan],
+    allow_rotation: bool,
+    front_end: str,
+) -> Arrangement:
+    """`arrange` for a density that only a probe evaluates.
+
+    Args:
+        sites: the latent sites.
+        exchangeable: as for `arrange`.
+        probe_of: gives the density at points; with True the terms of an observed site are weighted
+            unevenly, where they are known.
+        blocks: gives the weights of many labels a free total.
+        allow_rotation: as for `arrange`.
+        front_end: as for `arrange`.
+    """
     if not sites:
         raise ValueError("expected a model with at least one latent site, got none")
     if isinstance(exchangeable, str) and exchangeable != "auto":
@@ -135,9 +164,9 @@ def arrange(
         plan = Plan(sites, ())
         return Arrangement(plan, SymmetryFound(plan.group, looked=False), allow_rotation)
     # Who declares labels may mean observations that happen to be equal; who searches does not.
-    probe, places = _probe(sites, model, data, uneven=not names), _places(sites)
+    probe, places = probe_of(not names), _places(sites)
     result = require_declared(probe, places, names) if names else survey(probe, places)
-    plan = in_blocks(Plan(sites, result.factors), model, data)
+    plan = blocks(Plan(sites, result.factors))
     found = _account(plan.group, probe, places, result, front_end)
     _tell(found, allow_rotation)
     return Arrangement(plan, found, allow_rotation)

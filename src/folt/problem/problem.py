@@ -69,6 +69,10 @@ class Problem(Evaluated):
         symmetry_found: what a search for the symmetry tried and found, where there was one.
         allow_rotation: take a density whose signed columns may even be rotated into each other, a
             continuous symmetry that no finite group folds away; it is refused otherwise.
+        proportional: whether the log density lacks a constant that nobody knows, so that log Z is
+            one up to a constant, and not to be compared with others.
+        generated: from points (n, dim) and a seed to further quantities, `{name: (n, ...)}`, for
+            `Fit.generated`.
     """
 
     log_density: Callable[..., Scalar]
@@ -85,6 +89,8 @@ class Problem(Evaluated):
     dims: tuple[tuple[str, tuple[str, ...]], ...] = eqx.field(static=True, default=())
     symmetry_found: SymmetryFound | None = eqx.field(static=True, default=None)
     allow_rotation: bool = eqx.field(static=True, default=False)
+    proportional: bool = eqx.field(static=True, default=False)
+    generated: Callable[[Points, int], dict[str, np.ndarray]] | None = None
 
     def __init__(
         self,
@@ -103,6 +109,8 @@ class Problem(Evaluated):
         dims: Mapping[str, Sequence[str]] | None = None,
         symmetry_found: SymmetryFound | None = None,
         allow_rotation: bool = False,
+        proportional: bool = False,
+        generated: Callable[[Points, int], dict[str, np.ndarray]] | None = None,
     ):
         if not callable(log_density):
             raise ValueError(f"log_density must be callable, got {type(log_density).__name__}")
@@ -133,6 +141,8 @@ class Problem(Evaluated):
         self.dims = tuple((name, tuple(axes)) for name, axes in (dims or {}).items())
         self.symmetry_found = symmetry_found
         self.allow_rotation = allow_rotation
+        self.proportional = proportional
+        self.generated = generated
 
     def __repr__(self) -> str:
         return self._face().text()
