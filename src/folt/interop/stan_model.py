@@ -12,6 +12,8 @@ from typing import Any, Protocol
 import numpy as np
 from jaxtyping import Float
 
+from folt.store.cmdstan import by_name
+
 Free = Float[np.ndarray, " free"]
 """Unconstrained parameters."""
 
@@ -169,41 +171,6 @@ class Program:
         if free.shape != (self.free,):
             raise ValueError(f"expected {self.free} unconstrained parameters, got {free.shape}")
         return np.ascontiguousarray(free, np.float64)
-
-
-def stems(names: Sequence[str]) -> dict[str, list[tuple[int, tuple[int, ...]]]]:
-    """The entries of every declared name: place among all entries, and index counted from zero.
-
-    Indices that are no numbers, such as those of complex values, count the entries one by one.
-    """
-    found: dict[str, list[tuple[int, tuple[str, ...]]]] = {}
-    for place, name in enumerate(names):
-        stem, *index = name.split(".")
-        found.setdefault(stem, []).append((place, tuple(index)))
-    parsed = {}
-    for stem, entries in found.items():
-        if all(part.isdigit() for _, index in entries for part in index):
-            parsed[stem] = [(p, tuple(int(part) - 1 for part in index)) for p, index in entries]
-        else:
-            parsed[stem] = [(place, (number,)) for number, (place, _) in enumerate(entries)]
-    return parsed
-
-
-def shape_of(indices: Sequence[tuple[int, ...]]) -> tuple[int, ...]:
-    """The shape of an array with these indices."""
-    return tuple(1 + max(axis) for axis in zip(*indices, strict=True))
-
-
-def by_name(names: Sequence[str], rows: Float[np.ndarray, "*lead n"]) -> dict[str, np.ndarray]:
-    """Arrays (..., own shape) by declared name, from entries along the last axis."""
-    found = {}
-    for stem, entries in stems(names).items():
-        indices = [index for _, index in entries]
-        values = np.empty((*rows.shape[:-1], *shape_of(indices)))
-        for place, index in entries:
-            values[(..., *index)] = rows[..., place]  # type: ignore[index]
-        found[stem] = values
-    return found
 
 
 class Services:
