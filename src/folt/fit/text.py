@@ -173,6 +173,7 @@ def facts(fit: Fit) -> Table:
         ("Acceptance", f"{100.0 * fit.accept_rate:.1f} %"),
         ("Effective", f"{ess:.0f} draws at least, {ess / fit.accepted.size:.2f} per draw"),
         ("Evidence", evidence_words(fit)),
+        *_divided_out(fit),
         ("Mixing", mixing_words(fit)),
         ("Gamma", f"{gamma_words(fit)} (ρ = 0.05; the paper's diagnostic, not a bound)"),
         ("Time", time_words(fit)),
@@ -181,6 +182,12 @@ def facts(fit: Fit) -> Table:
     for name, text in rows:
         table.add_row(name, Text(text))
     return table
+
+
+def _divided_out(fit: Fit) -> list[tuple[str, str]]:
+    """The rotations that the draws no longer have, where there were any."""
+    words = fit.provenance.get("divided_out")
+    return [("Divided out", f"{words}; Fit.rotated turns draws for reading")] if words else []
 
 
 def evidence_words(fit: Fit) -> str:

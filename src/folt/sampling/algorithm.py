@@ -206,6 +206,7 @@ def _provenance(problem: Problem, asked: Options, effort: str, steps: int) -> Do
         "preset": preset_named(asked.preset).name,
         "invariant": problem.invariant,
         "proportional": problem.proportional,
+        "divided_out": "" if problem.quotient is None else problem.quotient.words(),
         "unfolded": _unfolded(problem),
         "versions": {name: version(name) for name in packages},
         "python": platform.python_version(),
