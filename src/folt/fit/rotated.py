@@ -7,6 +7,7 @@ draws turned to its varimax position.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Literal
 
 import jax
@@ -54,7 +55,11 @@ def rotated(
     ]
     turned = map_points(_turned, quotient, (whole, elements))
     # The problem's functions lift a point of the quotient; these points are whole already.
-    values = map_points(_read, problem.whole_parameters, turned)
+    read = problem.whole_parameters
+    if problem.black_box is not None:
+        values = read.many(turned) if hasattr(read, "many") else _one_by_one(read, turned)
+    else:
+        values = map_points(_read, read, turned)
     return {name: np.asarray(v).reshape(*lead, *v.shape[1:]) for name, v in values.items()}
 
 
@@ -121,6 +126,11 @@ def _matrices(quotient: Quotient, x: Point) -> list[Array]:
 
 def _turned(quotient: Quotient, given: tuple[Point, list[Array]]) -> Point:
     return quotient.turned(*given)
+
+
+def _one_by_one(read: Callable[..., dict[str, Array]], points: np.ndarray) -> dict[str, np.ndarray]:
+    rows = [read(point) for point in points]
+    return {name: np.stack([np.asarray(row[name]) for row in rows]) for name in rows[0]}
 
 
 def _read(read: object, x: Point) -> dict[str, Array]:

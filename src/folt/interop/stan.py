@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from folt.interop.arrange import Exchangeable, arrange_probed
+from folt.interop.arrange import Exchangeable, arrange_probed, settled
 from folt.interop.blocks import ASSUMED_OBSERVATIONS, in_blocks
 from folt.interop.sites import Site, laid_out
 from folt.interop.stan_blocks import Block, Kind, blocks_of
@@ -57,8 +57,8 @@ def from_stan(
             density elsewhere.
         names: one name per coordinate; Stan's, with its indices, if None.
         workers: processes that evaluate the program side by side; they load it from its file.
-        allow_rotation: take a program whose labels may be rotated into each other, such as a factor
-            model with Gaussian loadings, all the same; only signed permutations are then folded.
+        allow_rotation: leave rotations of labels into each other in the posterior, and fold signed
+            permutations alone; by default they are divided out.
 
     Returns:
         A problem whose `constrain` gives the parameters; `Fit.generated` adds transformed
@@ -68,7 +68,7 @@ def from_stan(
     Raises:
         ValueError: no compiled model, an improper density, order that cannot be undone.
         SymmetryError: parameters declared exchangeable that are not.
-        RotationError: a continuous rotation symmetry that was not allowed.
+        RotationError: a continuous rotation symmetry that cannot be divided out.
     """
     program = Program(model)
     blocks = blocks_of(program)
@@ -87,9 +87,10 @@ def from_stan(
     density = StanDensity(program, blocks, arranged.sites)
     black_box = BlackBox(density.values, True, workers=workers, gradient=density.gradients)
     black_box.close()  # what cannot be sent to other processes is refused here
+    arranged, symmetry = settled(arranged, black_box, None, None)
     return Problem(
         black_box,
-        arranged.plan.group,
+        symmetry,
         names=arranged.sites.names(first=1) if names is None else names,
         constrain=StanParameters(density),  # type: ignore[arg-type]
         unconstrain=StanPoints(density),  # type: ignore[arg-type]

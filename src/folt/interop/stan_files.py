@@ -13,6 +13,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import jax
+import jax.numpy as jnp
 import numpy as np
 
 from folt.interop.stan import from_stan
@@ -61,11 +63,15 @@ def require_draws_of(problem: Problem, path: Path) -> None:
     box = problem.log_density
     if known is None or not isinstance(box, BlackBox):
         return
-    density: StanDensity = box.function.__self__  # type: ignore[attr-defined]
+    owner: Any = box.function.__self__  # type: ignore[attr-defined]
+    density: StanDensity = owner if problem.quotient is None else owner.box.function.__self__
     draws = {n: v.reshape(-1, *v.shape[2:]) for n, v in draws_by_name(path).items()}
     count = known.size
     chosen = np.linspace(0, count - 1, min(count, LOOKED_AT)).astype(int)
     points = problem.unconstrain({name: value[chosen] for name, value in draws.items()})
+    if problem.quotient is not None:
+        with jax.enable_x64(True):
+            points = np.asarray(jax.vmap(problem.quotient.lift)(jnp.asarray(points)))
     free = density.free(points)[0]
     ours = np.array([density.program.value(row, jacobian=True) for row in free])
     theirs = known.reshape(-1)[chosen]

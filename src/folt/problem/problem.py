@@ -28,6 +28,8 @@ from folt.problem.named_values import (
     takes_key,
 )
 from folt.problem.quotient import (
+    HostLifted,
+    HostPulled,
     Lifted,
     Pulled,
     PulledPrior,
@@ -142,6 +144,7 @@ class Problem(Evaluated):
             unconstrain = _pulled(unconstrain, self.quotient)
             pointwise = None if pointwise is None else Lifted(pointwise, self.quotient)
             predictive = None if predictive is None else Lifted(predictive, self.quotient, 1)
+            generated = None if generated is None else HostLifted(generated, self.quotient).many
             symmetry, log_density = self.quotient.rest, on_quotient(log_density, self.quotient)
         if not callable(log_density):
             raise ValueError(f"log_density must be callable, got {type(log_density).__name__}")
@@ -332,6 +335,8 @@ class _FromNames(eqx.Module):
 def _lifted(constrain: Callable | WithData, quotient: Quotient) -> Callable | WithData:
     if isinstance(constrain, WithData):
         return WithData(Lifted(constrain.function, quotient))
+    if hasattr(constrain, "many"):
+        return HostLifted(constrain, quotient)
     return Lifted(constrain, quotient)
 
 
@@ -342,6 +347,8 @@ def _pulled(
         return None
     if isinstance(unconstrain, WithData):
         return WithData(Pulled(unconstrain.function, quotient))
+    if hasattr(unconstrain, "many"):
+        return HostPulled(unconstrain, quotient)
     return Pulled(unconstrain, quotient)
 
 

@@ -18,7 +18,7 @@ import numpy as np
 from jaxtyping import Array, Float, PyTree
 
 from folt.coordinates.rotation import Left, RotationChart
-from folt.groups import Group, Product, Rotation, Trivial
+from folt.groups import Group, Permutation, Product, Rotation, SignedPermutation, Trivial
 from folt.problem.batching import map_points
 from folt.problem.black_box import BlackBox
 from folt.problem.named_values import takes_key
@@ -172,6 +172,38 @@ class Pulled(eqx.Module):
         return self.quotient.pull(jnp.asarray(self.function(values, *data, **keyed)))
 
 
+class HostLifted:
+    """A user's host function of whole points, with a method `many`, on the quotient."""
+
+    def __init__(self, function: Any, quotient: Quotient) -> None:
+        self.function, self.quotient = function, quotient
+
+    def __call__(self, z: np.ndarray) -> dict[str, np.ndarray]:
+        """The function at one point."""
+        return self.function(np.asarray(self.quotient.lift(jnp.asarray(z))))
+
+    def many(self, points: np.ndarray, *more: Any) -> dict[str, np.ndarray]:
+        """The function at many points."""
+        whole = map_points(_lift_and_slope, self.quotient, points)[0]
+        called = getattr(self.function, "many", self.function)
+        return called(whole, *more)
+
+
+class HostPulled:
+    """From many values of a user's parameters, on the host, to coordinates of the quotient."""
+
+    def __init__(self, function: Any, quotient: Quotient) -> None:
+        self.function, self.quotient = function, quotient
+
+    def __call__(self, values: Any, key: Key | None = None) -> np.ndarray:
+        """The coordinates at one value of every parameter."""
+        return np.asarray(self.quotient.pull(jnp.asarray(self.function(values, key))))
+
+    def many(self, values: Any, key: Key | None = None) -> np.ndarray:
+        """The coordinates at many values of every parameter."""
+        return map_points(_pull, self.quotient, self.function.many(values, key))
+
+
 class PulledPrior(Distribution):
     """A prior of whole points that rotations leave alone, on the quotient."""
 
@@ -243,6 +275,36 @@ def quotient_of(symmetry: Group, density: Callable[..., Scalar], data: PyTree) -
         return Quotient(_with_pivots(groups, values) if missing else groups)
 
 
+def with_rotations(
+    group: Group, density: Callable[..., Scalar], data: PyTree, scale: float | None
+) -> Group | None:
+    """The group with permutations of labels made rotations where the density allows it; or None.
+
+    Args:
+        group: the finite group that was found.
+        density: the log density in its coordinates.
+        data: handed to it.
+        scale: of an isotropic normal prior of these coordinates, where there is one.
+    """
+    groups, found = _flattened(group), False
+    with jax.enable_x64(True):
+        values = _Values(density, data)
+        for place, each in enumerate(groups):
+            if isinstance(each, SignedPermutation) and not each.unsigned:
+                columns, rows = each.columns, each.size
+            elif isinstance(each, Permutation):
+                columns, rows = each.blocks, each.size
+            else:
+                continue
+            if not 1 < columns <= rows:
+                continue
+            rotation = Rotation(rows, columns, labels_first=True, scale=scale)
+            tried = (*groups[:place], rotation, *groups[place + 1 :])
+            if _first_change(tried, values) is None:
+                groups, found = tried, True
+    return Product(*groups) if found else None
+
+
 def _flattened(group: Group) -> tuple[Group, ...]:
     if isinstance(group, Product):
         return tuple(part for each in group.groups for part in _flattened(each))
@@ -282,6 +344,21 @@ class _Values:
 
 def _require_rotations(groups: Sequence[Group], values: _Values) -> None:
     """Refuse a rotation under which the density changes, with the generator and the defect."""
+    failed = _first_change(groups, values)
+    if failed is not None:
+        from folt.problem.symmetry import SymmetryError  # which imports problems
+
+        group, words, change = failed
+        raise SymmetryError(
+            f"the log density is declared to be left alone by {group.name} but changes by "
+            f"{change:.6g} under '{words}': give the matrix a round prior, such as a normal one "
+            "with equal scales in a row, or declare the signed permutations alone, "
+            "folt.groups.SignedPermutation"
+        )
+
+
+def _first_change(groups: Sequence[Group], values: _Values) -> tuple[Rotation, str, float] | None:
+    """The first rotation that changes the density, its generator in words, and by how much."""
     random = np.random.default_rng(0)
     points = random.normal(size=(TRIED, sum(group.dim for group in groups)))
     plain, start = values(points), 0
@@ -298,14 +375,8 @@ def _require_rotations(groups: Sequence[Group], values: _Values) -> None:
             change = np.where(np.isneginf(plain) & ~np.isfinite(change), 0.0, change)
             worst = int(np.argmax(change / (1.0 + np.abs(plain))))
             if not change[worst] <= TOLERANCE * (1.0 + abs(plain[worst])):
-                from folt.problem.symmetry import SymmetryError  # which imports problems
-
-                raise SymmetryError(
-                    f"the log density is declared to be left alone by {group.name} but changes by "
-                    f"{change[worst]:.6g} under '{group.describe(element)}': give the matrix a "
-                    "round prior, such as a normal one with equal scales in a row, or declare the "
-                    "signed permutations alone, folt.groups.SignedPermutation"
-                )
+                return group, group.describe(element), float(change[worst])
+    return None
 
 
 def _with_pivots(groups: Sequence[Group], values: _Values) -> tuple[Group, ...]:
@@ -358,6 +429,10 @@ def independent_rows(matrix: Float[np.ndarray, "rows columns"], count: int) -> t
         left = left - np.outer(left @ direction, direction)
         chosen.append(row)
     return tuple(chosen)
+
+
+def _pull(quotient: Quotient, x: Point) -> Left:
+    return quotient.pull(x)
 
 
 def _lift_and_slope(quotient: Quotient, z: Left) -> tuple[Point, Scalar]:
