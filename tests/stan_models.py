@@ -163,6 +163,8 @@ class PythonModel:
             values = self.values(theta_unc)
         flat = [np.asarray(values[name]).T.reshape(-1) for name in self.parameters]
         entries = np.concatenate(flat).astype(float)
+        if not np.all(np.isfinite(entries)):
+            raise RuntimeError("unit_vector_constrain: norm is 0, but must be positive finite!")
         return np.append(entries, [*(2 * entries[:2]), rng.normal()]) if include_gq else entries
 
     def param_unconstrain(self, theta):

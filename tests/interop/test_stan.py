@@ -130,6 +130,7 @@ def test_parameters_go_there_and_back(zoo):
         zoo.unconstrain(values, jax.random.key(0))[:, [n.startswith("unit[") for n in zoo.names]],
         axis=1,
     )
+    assert zoo.parameters(np.zeros(zoo.dim))["unit"].shape == (3,)  # though it has none at zero
     assert np.ptp(lengths) > 0.1  # the length of a unit vector is drawn, not one
 
 

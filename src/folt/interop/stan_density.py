@@ -104,7 +104,7 @@ class StanParameters:
         found = {name: np.asarray(v) for name, v in map_points(_pushed, way, points).items()}
         kept = [block for block in way.blocks if block.kept]
         if kept:
-            entries = np.stack([program.constrained(row) for row in self.density.free(points)[0]])
+            entries = np.stack([_entries(program, row) for row in self.density.free(points)[0]])
             for block in kept:
                 own = entries[:, list(block.entries)]
                 found[block.name] = own.reshape(-1, *block.shape)
@@ -153,6 +153,14 @@ class StanPoints:
             except (RuntimeError, ValueError):
                 rows.append(np.full(program.free, np.nan))
         return np.stack(rows)
+
+
+def _entries(program: Program, free: np.ndarray) -> np.ndarray:
+    """The entries of the parameters; NaN where there are none, as for a unit vector at zero."""
+    try:
+        return program.constrained(free)
+    except (RuntimeError, ValueError):
+        return np.full(len(program.names), np.nan)
 
 
 def _called(way: Way, x: Point) -> tuple[Array, Scalar]:

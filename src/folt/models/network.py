@@ -2,8 +2,8 @@
 
 Every node has a position z_i in a space of few dimensions, and the nearer two nodes are, the
 likelier is a tie between them: logit P(y_ij = 1) = a - |z_i - z_j|. Positions are
-z_i ~ N(0, scale²·I) and a ~ N(0, intercept_scale²). Distances do not change when all positions are rotated or reflected
-together, so O(k) is divided out: what is left of the positions are their shapes.
+z_i ~ N(0, scale²·I) and a ~ N(0, intercept_scale²). Distances do not change when all positions are
+rotated or reflected together, so O(k) is divided out: what is left is the shape they make.
 """
 
 from __future__ import annotations
