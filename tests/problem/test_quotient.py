@@ -166,6 +166,7 @@ def test_a_rotation_in_a_product_is_divided_out_and_the_rest_is_folded(fit):
     assert np.all(first[..., 0] > 0)
     assert np.all(first[..., 1] == 0)
     assert "O(2) of a matrix of 4 rows, a ring of dimension 1" in fit.summary()
+    assert "Divided out" in repr(problem)
     assert fit.problem.unconstrain(fit.posterior).shape == fit.draws.shape
     np.testing.assert_allclose(problem.unconstrain(fit.posterior), fit.draws, atol=1e-8)
 

@@ -150,7 +150,6 @@ def test_every_declaration_is_recognised_or_kept():
         truth = model.log_density(u, propto=False, jacobian=True) + slope
         worst = max(worst, abs(problem.log_probs(x[None])[0] - truth))
     assert worst < 1e-5
-    kept = sum(b.kept for b in blocks)
     values = problem.parameters(x[None])
     again = problem.parameters(problem.unconstrain(values))
     assert all(np.allclose(again[name], value, atol=1e-8) for name, value in values.items())
