@@ -142,8 +142,9 @@ def check(
     if rotation is not None and not (allow_rotation or problem.allow_rotation):
         raise RotationError(
             f"{ROTATES[:-1]}: turning columns 1 and 2 into each other by {ANGLE:g} radians changes "
-            f"it by {rotation:.1g}. Give the loadings a prior that is not round, such as Laplace, "
-            "or pass allow_rotation=True, which folds the signed permutations alone"
+            f"it by {rotation:.1g}. Declare folt.groups.Rotation, which is divided out, give the "
+            "loadings a prior that is not round, such as Laplace, or pass allow_rotation=True, "
+            "which folds the signed permutations alone"
         )
     return dataclasses.replace(account, rotation=rotation, pace=pace)
 
