@@ -173,19 +173,19 @@ def test_fits_agree_with_numpyro(name):
     model, data, needed, _ = CASES[name]
     began = time.process_time()
     problem = folt.from_stan(compiled(name, data))
-    points = np.zeros((200, problem.dim))
-    problem.log_probs(points)
-    before = time.process_time()
-    problem.log_probs(points)
-    value = (time.process_time() - before) / 200
-    before = time.process_time()
-    problem.gradients(points)
-    gradient = (time.process_time() - before) / 200
-    fit = folt.sample(problem, effort=folt.Effort.quick(), draws=2000, progress=False)
+    program = problem.log_density.function.__self__.program
+    point, began_calls = np.full(program.free, 0.1), time.process_time()
+    for _ in range(300):
+        program.value(point, False)
+    value, before = (time.process_time() - began_calls) / 300, time.process_time()
+    for _ in range(300):
+        program.gradient(point, False)
+    gradient = (time.process_time() - before) / 300
+    fit = folt.sample(problem, draws=2000, progress=False)
     cpu = time.process_time() - began
     spent = fit.evaluations["value"] * value + fit.evaluations["gradient"] * gradient
     twin = folt.from_numpyro(model, *(data[key] for key in needed))
-    other = folt.sample(twin, effort=folt.Effort.quick(), draws=2000, progress=False)
+    other = folt.sample(twin, draws=2000, progress=False)
     scores = []
     for key, mine in fit.posterior.items():
         theirs = other.posterior[key]

@@ -228,7 +228,10 @@ class _Looked:
     def _at(self, places: np.ndarray, value: float) -> np.ndarray:
         free = self.free[0].copy()
         free[places] = value
-        return self.program.constrained(free)
+        try:
+            return self.program.constrained(free)
+        except (RuntimeError, ValueError):
+            return np.full(len(self.program.names), np.nan)
 
     def _rows(self, name: str, where: np.ndarray, own: np.ndarray) -> Iterator[Block]:
         """Forms of vectors along the last axis that have one free number less than entries."""

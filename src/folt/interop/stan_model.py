@@ -159,7 +159,8 @@ class Program:
         model: Any = self.model
         if not hasattr(model, "new_rng"):
             raise ValueError(
-                f"a {type(model).__name__} draws no generated quantities: give a BridgeStan model"
+                f"a {type(model).__name__} makes no generated quantities: compile the program with "
+                "BridgeStan"
             )
         every = {"include_tp": True, "include_gq": True}
         names, random = tuple(model.param_names(**every)), model.new_rng(seed)
@@ -171,6 +172,10 @@ class Program:
         if free.shape != (self.free,):
             raise ValueError(f"expected {self.free} unconstrained parameters, got {free.shape}")
         return np.ascontiguousarray(free, np.float64)
+
+
+class WrongThreadError(Exception):
+    """A compiled module was called in another thread than its own; no rejection of Stan's."""
 
 
 class Services:
@@ -234,23 +239,44 @@ class Services:
 
     def _here(self) -> Any:
         if threading.get_ident() != self._owner:
-            raise NotImplementedError(
+            raise WrongThreadError(
                 "a model of PyStan can only be evaluated in the thread that loaded it: call "
                 "folt.from_stan in the thread that samples, or use BridgeStan"
             )
         return self._module
 
-    def param_names(self) -> Sequence[str]:
-        """The entries of the parameters."""
-        return self._names
+    def param_names(self, *, include_tp: bool = False, include_gq: bool = False) -> Sequence[str]:
+        """The entries of the parameters, or of these and all that follows from them."""
+        whole = include_tp and include_gq
+        return self._here().constrained_param_names(self.data) if whole else self._names
 
     def param_unc_num(self) -> int:
         """How many unconstrained parameters there are."""
         return self._count
 
-    def param_constrain(self, theta_unc: Free) -> Entries:
-        """The parameters at unconstrained ones."""
-        return np.array(self._here().write_array(self.data, theta_unc.tolist(), False, False))
+    def param_constrain(
+        self,
+        theta_unc: Free,
+        *,
+        include_tp: bool = False,
+        include_gq: bool = False,
+        rng: None = None,
+    ) -> Entries:
+        """The parameters at unconstrained ones, and what follows from them where asked for."""
+        free = theta_unc.tolist()
+        return np.array(self._here().write_array(self.data, free, include_tp, include_gq))
+
+    def new_rng(self, seed: int) -> None:
+        """No generator: the module starts every call from the same seed.
+
+        Raises:
+            ValueError: the program draws at random, and all its draws would be made alike.
+        """
+        if re.search(r"_rng\s*\(", without_comments(self.source)):
+            raise ValueError(
+                "PyStan draws generated quantities from one seed at every point, so that they "
+                "would not be draws: compile the program with BridgeStan"
+            )
 
     def param_unconstrain(self, theta: Entries) -> Free:
         """The inverse."""
