@@ -189,6 +189,29 @@ def test_labels_of_arrays_of_matrices_are_found():
     assert folt.from_stan(model).group.order == 6
 
 
+def test_a_rotation_is_divided_out():
+    """A matrix of two columns with a scale beside it: one coordinate less, all by the program."""
+
+    def density(values):
+        away = values["w"] @ values["w"].T - jnp.array([[3.0, 1, 0], [1, 2, -1], [0, -1, 1]])
+        return -jnp.sum(away**2) - jnp.sum(values["w"] ** 2) - values["s"] * (1 + away[0, 1] ** 2)
+
+    problem = folt.from_stan(stan.PythonModel({"w": stan.real(3, 2), "s": stan.lower()}, density))
+    assert problem.dim == 6
+    assert problem.quotient.words().startswith("rotations O(2) of a matrix of 3 rows")
+    points = np.random.default_rng(6).normal(size=(4, 6))
+    values = problem.parameters(points)
+    first, _ = problem.quotient.rotations[0].pivots
+    assert np.all(values["w"][:, first, 1] == 0.0)
+    np.testing.assert_allclose(problem.unconstrain(values), points, atol=1e-9)
+    turned = {**values, "w": values["w"] @ np.array([[0.6, -0.8], [0.8, 0.6]])}
+    np.testing.assert_allclose(problem.unconstrain(turned), points, atol=1e-9)
+    assert folt.check(problem).holds  # the gradient on the quotient too
+    np.testing.assert_allclose(
+        problem.generated(points, 0)["twice"][:, 0], 2 * values["w"][:, 0, 0]
+    )
+
+
 def test_an_order_is_said_and_not_undone():
     model = of({"mu": ZOO["up"]})
     with pytest.warns(UserWarning, match="ordered by construction"):

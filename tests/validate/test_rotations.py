@@ -51,7 +51,7 @@ def factors(p, k, weak=1.0):
     )
 
 
-def nuts(log_density, start, warmup=500, draws=2500, chains=2):
+def nuts(log_density, start, warmup=500, draws=3500, chains=2):
     """Draws (chain, draw, dim) of a density in JAX."""
     from numpyro.infer import MCMC, NUTS
 

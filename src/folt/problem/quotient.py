@@ -64,10 +64,13 @@ class Quotient(eqx.Module):
     @property
     def rest(self) -> Group:
         """The finite group that is left, on the coordinates of the quotient."""
-        left = [
-            group if chart is None else Trivial(chart.dim)
-            for group, chart in zip(self.groups, self.charts, strict=True)
-        ]
+        left: list[Group] = []
+        for group, chart in zip(self.groups, self.charts, strict=True):
+            part = group if chart is None else Trivial(chart.dim)
+            if left and isinstance(part, Trivial) and isinstance(left[-1], Trivial):
+                left[-1] = Trivial(left[-1].dim + part.dim)
+            else:
+                left.append(part)
         return left[0] if len(left) == 1 else Product(*left)
 
     def _sizes(self, whole: bool) -> list[int]:
