@@ -56,9 +56,10 @@ def test_the_volume_makes_the_normal_law_integrate_to_one(k, special):
         pytest.skip("SO(1) is trivial")
     group = Rotation(k + 2, k, special=special)
     assert abs(log_integral(group)) < 1e-12
-    if not special and k > 1:  # mutants: a power too low throughout, and the volume of SO
+    if not special and k > 1:  # mutants: powers too low throughout, and the volume of SO(k)
         assert abs(log_integral(group, k - np.arange(k) - 0.5)) > 0.1
-        assert abs(log_integral(dataclasses.replace(group, special=False)) + math.log(2)) > 0.1
+        smaller = Rotation(k + 2, k, special=True).log_volume - group.log_volume
+        assert abs(log_integral(group) + smaller) > 0.1
 
 
 @pytest.mark.parametrize("special", [False, True])
@@ -160,7 +161,7 @@ def test_a_rotation_in_a_product_is_divided_out_and_the_rest_is_folded(fit):
     assert problem.dim == fit.draws.shape[-1] == 9
     assert problem.group.order == 2
     pivots = problem.quotient.rotations[0].pivots
-    assert pivots == (0, 2) or pivots == (2, 0) or set(pivots) <= {0, 1, 2}
+    assert pivots[0] == 0  # the longest row
     matrix = np.stack([fit.posterior[f"m{n}"] for n in range(8)], -1).reshape(4, 200, 4, 2)
     first = matrix[..., pivots[0], :]
     assert np.all(first[..., 0] > 0)
