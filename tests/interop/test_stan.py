@@ -138,8 +138,17 @@ def test_parameters_go_there_and_back(zoo):
 def fit():
     return folt.sample(
         folt.from_stan(stan.mixture()),
-        draws=300,
-        reference=HostChains(particles=128, moves=3, chains=40, draws=20, longest=1),
+        draws=100,
+        effort=folt.Effort.quick(),
+        reference=HostChains(
+            particles=128,
+            moves=3,
+            chains=40,
+            draws=20,
+            longest=1,
+            searchers=64,
+            search_steps=(50, 10),
+        ),
         flow=OrbitMixture(size=2, labellings=1, single=BRIEF, full=BRIEF),
         progress=False,
     )
@@ -162,12 +171,12 @@ def test_a_fit_agrees_with_the_same_model_in_jax(fit):
 
 
 def test_a_fit_has_parameters_and_generated_quantities_by_name(fit):
-    assert fit.posterior["theta"].shape == (4, 300, 3)
+    assert fit.posterior["theta"].shape == (4, 100, 3)
     np.testing.assert_allclose(fit.posterior["theta"].sum(axis=-1), 1.0)
     more = fit.generated(seed=3)
     assert set(more) == {"twice", "drawn"}
     np.testing.assert_allclose(more["twice"], 2 * fit.posterior["theta"][..., :2], rtol=1e-9)
-    assert more["drawn"].shape == (4, 300)
+    assert more["drawn"].shape == (4, 100)
     assert np.ptp(more["drawn"]) > 1
     with pytest.raises(ValueError, match="fit of a Stan program"):
         dataclasses.replace(fit, problem=None).generated()
