@@ -231,6 +231,30 @@ def loadings_figure(loading: np.ndarray, truth: Sequence[Sequence[float]]) -> Fi
     return figure
 
 
+def ring_figure(fit: folt.Fit, variables: int) -> Figure:
+    """Loadings of every variable on two factors: the ring on the left, the quotient on the right.
+
+    Args:
+        fit: of a model with two factors whose rotations were divided out.
+        variables: how many variables.
+    """
+    whole = fit.unfolded(seed=1)[..., : 2 * variables].reshape(-1, 2, variables)
+    left = fit.posterior["loading"].reshape(-1, 2, variables)
+    deviation = np.asarray(fit.problem.whole_parameters.__self__.deviation)  # type: ignore[union-attr]
+    titles = ("The posterior: a ring", "The quotient: one point of every ring")
+    with styled():
+        figure = blank(9.0, 4.4)
+        panels = figure.subplots(1, 2, sharex=True, sharey=True)
+        for panel, draws, title in zip(panels, (whole, left / deviation), titles, strict=True):
+            for variable in range(variables):
+                panel.plot(*draws[::8, :, variable].T, ".", color=PALETTE[variable], markersize=1.6)
+            panel.set_aspect("equal")
+            panel.set_title(title)
+            panel.set_xlabel("loading on factor 1")
+        panels[0].set_ylabel("loading on factor 2")
+    return figure
+
+
 def switching() -> Figure:
     """NUTS and folt on the same posterior."""
     truth = {"weight": (1 / 3, 1 / 3, 1 / 3), "mu": (0.0, 4.0, 8.0), "sigma": (1.0, 1.0, 1.0)}

@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from folt.interop.numpyro import from_numpyro
     from folt.interop.pymc import from_pymc
     from folt.interop.relabelling import relabel
+    from folt.interop.stan import from_stan
     from folt.problem import Problem
     from folt.problem.detection import detect
     from folt.problem.symmetry import RotationError, SymmetryError
@@ -35,6 +36,7 @@ _NAMES = {
     "from_callable": "folt.interop.callable",
     "from_numpyro": "folt.interop.numpyro",
     "from_pymc": "folt.interop.pymc",
+    "from_stan": "folt.interop.stan",
     "load": "folt.fit.file",
     "relabel": "folt.interop.relabelling",
     "sample": "folt.sampling",
@@ -57,6 +59,7 @@ __all__ = [
     "from_callable",
     "from_numpyro",
     "from_pymc",
+    "from_stan",
     "groups",
     "load",
     "models",

@@ -1,4 +1,4 @@
-"""A black box: values on the host, no gradients, the same answers as its twin in JAX."""
+"""A black box: values on the host, gradients where given, the answers of its twin in JAX."""
 
 import jax
 import jax.numpy as jnp
@@ -11,6 +11,7 @@ from folt.fit import in_user_parameters
 from folt.groups import Permutation, Trivial
 from folt.models import bayesian_mixture, bayesian_mixture_data
 from folt.problem.black_box import BlackBox
+from folt.problem.differences import GradientError
 from folt.problem.symmetry import SymmetryError
 from folt.reference import Concern, HostChains, TemperedChains, reference_for
 from folt.training import OrbitMixture, Setting
@@ -154,7 +155,7 @@ def test_rare_faults_are_counted_and_told():
 
 def test_what_needs_a_gradient_says_so():
     problem = folt.from_callable(mixture, 6, Permutation(3, 2), vectorized=True)
-    with pytest.raises(ValueError, match="black box with values only"):
+    with pytest.raises(ValueError, match="black box, evaluated outside JAX"):
         folt.sample(problem, reference=TemperedChains(), progress=False)
 
 
@@ -194,3 +195,100 @@ def test_a_wrong_return_is_explained():
         BlackBox(lambda x: x).values(np.zeros((1, 2)))
     with pytest.raises(ValueError, match=r"shape \(2,\)"):
         BlackBox(lambda x: x, vectorized=True).values(np.zeros((2, 6)))
+
+
+def sloped(points):
+    """The mixture and its gradient."""
+    rows = points.reshape(-1, 3, 2)
+    mu, log_sigma = 3 + 5 * rows[..., :1], 0.5 * rows[..., 1:]
+    with np.errstate(over="ignore"):
+        scaled = (OBSERVATIONS - mu) * np.exp(-log_sigma)
+        terms = -0.5 * scaled**2 - log_sigma
+    shares = np.exp(terms - logsumexp(terms, axis=1, keepdims=True))
+    by_mu = 5 * np.sum(shares * scaled * np.exp(-log_sigma), axis=-1)
+    by_sigma = 0.5 * np.sum(shares * (scaled**2 - 1.0), axis=-1)
+    return mixture(points), np.stack([by_mu, by_sigma], axis=-1).reshape(points.shape) - points
+
+
+def with_gradient(gradient=sloped, function=mixture, **options):
+    return folt.from_callable(
+        function, 6, Permutation(3, 2), vectorized=True, gradient=gradient, **options
+    )
+
+
+def test_a_density_with_its_gradient_gets_the_engine_of_a_density_in_jax(twin):
+    """Five standard errors of log Z and of six means."""
+    problem = with_gradient()
+    points = np.random.default_rng(3).normal(size=(9, 6))
+    ours, theirs = problem.gradients(points), twin.problem.gradients(points)
+    np.testing.assert_allclose(ours[0], theirs[0], rtol=1e-12)
+    np.testing.assert_allclose(ours[1], theirs[1], rtol=1e-9)
+    assert problem.differentiable
+    assert not with_gradient(None).differentiable
+    fit = folt.sample(problem, draws=400, effort=folt.Effort.quick(), progress=False)
+    assert fit.evaluations["gradient"] > 1000
+    assert fit.provenance["effort"] == "quick"
+    one, other = fit.log_evidence, twin.log_evidence
+    error = np.hypot(one.standard_error, other.standard_error)
+    assert abs(one.value - other.value) < 5 * error
+    for first, second in zip(fit.draws.T, twin.draws.T, strict=True):
+        spread = np.sqrt(first.var() / fit.ess().min() + second.var() / twin.ess().min())
+        assert abs(first.mean() - second.mean()) < 5 * spread
+
+
+def test_gradients_one_by_one_in_batches_and_by_processes_are_the_same():
+    points = np.random.default_rng(0).normal(size=(10, 6))
+    whole = BlackBox(mixture, True, gradient=sloped).gradients(points)
+
+    def single(point):
+        value, slope = sloped(point[None])
+        return value[0], slope[0]
+
+    for box in (
+        BlackBox(lambda point: mixture(point[None])[0], gradient=single),
+        BlackBox(mixture, True, 3, gradient=sloped),
+        BlackBox(mixture, True, 3, 2, gradient=sloped),
+    ):
+        values, slopes = box.gradients(points)
+        box.close()
+        np.testing.assert_array_equal(values, whole[0])
+        np.testing.assert_array_equal(slopes, whole[1])
+
+
+def spoiled(place, factor):
+    def gradient(points):
+        value, slope = sloped(points)
+        slope[:, place] *= factor
+        return value, slope
+
+    return gradient
+
+
+@pytest.mark.parametrize("place", range(6))
+def test_a_wrong_gradient_is_refused_with_its_coordinate(place):
+    folt.check(with_gradient())
+    with pytest.raises(GradientError, match=f"wrong in coordinate 'x{place}'"):
+        folt.check(with_gradient(spoiled(place, 1.02)))
+
+
+def test_a_gradient_of_another_density_or_shape_is_refused():
+    shifted = with_gradient(lambda points: (mixture(points) + 1.0, sloped(points)[1]))
+    with pytest.raises(GradientError, match="both must give the same number"):
+        folt.check(shifted)
+    with pytest.raises(ValueError, match=r"of length 6 for 16 points|of length 6 for 3 points"):
+        folt.check(with_gradient(lambda points: (mixture(points), points[:, :5])))
+    with pytest.raises(ValueError, match="expected gradient to be a function, got bool"):
+        with_gradient(True)
+
+
+def test_a_kink_or_an_edge_near_a_point_is_no_wrong_gradient():
+    def laplace(points):
+        inside = (points > -0.5).all(axis=1)
+        value = np.where(inside, -np.abs(points).sum(axis=1), -np.inf)
+        return value, -np.sign(points)
+
+    problem = folt.from_callable(
+        lambda points: laplace(points)[0], 2, Trivial(2), vectorized=True, gradient=laplace
+    )
+    points = np.array([[0.2, -0.5 + 1e-9], [1e-9, 1.0], [1.0, 2.0]])
+    assert folt.check(problem, points=points).holds

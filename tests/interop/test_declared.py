@@ -55,14 +55,18 @@ def test_separate_scalars_may_be_declared():
     assert problem.names == ("mu1", "mu2", "s1", "s2", "theta")
 
 
-def test_a_declared_rotation_is_refused_too():
+def test_a_declared_rotation_is_divided_out_too():
     def factors_first(rows):
         loadings = numpyro.sample("loadings", dist.Normal(0.0, 1.0).expand([2, 3]))
         covariance = loadings.T @ loadings + jnp.eye(3)
         numpyro.sample("y", dist.MultivariateNormal(jnp.zeros(3), covariance), obs=rows)
 
-    with pytest.raises(folt.RotationError, match="'loadings' has a continuous rotation"):
-        folt.from_numpyro(factors_first, TABLE, exchangeable=["loadings"])
+    problem = folt.from_numpyro(factors_first, TABLE, exchangeable=["loadings"])
+    assert problem.dim == 5
+    values = problem.parameters(np.random.default_rng(0).normal(size=(3, 5)))["loadings"]
+    pivots = list(problem.quotient.rotations[0].pivots)
+    assert np.all(values[:, 1, pivots[0]] == 0.0)  # lower triangular in the pivot variables
+    assert np.all(values[:, 0, pivots[0]] > 0.0)
 
 
 def test_nothing_is_looked_for_if_nothing_is_to_be_folded():

@@ -194,10 +194,10 @@ def test_log_gamma_coordinates_have_a_normalised_prior():
     assert_allclose(jnp.sum(jnp.exp(logs)) * (grid[1, 0] - grid[0, 0]), 1.0, rtol=1e-6)
 
 
-def test_gaussian_loadings_are_refused_because_they_rotate():
+def test_normal_loadings_rotate_and_sparse_ones_do_not():
     data = simulate_factor_analysis(KEY, 40)
-    with pytest.raises(ValueError, match="every rotation of the factors"):
-        factor_analysis(data, 2, loading_prior="normal")
+    rotating = factor_analysis(data, 2, loading_prior="normal")
+    assert rotating.quotient.rotations[0].directions == 1
     assert factor_analysis(data, 1, loading_prior="normal").group.order == 2
     deviation, noise = data.std(axis=0), Normal(0.0, 1.0)
     defects = {

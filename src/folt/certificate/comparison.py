@@ -45,7 +45,17 @@ def compare(evidences: Mapping[str, Evidence]) -> tuple[Candidate, ...]:
 
     The error of p_k follows from those of the log evidences s by the delta method:
     p_k² [(1-p_k)² s_k² + Σ_{j≠k} p_j² s_j²].
+
+    Raises:
+        ValueError: an evidence that lacks a constant.
     """
+    lacking = [name for name, evidence in evidences.items() if evidence.proportional]
+    if lacking:
+        raise ValueError(
+            f"the evidence of {', '.join(lacking)} is known up to a constant only and cannot be "
+            "compared: in a Stan program write target += ..._lpdf(...) instead of ~, or compile "
+            "it with BridgeStan"
+        )
     values = np.array([evidence.value for evidence in evidences.values()])
     errors = np.array([evidence.standard_error for evidence in evidences.values()])
     if not np.isfinite(values).any():

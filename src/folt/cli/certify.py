@@ -8,32 +8,36 @@ from typing import Annotated
 import typer
 
 from folt.cli.machine import Json, fit_fields, print_json
-from folt.cli.sample import Labels
+from folt.cli.sample import Labels, StanData
 from folt.cli.terminal import EffortName, EffortOption, Out, Quiet, Seed, console, show
-from folt.cli.user_code import prints_aside, problem_at
+from folt.cli.user_code import is_stan, prints_aside, problem_at
 
 EXAMPLES = """\
 folt certify posterior.nc model.py:problem --out certified
-folt certify posterior.nc package.models:make --json > certified.json"""
+folt certify posterior.nc package.models:make --json > certified.json
+folt certify 'output_*.csv' model.stan --data data.json"""
 
 
 def certify(
     posterior: Annotated[
         Path,
         typer.Argument(
-            metavar="POSTERIOR.nc",
-            help="Draws as ArviZ netCDF, from PyMC, NumPyro or Stan, matched by name.",
+            metavar="DRAWS",
+            help="Draws, matched by name: ArviZ netCDF from PyMC, NumPyro or Stan, or CmdStan's "
+            "CSV files as a folder or a quoted pattern.",
             show_default=False,
         ),
     ],
     problem: Annotated[
         str,
         typer.Argument(
-            metavar="MODEL:PROBLEM",
-            help="The Problem they are draws of: model.py:problem or package.module:make.",
+            metavar="MODEL:PROBLEM|MODEL.stan",
+            help="The Problem they are draws of: model.py:problem or package.module:make; or "
+            "a Stan program, model.stan.",
             show_default=False,
         ),
     ],
+    data: StanData = None,
     out: Out = Path("folt-certified"),
     seed: Seed = 0,
     labels: Annotated[Labels, typer.Option(help="How components are numbered.")] = Labels.sorted,
@@ -51,11 +55,16 @@ def certify(
     from folt.store.draws import draws_by_name
 
     draws = draws_by_name(posterior)
-    found = problem_at(problem)
+    found = problem_at(problem, data)
+    if is_stan(problem):
+        from folt.interop.stan_files import require_draws_of
+
+        require_draws_of(found, posterior)
     request = request_for(
         "certify",
         model=problem,
         draws=str(posterior),
+        **({} if data is None else {"data": str(data)}),
         seed=seed,
         labels=labels.value,
         effort=effort.value,

@@ -4,7 +4,8 @@ Every document has `command`, `version` and `files` (paths written). A fit adds
 
     verdict       name, advice
     estimates     a list: name, mean, sd, low, high (95 %), ess, rhat
-    log_evidence  value, standard_error, pareto_k, method: every labelling counted once
+    log_evidence  value, standard_error, pareto_k, method, proportional (up to a constant that the
+                  model leaves out): every labelling counted once
     certificate   accept; ess, rhat: the worst over the coordinates; qc: by protocol and rho, with
                   osc, gamma, core_gap, feasible, n; full_osc; mixing: steps by epsilon, confidence
     warnings      sentences about the reference run and the age of the certificate
@@ -62,7 +63,9 @@ def fit_fields(fit: Fit) -> Document:
             for row in estimate_rows(fit)
         ],
         "log_evidence": {
-            key: tree["evidence"][key] for key in ("value", "standard_error", "pareto_k", "method")
+            **{key: tree["evidence"][key] for key in ("value", "standard_error", "pareto_k")},
+            "method": tree["evidence"]["method"],
+            "proportional": fit.log_evidence.proportional,
         },
         "certificate": {
             "accept": fit.accept_rate,

@@ -15,7 +15,14 @@ from folt.cli.user_code import prints_aside, problem_at
 EXAMPLES = """\
 folt sample model.py:problem --out results
 folt sample package.models:make --draws 20000 --chains 8 --seed 3
-folt sample model.py:problem --json > result.json"""
+folt sample model.py:problem --json > result.json
+folt sample model.stan --data data.json"""
+
+
+StanData = Annotated[
+    Path | None,
+    typer.Option("--data", help="Data of a Stan program, in JSON.", show_default=False),
+]
 
 
 class Labels(StrEnum):
@@ -36,12 +43,14 @@ def sample(
     problem: Annotated[
         str,
         typer.Argument(
-            metavar="MODEL:PROBLEM",
+            metavar="MODEL:PROBLEM|MODEL.stan",
             help="A Problem, or a function without arguments that returns one, in a file or "
-            "module: model.py:problem or package.module:make.",
+            "module: model.py:problem or package.module:make; or "
+            "a Stan program, model.stan.",
             show_default=False,
         ),
     ],
+    data: StanData = None,
     out: Out = Path("folt-results"),
     seed: Seed = 0,
     chains: Annotated[int, typer.Option(help="Independent chains.", min=1)] = 4,
@@ -63,12 +72,13 @@ def sample(
     from folt.sampling import sample as run_sample
     from folt.store import Store
 
-    found = problem_at(problem)
+    found = problem_at(problem, data)
     options = {"seed": seed, "chains": chains, "draws": draws}
     paper = preset is PresetName.paper
     protocol = {"labels": labels.value, "preset": preset.value}
     protocol |= {} if paper else {"effort": effort.value}
-    request = request_for("sample", model=problem, **options, **protocol)
+    given = {} if data is None else {"data": str(data)}
+    request = request_for("sample", model=problem, **given, **options, **protocol)
     with Store(out) as store:
         entry = store.entry()
         claim(entry, request)

@@ -17,12 +17,19 @@ if TYPE_CHECKING:
     from folt.problem import Problem
 
 
-def problem_at(place: str) -> Problem:
-    """The problem that a place such as `model.py:problem` names.
+def problem_at(place: str, data: Path | None = None) -> Problem:
+    """The problem that a place such as `model.py:problem` names, or a Stan program with data.
 
     Raises:
         ValueError: nothing there, or not a problem; with what was expected.
     """
+    if is_stan(place):
+        from folt.interop.stan_files import problem_of_files
+
+        return problem_of_files(Path(place), data)
+    if data is not None:
+        raise ValueError("expected --data with a Stan program, model.stan, got it with a problem")
+
     import jax
 
     from folt.problem import Problem
@@ -44,6 +51,11 @@ def problem_at(place: str) -> Problem:
             f"one, got {type(found).__name__}"
         )
     return found
+
+
+def is_stan(place: str) -> bool:
+    """Whether a place is a Stan program."""
+    return place.endswith(".stan")
 
 
 def things_at(place: str, what: str) -> object:

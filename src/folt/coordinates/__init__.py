@@ -24,6 +24,7 @@ from folt.coordinates.priors import (
     Normal,
     Uniform,
 )
+from folt.coordinates.rotation import RotationChart
 from folt.coordinates.simplex import CentredScores, LogRatios, SimplexCoordinate
 
 __all__ = [
@@ -48,6 +49,7 @@ __all__ = [
     "Normal",
     "Prior",
     "PriorNormal",
+    "RotationChart",
     "SimplexCoordinate",
     "Uniform",
 ]

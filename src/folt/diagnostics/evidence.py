@@ -73,6 +73,7 @@ class Evidence:
         draws: fresh proposal draws.
         chain_effective: independent draws that the chain's states counted as; zero without them.
         method: how it was made.
+        proportional: whether the density lacked a constant that nobody knows, and log Z with it.
     """
 
     value: float
@@ -81,6 +82,7 @@ class Evidence:
     draws: int
     chain_effective: float = 0.0
     method: Method = Method.IMPORTANCE
+    proportional: bool = False
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "method", Method(self.method))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 import jax
 import numpy as np
@@ -162,8 +162,11 @@ class Fit(Shown):
     def log_evidence(self) -> Evidence:
         """Log Z with its standard error, every labelling counted once.
 
-        The best of three estimates by the Pareto k̂ of the weights; `.method` says which.
+        The best of three estimates by the Pareto k̂ of the weights; `.method` says which. Where
+        `.proportional` is true, the density lacked a constant, and log Z lacks it too.
         """
+        if self.provenance.get("proportional", False):
+            return dataclasses.replace(self.certificate.evidence, proportional=True)
         return self.certificate.evidence
 
     @property
@@ -184,7 +187,8 @@ class Fit(Shown):
         """The draws under all labels, (chain, draw, dim): as close to the target as `draws` to π_F.
 
         A group element is drawn with probability proportional to the density at the image;
-        uniformly where the target is invariant.
+        uniformly where the target is invariant. Rotations that were divided out come back: the
+        points are whole ones then, each turned by a rotation of its own.
 
         Raises:
             ValueError: the symmetry is broken and the fit was loaded without its problem.
@@ -198,7 +202,52 @@ class Fit(Shown):
         else:
             log_terms = self.problem.log_orbits(points)
             images = map_points(likely_image, self.group, (keys, points, log_terms))
-        return np.asarray(images).reshape(self.draws.shape)
+        quotient = None if self.problem is None else self.problem.quotient
+        if quotient is None and self.provenance.get("divided_out"):
+            raise ValueError("rotations were divided out: load the fit with its problem")
+        if quotient is not None:
+            from folt.fit.rotated import whole_at_random
+
+            images = map_points(whole_at_random, quotient, (keys, np.asarray(images)))
+        return np.asarray(images).reshape(*self.draws.shape[:2], -1)
+
+    def rotated(
+        self, to: Literal["varimax"] | np.ndarray | list[np.ndarray] = "varimax"
+    ) -> dict[str, np.ndarray]:
+        """The posterior with every draw turned for reading, `{name: (chain, draw, ...)}`.
+
+        Where rotations were divided out, `posterior` holds lower-trapezoidal matrices.
+
+        Args:
+            to: "varimax", or a target (rows, columns) which every draw is turned as near to as
+                possible; a list where several matrices turn on their own.
+
+        Raises:
+            ValueError: nothing was divided out, no problem, or a target of another shape.
+        """
+        from folt.fit.rotated import rotated
+
+        return rotated(self, to)
+
+    def generated(self, seed: int = 0) -> dict[str, np.ndarray]:
+        """Further quantities at every draw by the model's own program, (chain, draw, ...).
+
+        Of a Stan program these are its transformed parameters and generated quantities.
+
+        Args:
+            seed: of what the program draws at random.
+
+        Raises:
+            ValueError: the problem has none, or the fit was loaded without its problem.
+        """
+        if self.problem is None or self.problem.generated is None:
+            raise ValueError(
+                "expected a fit of a Stan program with its problem, whose program can be run: "
+                "a loaded fit needs folt.load(path, problem=problem)"
+            )
+        found = self.problem.generated(self.draws.reshape(-1, self.group.dim), seed)
+        lead = self.draws.shape[:2]
+        return {name: value.reshape(*lead, *value.shape[1:]) for name, value in found.items()}
 
     @in_float64
     @one_blas_thread

@@ -182,6 +182,7 @@ def facts(fit: Fit) -> Table:
         ("Acceptance", f"{100.0 * fit.accept_rate:.1f} %"),
         ("Effective", f"{ess:.0f} draws at least, {ess / fit.accepted.size:.2f} per draw"),
         ("Evidence", evidence_words(fit)),
+        *_divided_out(fit),
         ("Mixing", mixing_words(fit)),
         *([("Modes", modes_words(found))] if found is not None else []),
         ("Gamma", f"{gamma_words(fit)} (ρ = 0.05; the paper's diagnostic, not a bound)"),
@@ -193,11 +194,19 @@ def facts(fit: Fit) -> Table:
     return table
 
 
+def _divided_out(fit: Fit) -> list[tuple[str, str]]:
+    """The rotations that the draws no longer have, where there were any."""
+    words = fit.provenance.get("divided_out")
+    return [("Divided out", f"{words}; Fit.rotated turns draws for reading")] if words else []
+
+
 def evidence_words(fit: Fit) -> str:
     """Log Z with its error, how it was made and how far another estimate lies from it."""
     evidence, difference = fit.log_evidence, fit.certificate.evidences.difference
+    constant = " up to a constant that the model leaves out" if evidence.proportional else ""
     return (
-        f"log Z = {number(evidence.value)}, standard error {number(evidence.standard_error)} "
+        f"log Z = {number(evidence.value)}{constant}, "
+        f"standard error {number(evidence.standard_error)} "
         f"({evidence.method}, Pareto k̂ {shape_words(evidence.pareto_k)}), "
         f"{number(abs(difference.score), 1)} errors from the bridge; every labelling counted once"
     )

@@ -1,4 +1,4 @@
-"""Symmetry: finite groups that act on R^dim by orthogonal maps.
+"""Symmetry: groups that act on R^dim by orthogonal maps, all finite but `Rotation`.
 
 Each group knows how its elements act, and a fundamental domain with one representative of every
 orbit; groups that are small enough also list their elements. This room knows no densities.
@@ -13,6 +13,7 @@ from folt.groups.permutation import Permutation
 from folt.groups.product import Product
 from folt.groups.reflection import Reflection
 from folt.groups.relabelling import Relabelling
+from folt.groups.rotation import Rotation
 from folt.groups.signed import SignedArrangement, SignedPermutation
 from folt.groups.trivial import Trivial
 from folt.groups.within import Within
@@ -31,6 +32,7 @@ __all__ = [
     "Product",
     "Reflection",
     "Relabelling",
+    "Rotation",
     "SignedArrangement",
     "SignedPermutation",
     "Square",

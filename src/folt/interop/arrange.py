@@ -15,7 +15,7 @@ from jaxtyping import PyTree
 
 from folt.groups import Group
 from folt.groups.base import LARGEST_ENUMERATED
-from folt.interop.blocks import Plan, in_blocks
+from folt.interop.blocks import Plan, in_blocks, observations
 from folt.interop.model import Model, ModelDensity, ModelPrior, Values
 from folt.interop.sites import Site, Sites, laid_out
 from folt.problem import Problem, WithData
@@ -26,7 +26,9 @@ from folt.problem.detection.declared import require_declared
 from folt.problem.detection.findings import Reason, Remark
 from folt.problem.detection.probe import TOLERANCE, Points, Probe, Terms
 from folt.problem.detection.survey import Survey, survey
+from folt.problem.quotient import with_rotations
 from folt.problem.symmetry import RotationError
+from folt.types import Scalar
 
 Exchangeable = Literal["auto"] | Sequence[str]
 
@@ -83,9 +85,11 @@ def problem_of(
         dims: names of axes that the model gives itself.
     """
     density = ModelDensity(model, arranged.sites)
+    # Known normal priors of what turns are standard normal in these coordinates.
+    arranged, symmetry = settled(arranged, density, data, 1.0 if proper else None)
     return Problem(
         density,
-        arranged.plan.group,
+        symmetry,
         data=data,
         prior=ModelPrior(density, data) if proper else None,
         names=arranged.sites.names(),
@@ -121,7 +125,35 @@ def arrange(
     Raises:
         ValueError: unknown sites, or sites of unequal length.
         SymmetryError: sites declared exchangeable that are not.
-        RotationError: a continuous rotation that was not allowed.
+    """
+
+    def probe(uneven: bool) -> Probe:
+        return _probe(sites, model, data, uneven)
+
+    def blocks(plan: Plan) -> Plan:
+        return in_blocks(plan, lambda: observations(model, plan.sites, data))
+
+    return arrange_probed(sites, exchangeable, probe, blocks, allow_rotation, front_end)
+
+
+def arrange_probed(
+    sites: Sequence[Site],
+    exchangeable: Exchangeable,
+    probe_of: Callable[[bool], Probe],
+    blocks: Callable[[Plan], Plan],
+    allow_rotation: bool,
+    front_end: str,
+) -> Arrangement:
+    """`arrange` for a density that only a probe evaluates.
+
+    Args:
+        sites: the latent sites.
+        exchangeable: as for `arrange`.
+        probe_of: gives the density at points; with True the terms of an observed site are weighted
+            unevenly, where they are known.
+        blocks: gives the weights of many labels a free total.
+        allow_rotation: as for `arrange`.
+        front_end: as for `arrange`.
     """
     if not sites:
         raise ValueError("expected a model with at least one latent site, got none")
@@ -135,26 +167,47 @@ def arrange(
         plan = Plan(sites, ())
         return Arrangement(plan, SymmetryFound(plan.group, looked=False), allow_rotation)
     # Who declares labels may mean observations that happen to be equal; who searches does not.
-    probe, places = _probe(sites, model, data, uneven=not names), _places(sites)
+    probe, places = probe_of(not names), _places(sites)
     result = require_declared(probe, places, names) if names else survey(probe, places)
-    plan = in_blocks(Plan(sites, result.factors), model, data)
+    plan = blocks(Plan(sites, result.factors))
     found = _account(plan.group, probe, places, result, front_end)
-    _tell(found, allow_rotation)
     return Arrangement(plan, found, allow_rotation)
 
 
-def _tell(found: SymmetryFound, allow_rotation: bool) -> None:
-    """Refuse, warn or log: silence is kept for models without anything to relabel."""
-    if found.rotations:
-        if not allow_rotation:
+def settled(
+    arranged: Arrangement, density: Callable[..., Scalar], data: PyTree, scale: float | None
+) -> tuple[Arrangement, Group]:
+    """The group to fold with, rotations divided out, and the account told.
+
+    Args:
+        arranged: the sites with the finite group that moves them.
+        density: the log density in its coordinates.
+        data: handed to it.
+        scale: of an isotropic normal prior of what turns, where it is known.
+
+    Raises:
+        RotationError: a rotation that can neither be divided out nor was allowed to stay.
+    """
+    found, symmetry = arranged.found, None
+    if found.rotations and not arranged.allow_rotation:
+        symmetry = with_rotations(arranged.plan.group, density, data, scale)
+        if symmetry is None:
             raise RotationError(words.refusal(found.rotations[0]))
-        warnings.warn(words.rotation_in_words(found.rotations[0]), UserWarning, stacklevel=5)
+        arranged = dataclasses.replace(arranged, found=dataclasses.replace(found, divided=True))
+    _tell(arranged.found)
+    return arranged, symmetry or arranged.plan.group
+
+
+def _tell(found: SymmetryFound) -> None:
+    """Warn or log: silence is kept for models without anything to relabel."""
+    if found.rotations and not found.divided:
+        warnings.warn(words.rotation_in_words(found.rotations[0]), UserWarning, stacklevel=6)
     partly = [r for r in found.remarks if r.reason in (Reason.SIGNS_APART, Reason.OVERLAPS)]
     if found.missed:
-        warnings.warn(words.warning(found), UserWarning, stacklevel=5)
+        warnings.warn(words.warning(found), UserWarning, stacklevel=6)
     elif partly:
         told = " ".join(words.remark_in_words(remark) for remark in partly)
-        warnings.warn(told, UserWarning, stacklevel=5)
+        warnings.warn(told, UserWarning, stacklevel=6)
     else:
         LOG.info("%s", found)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import functools
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import jax
 import jax.numpy as jnp
@@ -43,13 +43,13 @@ class Plan:
         return self.assembled[0]
 
 
-def in_blocks(plan: Plan, model: Model, data: PyTree) -> Plan:
+def in_blocks(plan: Plan, count: Callable[[], int]) -> Plan:
     """The plan with free totals for vectors of weights, where all that moves is then plain blocks.
 
     From `AUGMENTED_FROM` labels on, a proposal sums over the labellings by sets of whole blocks. It
     needs the action in that form, which centred weights do not have; the evidence stays the same.
     The plan stays as it is for fewer labels, and where anything else is no block: transition
-    matrices, several groups, weights of several rows.
+    matrices, several groups, weights of several rows. `count` tells the number of observations.
     """
     if len(plan.factors) != 1 or plan.factors[0].m < AUGMENTED_FROM:
         return plan
@@ -59,8 +59,8 @@ def in_blocks(plan: Plan, model: Model, data: PyTree) -> Plan:
     vectors = {site.name for site in plan.sites if _is_vector(site)}
     if not rotated or not rotated <= vectors:
         return plan
-    count = observations(model, plan.sites, data)
-    sites = [_with_total(site, count) if site.name in rotated else site for site in plan.sites]
+    total = count()
+    sites = [_with_total(site, total) if site.name in rotated else site for site in plan.sites]
     starts = np.cumsum([0, *(site.size for site in sites)])
     old = (np.arange(site.size) for site in plan.sites)
     columns = np.concatenate([start + own for start, own in zip(starts, old, strict=False)])

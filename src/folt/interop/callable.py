@@ -10,7 +10,7 @@ from jaxtyping import ArrayLike, PyTree
 
 from folt.groups import Group
 from folt.problem import Problem
-from folt.problem.black_box import BlackBox
+from folt.problem.black_box import BlackBox, Gradient
 from folt.types import Distribution
 
 
@@ -22,16 +22,19 @@ def from_callable(
     vectorized: bool = False,
     batch: int = 8192,
     workers: int = 1,
+    gradient: Gradient | None = None,
     invariant: bool = True,
     prior: Distribution | None = None,
     names: Sequence[str] | None = None,
     constrain: Callable[[np.ndarray], dict[str, PyTree]] | None = None,
     unconstrain: Callable[..., PyTree] | None = None,
 ) -> Problem:
-    """A problem whose log density is evaluated on the host, in batches, without gradients.
+    """A problem whose log density is evaluated on the host, in batches.
 
-    The reference run is then `folt.reference.HostChains`: tempered particles and random-walk
-    chains in lock step, from the prior or, without one, from a search that needs no start.
+    The reference run is then `folt.reference.HostChains`: tempered particles and chains in lock
+    step, from the prior or, without one, from a search that needs no start. With a gradient the
+    chains follow it and a fit may evaluate as often as one of a density in JAX; without one they
+    walk at random, within the cap `evaluations=` of `folt.sample`.
 
     Args:
         function: log density, unnormalised: from a float64 point (dim,) to a number, or from
@@ -44,6 +47,9 @@ def from_callable(
             milliseconds; they start with `folt.sample` and end with it. Same seed, same draws,
             whatever the number, unless a vectorized function lets the points of a batch touch
             each other. A script needs `if __name__ == "__main__":` around its work.
+        gradient: from a point to its log density and gradient, `(value, (dim,))`, or from points
+            to `((n,), (n, dim))` if vectorized. It is compared with differences of the function
+            before anything else, and refused where it is wrong.
         invariant: False for a symmetry that does not hold exactly; the chain leaves the density
             invariant all the same.
         prior: a `Distribution` on R^dim to begin from.
@@ -60,7 +66,9 @@ def from_callable(
         raise ValueError(f"expected batch ≥ 1, got {batch}")
     if isinstance(workers, bool) or not isinstance(workers, int) or workers < 1:
         raise ValueError(f"expected workers to be a whole number of at least 1, got {workers!r}")
-    black_box = BlackBox(function, vectorized, batch, workers)
+    if gradient is not None and not callable(gradient):
+        raise ValueError(f"expected gradient to be a function, got {type(gradient).__name__}")
+    black_box = BlackBox(function, vectorized, batch, workers, gradient)
     black_box.close()  # what cannot be sent to other processes is refused here
     return Problem(
         black_box,

@@ -37,8 +37,9 @@ def from_numpyro(
         *args: arguments of the model.
         exchangeable: names of the sites whose first axis is permuted together (transition
             matrices on both sides), which is then verified; "auto" looks for them; [] for none.
-        allow_rotation: take a model whose labels may be rotated into each other, such as a factor
-            model with Gaussian loadings, all the same; only signed permutations are then folded.
+        allow_rotation: leave rotations of labels into each other in the posterior, such as those of
+            a factor model with Gaussian loadings, and fold signed permutations alone; by default
+            they are divided out.
         **kwargs: keyword arguments of the model.
 
     Returns:
@@ -52,7 +53,7 @@ def from_numpyro(
     Raises:
         ValueError: a discrete latent site, unknown or unequal sites, NaN among the observations.
         SymmetryError: sites declared exchangeable that are not.
-        RotationError: a continuous rotation symmetry that was not allowed.
+        RotationError: a continuous rotation symmetry that cannot be divided out.
     """
     shown = seen(model, args, kwargs)
     shown.require_numbers()

@@ -38,8 +38,9 @@ def from_pymc(
         model: the model; discrete variables must be marginalised.
         exchangeable: names of the variables whose first axis is permuted together (transition
             matrices on both sides), which is then verified; "auto" looks for them; [] for none.
-        allow_rotation: take a model whose labels may be rotated into each other, such as a factor
-            model with Gaussian loadings, all the same; only signed permutations are then folded.
+        allow_rotation: leave rotations of labels into each other in the posterior, such as those of
+            a factor model with Gaussian loadings, and fold signed permutations alone; by default
+            they are divided out.
         keep_order: False takes variables with PyMC's `ordered` transform as plain vectors, whose
             symmetry is then folded; the evidence grows by the factor m! that the order took away.
 
@@ -55,7 +56,7 @@ def from_pymc(
         ValueError: a discrete free variable, unknown or unequal variables, NaN among the
             observations.
         SymmetryError: variables declared exchangeable that are not.
-        RotationError: a continuous rotation symmetry that was not allowed.
+        RotationError: a continuous rotation symmetry that cannot be divided out.
     """
     if not isinstance(model, pymc.Model):
         raise ValueError(f"expected a pymc.Model, got {type(model).__name__}")

@@ -243,17 +243,18 @@ class Sites(eqx.Module):
         """Log Jacobian determinant of `push`."""
         return jnp.sum(jnp.stack(list(self.log_slopes(x).values())))
 
-    def names(self) -> list[str]:
-        """One name per coordinate: the site, and the index within it."""
-        plain = [name for each in self.maps for name in _coordinate_names(each)]
+    def names(self, first: int = 0) -> list[str]:
+        """One name per coordinate: the site, and the index within it, counted from `first`."""
+        plain = [name for each in self.maps for name in _coordinate_names(each, first)]
         pairs = zip(self.order.places, self.order.signs, strict=True)
         return [plain[place] if sign > 0 else f"-{plain[place]}" for place, sign in pairs]
 
 
-def _coordinate_names(each: SiteMap) -> list[str]:
+def _coordinate_names(each: SiteMap, first: int) -> list[str]:
     if not each.shape:
         return [each.name]
-    return [f"{each.name}[{','.join(map(str, index))}]" for index in np.ndindex(each.shape)]
+    indices = (first + np.array(index) for index in np.ndindex(each.shape))
+    return [f"{each.name}[{','.join(map(str, index))}]" for index in indices]
 
 
 def require_numbers(word: str, name: str, values: ArrayLike) -> None:

@@ -1,4 +1,4 @@
-"""Two data sets that every mixture model is tried on; sources in the README beside the files."""
+"""Data sets that models are tried on; sources in the README beside the files."""
 
 from __future__ import annotations
 
@@ -29,6 +29,49 @@ def galaxies(*, corrected: bool = True) -> Float[np.ndarray, 82]:
 def old_faithful() -> Float[np.ndarray, "272 2"]:
     """Duration of an eruption and waiting time to the next, in minutes, 272 rows."""
     return _table("old_faithful.csv")
+
+
+FAMILIES = (
+    *("Acciaiuoli", "Albizzi", "Barbadori", "Bischeri", "Castellani", "Ginori", "Guadagni"),
+    *("Lamberteschi", "Medici", "Pazzi", "Peruzzi", "Ridolfi", "Salviati", "Strozzi"),
+    "Tornabuoni",
+)
+"""Fifteen families of Florence around 1430; the Pucci, who married none of them, are left out."""
+
+_MARRIAGES = (
+    "Acciaiuoli-Medici",
+    "Albizzi-Ginori",
+    "Albizzi-Guadagni",
+    "Albizzi-Medici",
+    "Barbadori-Castellani",
+    "Barbadori-Medici",
+    "Bischeri-Guadagni",
+    "Bischeri-Peruzzi",
+    "Bischeri-Strozzi",
+    "Castellani-Peruzzi",
+    "Castellani-Strozzi",
+    "Guadagni-Lamberteschi",
+    "Guadagni-Tornabuoni",
+    "Medici-Ridolfi",
+    "Medici-Salviati",
+    "Medici-Tornabuoni",
+    "Pazzi-Salviati",
+    "Peruzzi-Strozzi",
+    "Ridolfi-Strozzi",
+    "Ridolfi-Tornabuoni",
+)
+
+
+def florentine_families() -> Float[np.ndarray, "15 15"]:
+    """Marriages between families of Florence (Padgett and Ansell 1993), one for a tie, else zero.
+
+    The families are those of `FAMILIES`, in that order.
+    """
+    ties = np.zeros((len(FAMILIES), len(FAMILIES)))
+    for pair in _MARRIAGES:
+        first, second = (FAMILIES.index(name) for name in pair.split("-"))
+        ties[first, second] = ties[second, first] = 1.0
+    return ties
 
 
 def _table(name: str) -> Float[np.ndarray, "rows columns"]:

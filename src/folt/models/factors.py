@@ -1,13 +1,13 @@
-"""Factor analysis with sparse loadings, the factors integrated out.
+"""Factor analysis, the factors integrated out: sparse loadings, normal ones, and PPCA.
 
 y_n = Σ_k ℓ_k f_nk + noise in p variables, f_nk ~ N(0, 1), noise_j ~ N(0, ψ_j): observations are
 N(0, ΛᵀΛ + diag ψ) once centred, Λ being the m x p matrix whose rows are the loadings ℓ_k of a
 factor. Loadings are ℓ_kj = sd_j·(Laplace variable of scale loading_scale) and
 log(ψ_j/sd_j²) ~ N(log_noise_location, log_noise_scale²), sd_j the standard deviation of a variable.
 
-Any factor may change its place or its sign: 2^m·m! identical images. Under Gaussian loadings any
-rotation of the factors would be a symmetry too, a continuum that no finite group folds; a sparse
-prior leaves only the signed permutations. How sparse matters: under Laplace loadings of scale 0.5
+Any factor may change its place or its sign: 2^m·m! identical images. Under normal loadings any
+rotation of the factors is a symmetry too, a ring that is divided out; a sparse prior leaves only
+the signed permutations. How sparse matters: under Laplace loadings of scale 0.5
 the posterior of three factors from 200 observations was still an arc along the rotations, which an
 orbit mixture does not follow (acceptance .30, coverage .88); under the default of 0.15 it is a mode
 (acceptance .45, coverage .99).
@@ -27,18 +27,21 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jax.scipy.linalg import solve_triangular
+from jax.scipy.linalg import cho_solve
 from jaxtyping import Array, ArrayLike, Float
 
 from folt.coordinates import Cauchy, Laplace, Normal, Prior
 from folt.coordinates.tails import normal_log_density
 from folt.flows import standard_normal
-from folt.groups import Product, SignedPermutation, Trivial
+from folt.groups import Group, Product, Rotation, SignedPermutation, Trivial
 from folt.models.independent import LOG_TWO_PI
 from folt.models.observations import finite, number_of, positive, spread, table
 from folt.models.observed import Pointwise, Predictive
 from folt.problem import Problem
+from folt.problem.quotient import independent_rows
 from folt.types import Key, Point, Scalar, host_generator, in_float64
+
+NOISE_AXIS = {"noise": ("variable",)}
 
 LOADING_PRIORS: dict[str, Callable[[float, float], Prior]] = {
     "laplace": Laplace,
@@ -55,18 +58,20 @@ class FactorPosterior(eqx.Module):
         log_noise: prior of log(ψ_j/sd_j²).
         deviation: sd_j.
         factors: number of factors, m.
+        common: whether all variables have the same noise.
     """
 
     loading: Prior
     log_noise: Normal
     deviation: Float[Array | np.ndarray, " p"]
     factors: int = eqx.field(static=True)
+    common: bool = eqx.field(static=True, default=False)
 
     def components(self, x: Point) -> tuple[Float[Array, "m p"], Float[Array, " p"]]:
         """Loadings and log noise variances."""
         p = self.deviation.shape[0]
         rows = x[: self.factors * p].reshape(self.factors, p)
-        log_noise = self.log_noise.from_normal(x[self.factors * p :])
+        log_noise = self.log_noise.from_normal(x[self.factors * p :])  # one, or one a variable
         return self.loading.from_normal(rows) * self.deviation, log_noise + 2 * jnp.log(
             self.deviation
         )
@@ -75,35 +80,42 @@ class FactorPosterior(eqx.Module):
         """Log density at one point; the data enter through their scatter matrix."""
         loading, log_noise = self.components(x)
         centred = jnp.asarray(observations)
-        scatter = centred.T @ centred
-        weighted = loading * jnp.exp(-log_noise)
-        factor = _inner_factor(loading, weighted)
-        projected = solve_triangular(factor, weighted, lower=True)
-        explained = jnp.sum((projected @ scatter) * projected)
-        quadratic = jnp.sum(jnp.diagonal(scatter) * jnp.exp(-log_noise)) - explained
         count, p = centred.shape
-        log_det = jnp.sum(log_noise) + 2 * jnp.sum(jnp.log(jnp.diagonal(factor)))
-        log_likelihood = -0.5 * (count * (p * LOG_TWO_PI + log_det) + quadratic)
+        root = jnp.linalg.qr(centred, mode="r")  # rootᵀ·root is the scatter matrix
+        log_det, quadratics = _gaussian(loading, log_noise, root)
+        log_likelihood = -0.5 * (count * (p * LOG_TWO_PI + log_det) + jnp.sum(quadratics))
         return log_likelihood + jnp.sum(normal_log_density(x))
 
     def constrain(self, x: Point) -> dict[str, Array]:
         """Loadings, one row per factor, and noise variances."""
         loading, log_noise = self.components(x)
-        return {"loading": loading, "noise": jnp.exp(log_noise)}
+        noise = jnp.exp(log_noise)
+        return {"loading": loading, "noise": noise[0] if self.common else noise}
 
     def unconstrain(self, values: dict[str, Array]) -> Point:
         """The point with these loadings and noise variances."""
         rows = self.loading.to_normal(values["loading"] / self.deviation)
         log_noise = jnp.log(values["noise"]) - 2 * jnp.log(self.deviation)
-        return jnp.concatenate([rows.reshape(-1), self.log_noise.to_normal(log_noise)])
+        own = log_noise[:1] if self.common else log_noise
+        return jnp.concatenate([rows.reshape(-1), self.log_noise.to_normal(own)])
 
 
-def _inner_factor(
-    loading: Float[Array, "m p"], weighted: Float[Array, "m p"]
-) -> Float[Array, "m m"]:
-    """Cholesky factor of I + Λ diag(1/ψ) Λᵀ: by Woodbury all that has to be factorised."""
-    m = loading.shape[0]
-    return jnp.linalg.cholesky(jnp.eye(m, dtype=loading.dtype) + weighted @ loading.T)
+def _gaussian(
+    loading: Float[Array, "m p"], log_noise: Float[Array, " p"], rows: Float[Array, "n p"]
+) -> tuple[Scalar, Float[Array, " n"]]:
+    """Log determinant of ΛᵀΛ + diag ψ, and its inverse's quadratic form at every row.
+
+    By Woodbury only I + Λ diag(1/ψ) Λᵀ is factorised. The quadratic form of y is the smallest value
+    of |(y - Λᵀf)/√ψ|² + |f|², taken at its factors f as a sum of squares: the difference
+    yᵀy/ψ - explained would cancel, and be anything, where some noise is tiny.
+    """
+    weighted = loading * jnp.exp(-log_noise)
+    inner = jnp.eye(loading.shape[0], dtype=loading.dtype) + weighted @ loading.T
+    factor = jnp.linalg.cholesky(inner)
+    scores = cho_solve((factor, True), weighted @ rows.T)
+    left = (rows - scores.T @ loading) * jnp.exp(-0.5 * log_noise)
+    quadratics = jnp.sum(left**2, axis=1) + jnp.sum(scores**2, axis=0)
+    return jnp.sum(log_noise) + 2 * jnp.sum(jnp.log(jnp.diagonal(factor))), quadratics
 
 
 @in_float64
@@ -116,7 +128,11 @@ def factor_analysis(
     log_noise_location: float = math.log(0.5),
     log_noise_scale: float = 1.0,
 ) -> Problem:
-    """The posterior of a factor analysis with sparse loadings.
+    """The posterior of a factor analysis.
+
+    Sparse loadings leave signs and permutations of the factors, which are folded. Normal loadings
+    leave every rotation: it is divided out, `loading` is lower trapezoidal in variables chosen by
+    the data, and `Fit.rotated` turns draws for reading.
 
     The data are centred at their column means, which are then taken as known. Prior scales are
     relative to the standard deviation of every variable, so that units do not matter.
@@ -124,13 +140,10 @@ def factor_analysis(
     Args:
         data: observations in rows, variables in columns.
         factors: number of factors, m, fewer than variables.
-        loading_prior: "laplace" or "cauchy"; "normal" only for one factor.
+        loading_prior: "laplace" or "cauchy", or "normal".
         loading_scale: scale of the prior of ℓ_kj/sd_j; the larger, the less it holds rotations.
         log_noise_location: prior mean of log(ψ_j/sd_j²); by default half of the variance is noise.
         log_noise_scale: prior standard deviation of log(ψ_j/sd_j²).
-
-    Raises:
-        ValueError: Gaussian loadings of several factors, whose rotations are a continuous symmetry.
     """
     m = number_of("factors", factors)
     observations = table(data, m, "factors")
@@ -141,11 +154,6 @@ def factor_analysis(
     if loading_prior not in LOADING_PRIORS:
         names = ", ".join(map(repr, LOADING_PRIORS))
         raise ValueError(f"expected loading_prior to be one of {names}, got {loading_prior!r}")
-    if loading_prior == "normal" and m > 1:
-        raise ValueError(
-            "Gaussian loadings leave every rotation of the factors a symmetry, a continuum that "
-            "no finite group can fold: use loading_prior='laplace' or 'cauchy'"
-        )
     finite(log_noise_location=log_noise_location)
     positive(loading_scale=loading_scale, log_noise_scale=log_noise_scale)
     posterior = FactorPosterior(
@@ -154,28 +162,87 @@ def factor_analysis(
         observations.std(axis=0),
         m,
     )
-    return _problem(posterior, observations - observations.mean(axis=0), m)
+    return _problem(posterior, observations - observations.mean(axis=0), loading_prior == "normal")
 
 
-def _problem(posterior: FactorPosterior, centred: Float[np.ndarray, "n p"], m: int) -> Problem:
-    """The posterior with the signs and permutations of its factors."""
-    p = centred.shape[1]
-    group = Product(SignedPermutation(m, p), Trivial(p))
+@in_float64
+def ppca(
+    data: ArrayLike | Sequence[Sequence[float]],
+    factors: int,
+    *,
+    loading_scale: float = 1.0,
+    log_noise_location: float = math.log(0.5),
+    log_noise_scale: float = 1.0,
+) -> Problem:
+    """The posterior of a probabilistic principal component analysis, rotations divided out.
+
+    y_n = Wf_n + noise with the same variance in all variables, f_n ~ N(0, I), W's entries normal:
+    a factor analysis in which variables keep their units. Scales are relative to the standard
+    deviation of all data, after every variable was centred.
+
+    Args:
+        data: observations in rows, variables in columns.
+        factors: number of components, m, fewer than variables.
+        loading_scale: standard deviation of the entries of W.
+        log_noise_location: prior mean of the logarithm of the noise variance.
+        log_noise_scale: its standard deviation.
+    """
+    m = number_of("factors", factors)
+    observations = table(data, m, "factors")
+    p = observations.shape[1]
+    spread(observations)
+    if m >= p:
+        raise ValueError(f"expected fewer factors than the {p} variables, got {m}")
+    finite(log_noise_location=log_noise_location)
+    positive(loading_scale=loading_scale, log_noise_scale=log_noise_scale)
+    centred = observations - observations.mean(axis=0)
+    posterior = FactorPosterior(
+        Normal(0.0, loading_scale),
+        Normal(log_noise_location, log_noise_scale),
+        np.full(p, centred.std()),
+        m,
+        common=True,
+    )
+    return _problem(posterior, centred, turning=True)
+
+
+def _problem(
+    posterior: FactorPosterior, centred: Float[np.ndarray, "n p"], turning: bool
+) -> Problem:
+    """The posterior with the signs and permutations, or the rotations, of its factors."""
+    p, m = centred.shape[1], posterior.factors
+    noises = 1 if posterior.common else p
+    signs: Group = SignedPermutation(m, p)
+    if turning and (m > 1 or posterior.common):
+        rows = principal_rows(centred / np.asarray(posterior.deviation), m)
+        signs = Rotation(p, m, labels_first=True, pivots=rows, scale=1.0)
+    group = Product(signs, Trivial(noises))
+    left = signs.directions if isinstance(signs, Rotation) else 0
     return Problem(
         posterior,
         group,
         data=centred,
-        prior=standard_normal(group.dim),
+        prior=standard_normal(group.dim - left),
         names=[
             *(f"loading[{k},{j}]" for k in range(m) for j in range(p)),
-            *(f"log_noise[{j}]" for j in range(p)),
+            *(f"log_noise[{j}]" for j in range(noises)),
         ],
         constrain=posterior.constrain,
         unconstrain=posterior.unconstrain,
         pointwise=Pointwise(posterior.constrain, pointwise),
         predictive=Predictive(posterior.constrain, predict),
-        dims={"loading": ("factor", "variable"), "noise": ("variable",)},
+        dims={"loading": ("factor", "variable"), **({} if posterior.common else NOISE_AXIS)},
     )
+
+
+def principal_rows(centred: Float[np.ndarray, "n p"], m: int) -> tuple[int, ...]:
+    """Variables that are far from dependent in the m largest principal components.
+
+    A pivot that hardly loads on the factors puts the diagonal near zero, where the quotient bends.
+    """
+    values, vectors = np.linalg.eigh(centred.T @ centred / len(centred))
+    excess = np.maximum(values[-m:] - values[:-m].mean(), 1e-3 * values[-1])
+    return independent_rows(vectors[:, -m:] * np.sqrt(excess), m)
 
 
 @in_float64
@@ -221,13 +288,10 @@ def _plain_and_turned(
 
 def pointwise(parameters: dict[str, Array], data: Float[ArrayLike, "n p"]) -> Float[Array, " n"]:
     """Log likelihood of every centred observation."""
-    centred, noise = jnp.asarray(data), parameters["noise"]
-    weighted = parameters["loading"] / noise
-    factor = _inner_factor(parameters["loading"], weighted)
-    projected = solve_triangular(factor, weighted @ centred.T, lower=True)
-    quadratic = jnp.sum(centred**2 / noise, axis=1) - jnp.sum(projected**2, axis=0)
-    log_det = jnp.sum(jnp.log(noise)) + 2 * jnp.sum(jnp.log(jnp.diagonal(factor)))
-    return -0.5 * (centred.shape[1] * LOG_TWO_PI + log_det + quadratic)
+    centred = jnp.asarray(data)
+    log_noise = jnp.log(jnp.broadcast_to(parameters["noise"], centred.shape[1:]))
+    log_det, quadratics = _gaussian(parameters["loading"], log_noise, centred)
+    return -0.5 * (centred.shape[1] * LOG_TWO_PI + log_det + quadratics)
 
 
 def predict(

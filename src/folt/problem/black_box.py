@@ -1,7 +1,7 @@
 """A log density that only a host program can evaluate: NumPy code, a simulator, anything.
 
 It is called with many points at once and never from compiled code, so it may be written in any
-way; there is no gradient, and whatever needs one says so.
+way. There is a gradient where a second function gives one; whatever needs one says so.
 """
 
 from __future__ import annotations
@@ -18,23 +18,28 @@ from folt.problem.workers import Workers
 
 Points = Float[np.ndarray, "n dim"]
 Values = Float[np.ndarray, " n"]
+Gradient = Callable[[np.ndarray], tuple[ArrayLike, ArrayLike]]
+"""From a point, or from many, to log density and gradient."""
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class BlackBox:
-    """A host function with values only.
+    """A host function, with its gradient where there is one.
 
     Args:
         function: from a point (dim,) to a number; from points (n, dim) to n numbers if vectorized.
         vectorized: whether the function takes many points at once.
         batch: most points handed to a vectorized function in one call.
         workers: processes that evaluate it side by side; 1 for this one alone.
+        gradient: from a point to its log density and gradient (dim,); from points (n, dim) to n
+            numbers and gradients (n, dim) if vectorized. None where there is none.
     """
 
     function: Callable[[np.ndarray], ArrayLike]
     vectorized: bool = False
     batch: int = 8192
     workers: int = 1
+    gradient: Gradient | None = None
 
     @functools.cached_property
     def pool(self) -> Workers | None:
@@ -46,7 +51,8 @@ class BlackBox:
         if self.workers == 1:
             return None
         alone = dataclasses.replace(self, workers=1)
-        return Workers(alone.values, self.workers, self.batch if self.vectorized else None)
+        longest = self.batch if self.vectorized else None
+        return Workers((alone.values, alone._side_by_side), self.workers, longest)
 
     def __getstate__(self) -> dict[str, object]:
         """A copy elsewhere starts processes of its own."""
@@ -58,9 +64,9 @@ class BlackBox:
             self.pool.close()
 
     def __call__(self, *arguments: object) -> NoReturn:
-        """Refuse to be traced: a black box has values on the host and nothing else."""
+        """Refuse to be traced: a black box is evaluated on the host."""
         raise ValueError(
-            "this log density is a black box with values only: compiled samplers, gradients and "
+            "this log density is a black box, evaluated outside JAX: compiled samplers and "
             "preset='paper' need a log density written in JAX"
         )
 
@@ -80,6 +86,44 @@ class BlackBox:
         return np.concatenate(
             [np.empty(0), *(self._many(points[i : i + self.batch]) for i in starts)]
         )
+
+    def gradients(self, points: Points) -> tuple[Values, Points]:
+        """The log density and its gradient at every point.
+
+        Raises:
+            ValueError: there is no gradient, or it has another shape than the point.
+        """
+        points = np.array(points, np.float64)
+        both = self._side_by_side
+        if self.pool is not None and len(points) > 1:
+            both = functools.partial(self.pool, number=1)
+        found = both(points)
+        return found[:, 0], found[:, 1:]
+
+    def _side_by_side(self, points: Points) -> Float[np.ndarray, "n more"]:
+        """Log density in the first column, its gradient in the others."""
+        if self.gradient is None:
+            raise ValueError("this log density has no gradient: give from_callable gradient=")
+        count, dim = points.shape
+        if self.vectorized:
+            starts = range(0, count, self.batch)
+            pairs = [self.gradient(points[i : i + self.batch]) for i in starts]
+            parts = [(np.asarray(value), np.asarray(slope)) for value, slope in pairs]
+        else:
+            parts = [
+                (np.asarray(value)[None], np.asarray(slope)[None])
+                for value, slope in map(self.gradient, points)
+            ]
+        values = np.concatenate([value for value, _ in parts])
+        slopes = np.concatenate([slope for _, slope in parts])
+        if values.shape != (count,) or slopes.shape != (count, dim):
+            many = f"{count} points" if self.vectorized else "one point"
+            raise ValueError(
+                f"gradient must return a log density and a gradient of length {dim} for {many}, "
+                f"got shapes {parts[0][0].shape[not self.vectorized :]} and "
+                f"{parts[0][1].shape[not self.vectorized :]}"
+            )
+        return np.column_stack([values, slopes]).astype(np.float64)
 
     def _many(self, points: Points) -> Values:
         count = points.shape[0]

@@ -40,6 +40,11 @@ class Evaluated(Density):
         """The host function behind the density, or None where the density is written in JAX."""
         return self.log_density if isinstance(self.log_density, BlackBox) else None
 
+    @property
+    def differentiable(self) -> bool:
+        """Whether there is a gradient: by JAX, or by a function of the user's own."""
+        return self.black_box is None or self.black_box.gradient is not None
+
     @contextlib.contextmanager
     def evaluating(self) -> Iterator[None]:
         """While values are asked for; the processes of a black box end with it."""
@@ -57,6 +62,8 @@ class Evaluated(Density):
 
     def gradients(self, points: Points) -> tuple[Values, Points]:
         """Log density and its gradient at many points."""
+        if self.black_box is not None:
+            return self.black_box.gradients(points)
         return map_points(_with_gradient, self, points, length=GRADIENTS_PER_BLOCK)
 
     def log_folds(self, points: Points) -> Values:

@@ -112,6 +112,8 @@ def problem_face(problem: Problem) -> Face:
         ("Data", shapes((name, leaf) for name, leaf in leaves) or "none"),
         ("Prior", "given" if problem.prior is not None else "none of its own"),
     ]
+    if problem.quotient is not None:
+        rows.insert(1, ("Divided out", problem.quotient.words()))
     held = "" if problem.invariant else ", symmetry broken"
     headline = f"Problem in {problem.dim} dimensions, {folding(problem.group)}{held}"
     return Face(headline, tuple(rows))

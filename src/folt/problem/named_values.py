@@ -94,10 +94,15 @@ def _parameters_of(problem: Problem, x: Point) -> dict[str, Array]:
 
 
 def parameters_at(problem: Problem, points: Points) -> dict[str, np.ndarray]:
-    """The parameters at many points; beside a black box the function may be plain NumPy."""
+    """The parameters at many points; beside a black box the function may be plain NumPy.
+
+    A function with a method `many` gets all points at once, as that of `points_at` all values.
+    """
     if problem.black_box is None or problem.constrain is None:
         with jax.enable_x64(True):
             return map_points(_parameters_of, problem, points)
+    if hasattr(problem.constrain, "many"):
+        return problem.constrain.many(points)
     rows = [problem._parameters(point) for point in points]
     return {name: np.stack([np.asarray(row[name]) for row in rows]) for name in rows[0]}
 
@@ -108,6 +113,8 @@ def points_at(problem: Problem, flat: dict[str, np.ndarray], key: Key | None) ->
     keys = jax.random.split(jax.random.key(0) if key is None else key, count)
     if problem.black_box is None:
         return map_points(_point_of, problem, (keys, flat))
+    if problem.inverse is not None and hasattr(problem.inverse, "many"):
+        return problem.inverse.many(flat, key)
     rows = [
         problem._point({name: value[n] for name, value in flat.items()}, keys[n])
         for n in range(count)

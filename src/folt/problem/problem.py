@@ -27,6 +27,16 @@ from folt.problem.named_values import (
     require_inside,
     takes_key,
 )
+from folt.problem.quotient import (
+    HostLifted,
+    HostPulled,
+    Lifted,
+    Pulled,
+    PulledPrior,
+    Quotient,
+    on_quotient,
+    quotient_of,
+)
 from folt.types import Distribution, Key, Point, Scalar, in_float64
 
 if TYPE_CHECKING:
@@ -48,7 +58,9 @@ class Problem(Evaluated):
     Args:
         log_density: `log_density(x)`, or `log_density(x, data)` if data is given; need not be
             normalised. A callable `eqx.Module` may carry its own arrays.
-        symmetry: the group G that acts on R^dim.
+        symmetry: the group G that acts on R^dim. A `folt.groups.Rotation`, alone or in a product,
+            is divided out: the problem has the coordinates of the quotient, while the functions
+            and names given here are those of the whole points.
         data: array leaves handed to `log_density`, so that a new data set of equal shape does
             not compile again.
         invariant: whether log_density(g·x) = log_density(x) for all g. False is the broken
@@ -72,6 +84,10 @@ class Problem(Evaluated):
         symmetry_found: what a search for the symmetry tried and found, where there was one.
         allow_rotation: take a density whose signed columns may even be rotated into each other, a
             continuous symmetry that no finite group folds away; it is refused otherwise.
+        proportional: whether the log density lacks a constant that nobody knows, so that log Z is
+            one up to a constant, and not to be compared with others.
+        generated: from points (n, dim) and a seed to further quantities, `{name: (n, ...)}`, for
+            `Fit.generated`.
     """
 
     log_density: Callable[..., Scalar]
@@ -89,6 +105,9 @@ class Problem(Evaluated):
     dims: tuple[tuple[str, tuple[str, ...]], ...] = eqx.field(static=True, default=())
     symmetry_found: SymmetryFound | None = eqx.field(static=True, default=None)
     allow_rotation: bool = eqx.field(static=True, default=False)
+    proportional: bool = eqx.field(static=True, default=False)
+    generated: Callable[[Points, int], dict[str, np.ndarray]] | None = None
+    quotient: Quotient | None = None
 
     def __init__(
         self,
@@ -108,7 +127,30 @@ class Problem(Evaluated):
         dims: Mapping[str, Sequence[str]] | None = None,
         symmetry_found: SymmetryFound | None = None,
         allow_rotation: bool = False,
+        proportional: bool = False,
+        generated: Callable[[Points, int], dict[str, np.ndarray]] | None = None,
     ):
+        if isinstance(symmetry, Group) and callable(log_density):
+            self.quotient = quotient_of(symmetry, log_density, data)
+        else:
+            self.quotient = None
+        if self.quotient is not None:
+            if prior is not None and prior.dim != self.quotient.rest.dim:
+                prior = PulledPrior(prior, self.quotient)
+            whole = _numbered(self.quotient.whole) if names is None else names
+            if len(whole) != self.quotient.whole:
+                raise ValueError(
+                    f"expected {self.quotient.whole} names, one per coordinate, got {len(whole)}"
+                )
+            names = self.quotient.names(whole)
+            if constrain is None:
+                constrain, unconstrain = _ByName(tuple(whole)), _FromNames(tuple(whole))
+            constrain = _lifted(constrain, self.quotient)
+            unconstrain = _pulled(unconstrain, self.quotient)
+            pointwise = None if pointwise is None else Lifted(pointwise, self.quotient)
+            predictive = None if predictive is None else Lifted(predictive, self.quotient, 1)
+            generated = None if generated is None else HostLifted(generated, self.quotient).many
+            symmetry, log_density = self.quotient.rest, on_quotient(log_density, self.quotient)
         if not callable(log_density):
             raise ValueError(f"log_density must be callable, got {type(log_density).__name__}")
         if not isinstance(symmetry, Group):
@@ -142,6 +184,8 @@ class Problem(Evaluated):
         self.dims = tuple((name, tuple(axes)) for name, axes in (dims or {}).items())
         self.symmetry_found = symmetry_found
         self.allow_rotation = allow_rotation
+        self.proportional = proportional
+        self.generated = generated
 
     def __repr__(self) -> str:
         return self._face().text()
@@ -241,6 +285,14 @@ class Problem(Evaluated):
         keyed = {"key": key} if takes_key(function) else {}
         return function(values, self.data, **keyed) if wrapped else function(values, **keyed)
 
+    @property
+    def whole_parameters(self) -> Callable[[Point], dict[str, Array]]:
+        """The user's function of whole points, where rotations were divided out."""
+        found = self.constrain
+        if isinstance(found, WithData):
+            return _AtData(found.function.function, self.data)  # type: ignore[attr-defined]
+        return found.function  # type: ignore[union-attr]
+
     def log_likelihoods(self, x: Point) -> dict[str, Array]:
         """The log-likelihood terms at x, one array per group of observations."""
         if self.pointwise is None:
@@ -259,6 +311,54 @@ class Problem(Evaluated):
         if old != new:
             raise ValueError(f"the new data must have the structure {old}, got {new}")
         return eqx.tree_at(lambda p: p.data, self, _own(data))
+
+
+class _ByName(eqx.Module):
+    """The coordinates of a whole point by name."""
+
+    names: tuple[str, ...] = eqx.field(static=True)
+
+    def __call__(self, x: Point) -> dict[str, Array]:
+        return dict(zip(self.names, jnp.unstack(x), strict=True))
+
+
+class _AtData(eqx.Module):
+    """A function of a point and data, at the data."""
+
+    function: Callable[..., dict[str, Array]]
+    data: PyTree
+
+    def __call__(self, x: Point) -> dict[str, Array]:
+        return self.function(x, self.data)
+
+
+class _FromNames(eqx.Module):
+    """Its inverse."""
+
+    names: tuple[str, ...] = eqx.field(static=True)
+
+    def __call__(self, values: dict[str, Array]) -> Point:
+        return jnp.stack([jnp.asarray(values[name]) for name in self.names])
+
+
+def _lifted(constrain: Callable | WithData, quotient: Quotient) -> Callable | WithData:
+    if isinstance(constrain, WithData):
+        return WithData(Lifted(constrain.function, quotient))
+    if hasattr(constrain, "many"):
+        return HostLifted(constrain, quotient)
+    return Lifted(constrain, quotient)
+
+
+def _pulled(
+    unconstrain: Callable | WithData | None, quotient: Quotient
+) -> Callable | WithData | None:
+    if unconstrain is None:
+        return None
+    if isinstance(unconstrain, WithData):
+        return WithData(Pulled(unconstrain.function, quotient))
+    if hasattr(unconstrain, "many"):
+        return HostPulled(unconstrain, quotient)
+    return Pulled(unconstrain, quotient)
 
 
 def _exact_draw(sampler: Callable[[Key], Point], key: Key) -> Point:

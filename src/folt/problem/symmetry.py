@@ -17,6 +17,7 @@ from jaxtyping import Array
 
 from folt.groups import Element, Group
 from folt.problem.batching import map_keys, map_points
+from folt.problem.differences import require_gradient
 from folt.problem.evaluated import VALUES_PER_BLOCK, Points
 from folt.problem.orbits import HostDistribution, action_of
 from folt.problem.problem import Problem
@@ -120,6 +121,7 @@ def check(
             be rotated into each other; so does `Problem(..., allow_rotation=True)`.
 
     Raises:
+        GradientError: a gradient of the user's own that differences contradict.
         RotationError: a continuous rotation symmetry that was not allowed.
     """
     require_scalar(problem)
@@ -130,6 +132,7 @@ def check(
     points = np.asarray(points, np.float64)
     plain = _values(problem, points)
     _require_numbers(plain, points)
+    require_gradient(problem, jax.random.fold_in(root, 2), points, plain)
     elements, images = _tested(problem, element_key, points)
     count, dim = images.shape[1], problem.dim
     begun = time.perf_counter()
@@ -146,8 +149,9 @@ def check(
     if not (allow_rotation or problem.allow_rotation):
         raise RotationError(
             f"{ROTATES[:-1]}: turning columns 1 and 2 into each other by {ANGLE:g} radians changes "
-            f"it by {found.change:.1g}. Give the loadings a prior that is not round, such as "
-            "Laplace, or pass allow_rotation=True, which folds the signed permutations alone"
+            f"it by {found.change:.1g}. Declare folt.groups.Rotation, which is divided out, give "
+            "the loadings a prior that is not round, such as Laplace, or pass "
+            "allow_rotation=True, which folds the signed permutations alone"
         )
     turning = tuple(problem.names[i] for i in found.coordinates)
     return dataclasses.replace(account, rotation=found.change, turning=turning, pace=pace)

@@ -6,12 +6,13 @@ and one thread for its linear algebra, and the values come back in the order of 
 
 from __future__ import annotations
 
+import functools
 import math
 import multiprocessing
 import os
 import pickle
 import signal
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
 
@@ -21,30 +22,32 @@ from threadpoolctl import threadpool_limits
 SHARES = 4
 """Pieces per process of work whose calls may differ in length."""
 
-_evaluate: Callable[[np.ndarray], np.ndarray] | None = None
+Evaluate = Callable[[np.ndarray], np.ndarray]
+
+_functions: Sequence[Evaluate] = ()
 
 
 class Workers:
     """A pool that starts with its first work and ends with `close`, or with this process.
 
     Args:
-        evaluate: from points (n, dim) to n values; any function that can be sent to a process.
+        functions: each from points (n, dim) to n rows; any that can be sent to a process.
         count: how many processes.
         longest: most points in one piece.
 
     Raises:
-        ValueError: the function cannot be sent.
+        ValueError: they cannot be sent.
     """
 
     def __init__(
-        self, evaluate: Callable[[np.ndarray], np.ndarray], count: int, longest: int | None = None
+        self, functions: Sequence[Evaluate], count: int, longest: int | None = None
     ) -> None:
         self.count, self.longest = count, longest
-        self._payload = _sent(evaluate)
+        self._payload = _sent(functions)
         self._pool: ProcessPoolExecutor | None = None
 
-    def __call__(self, points: np.ndarray) -> np.ndarray:
-        """The values at all points, in their order.
+    def __call__(self, points: np.ndarray, number: int = 0) -> np.ndarray:
+        """The rows of the function of this number at all points, in their order.
 
         Raises:
             RuntimeError: a process died.
@@ -56,7 +59,7 @@ class Workers:
                 self.count, multiprocessing.get_context("spawn"), _prepare, (self._payload,)
             )
         try:
-            return np.concatenate(list(self._pool.map(_piece, pieces)))
+            return np.concatenate(list(self._pool.map(functools.partial(_piece, number), pieces)))
         except BrokenProcessPool as error:
             self.close()
             raise RuntimeError(
@@ -81,11 +84,11 @@ class Workers:
             pool.shutdown(wait=True, cancel_futures=True)
 
 
-def _sent(evaluate: Callable[[np.ndarray], np.ndarray]) -> bytes:
+def _sent(functions: Sequence[Evaluate]) -> bytes:
     import cloudpickle
 
     try:
-        return cloudpickle.dumps(evaluate)
+        return cloudpickle.dumps(functions)
     except Exception as error:
         raise ValueError(
             "with workers=, the function and what it holds go to other processes, and this one "
@@ -95,14 +98,12 @@ def _sent(evaluate: Callable[[np.ndarray], np.ndarray]) -> bytes:
 
 def _prepare(payload: bytes) -> None:
     """A new process: it leaves interruptions to the one that started it."""
-    global _evaluate
+    global _functions
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     os.environ.setdefault("OMP_NUM_THREADS", "1")
-    _evaluate = pickle.loads(payload)
+    _functions = pickle.loads(payload)
     threadpool_limits(limits=1)
 
 
-def _piece(points: np.ndarray) -> np.ndarray:
-    if _evaluate is None:
-        raise RuntimeError("expected a process that was prepared")
-    return _evaluate(points)
+def _piece(number: int, points: np.ndarray) -> np.ndarray:
+    return _functions[number](points)

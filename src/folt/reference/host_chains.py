@@ -1,7 +1,8 @@
 """The default reference run: particles and chains in lock step, the small steps on the host.
 
 Only the density is compiled, once for values and once for gradients; a black box is called as it is
-and random-walk steps take the place of paths. Every step hands over all its points at once.
+and, where it has no gradient, random-walk steps take the place of paths. Every step hands over all
+its points at once.
 """
 
 from __future__ import annotations
@@ -70,7 +71,7 @@ class HostChains:
 
     From the prior, or without one from a broad t found by a search that knows no scale. Particles,
     moved by random walks in few dimensions and along the gradient in many, put chains into separate
-    modes in proportion to their mass; paths along the gradient (random walks for a black box)
+    modes in proportion to their mass; paths along the gradient (random walks without one)
     refine every mode with the equivariant metric Σ̄ of the particles, and leaps from particle to
     particle correct the weights of the modes. A mode without a particle stays unseen, and R-hat
     cannot tell: a mode of weight ω needs several times 1/ω particles.
@@ -126,7 +127,7 @@ class HostChains:
             steps = first + more * problem.dim
             start = starting_distribution(keys[0], landscape, self.searchers, steps)
             moves = mover_for(problem, self.moves, self.paths)
-            rounds = self.descents if problem.black_box is None else 0
+            rounds = self.descents if problem.differentiable else 0
             plan = Plan(self.particles, self.share, moves, rounds, self.known)
             explorer = Explorer(keys[1], landscape, start, action, plan)
             found = self._found(keys[2], explorer, progress)
@@ -181,7 +182,7 @@ class HostChains:
         covariance = action.covariance(walk.points)
         leap = _leaps(explored, action, covariance, self.bandwidth)
         chosen = np.resize(generator.permutation(len(walk.points)), self.chains)
-        sloped = landscape.problem.black_box is None
+        sloped = landscape.problem.differentiable
         if sloped:
             starts = _with_lost_modes(generator, walk.points[chosen], explored)
             mover: _Mover = _Hamiltonian(landscape, starts, covariance, self.acceptance)

@@ -189,7 +189,7 @@ class TemperedPaths:
 
 def mover_for(problem: Problem, moves: int, paths: int) -> Mover:
     """Paths where there is a gradient and they pay, else random walks."""
-    if paths and problem.dim >= PATHS_FROM and problem.black_box is None:
+    if paths and problem.dim >= PATHS_FROM and problem.differentiable:
         return TemperedPaths(paths)
     return RandomWalks(moves)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import os
 
 import jax
 import numpy as np
@@ -77,9 +78,10 @@ class Given:
 
     Args:
         draws: points (draw, dim) or (chain, draw, dim); or draws in the user's parameters, matched
-            by name: InferenceData, a DataTree, the path of a netCDF file, a NumPyro MCMC that has
-            run, or `{name: (chain, draw, ...)}`. Points without a chain axis are cut, in order,
-            into twenty pieces; as they may be of one chain, the verdict is `fair` at best.
+            by name: InferenceData, a DataTree, the path of a netCDF file, those of CmdStan's CSV
+            files, a NumPyro MCMC that has run, or `{name: (chain, draw, ...)}`. Points without a
+            chain axis are cut, in order, into twenty pieces; as they may be of one chain, the
+            verdict is `fair` at best.
         chains: how many chains stand one after the other in draws without a chain axis.
     """
 
@@ -87,7 +89,7 @@ class Given:
     chains: int | None = None
 
     def __post_init__(self) -> None:
-        if isinstance(self.draws, ARRAYS):
+        if isinstance(self.draws, ARRAYS) and not _are_files(self.draws):
             object.__setattr__(self, "draws", _array(self.draws))
 
     @in_float64
@@ -168,6 +170,12 @@ class Given:
         raw = chains_told(_enough(self.points(problem, key)))
         _require_usable(raw)
         return raw
+
+
+def _are_files(values: object) -> bool:
+    """Whether these are the names of files, one for every chain."""
+    files = isinstance(values, (list, tuple)) and len(values) > 0
+    return files and all(isinstance(one, (str, os.PathLike)) for one in values)  # type: ignore[attr-defined]
 
 
 def _array(values: object) -> np.ndarray:

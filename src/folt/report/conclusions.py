@@ -77,10 +77,11 @@ def _allowed(fit: Fit, outcome: Outcome) -> tuple[str, ...]:
     )
     evidence, order = fit.log_evidence, fit.group.order
     counting = "" if order == 1 else f": each of the {order:,} labellings is counted once"
-    sentences.append(
-        f"The log evidence {number(evidence.value, 2)} ± {number(evidence.standard_error, 3)} "
-        f"may be compared with other models{counting}."
-    )
+    if not evidence.proportional:
+        sentences.append(
+            f"The log evidence {number(evidence.value, 2)} ± {number(evidence.standard_error, 3)} "
+            f"may be compared with other models{counting}."
+        )
     return tuple(sentences)
 
 
@@ -88,6 +89,8 @@ def _reserved(fit: Fit, outcome: Outcome) -> tuple[str, ...]:
     sentences = [_unseen(fit)]
     if outcome is Outcome.AMBIGUOUS_LABELS:
         sentences.append("Which component a single draw belongs to: labels overlap.")
+    if fit.log_evidence.proportional:
+        sentences.append("How this model compares with others: log Z lacks the model's constants.")
     sentences.append("That the model is right: folt judges the sampling, not the model.")
     return tuple(sentences)
 

@@ -99,12 +99,19 @@ def evidence_facts(fit: Fit) -> Facts:
             "once" if fit.group.order == 1 else f"all {fit.group.order:,} labellings",
             "" if fit.group.order == 1 else "once each: nothing is left to multiply by",
         ),
+        *_divided_out(fit),
         Fact(
             "Pareto k̂",
             shape_words(best.pareto_k),
             "how heavy the tail of the plain weights is; below 0.4 their error is to be believed",
         ),
     ]
+
+
+def _divided_out(fit: Fit) -> Facts:
+    """The rotations that the draws no longer have; log Z has their volume."""
+    words = fit.provenance.get("divided_out")
+    return [Fact("Divided out", words, "its volume is part of log Z")] if words else []
 
 
 def core_rows(fit: Fit) -> list[tuple[str, ...]]:

@@ -136,7 +136,8 @@ def _key_figures(fit: Fit) -> list[tuple[str, str, str]]:
         (
             number(evidence.value, 2),
             "log evidence",
-            f"standard error {number(evidence.standard_error, 4)}",
+            f"standard error {number(evidence.standard_error, 4)}"
+            + (", up to a constant" if evidence.proportional else ""),
         ),
     ]
 

@@ -286,6 +286,8 @@ def _provenance(problem: Problem, asked: Options, effort: str, steps: int) -> Do
         "seed": asked.seed,
         "preset": preset_named(asked.preset).name,
         "invariant": problem.invariant,
+        "proportional": problem.proportional,
+        "divided_out": "" if problem.quotient is None else problem.quotient.words(),
         "unfolded": _unfolded(problem),
         "versions": {name: version(name) for name in packages},
         "python": platform.python_version(),

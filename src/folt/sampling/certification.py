@@ -29,7 +29,8 @@ def certify(
 
     Args:
         problem: the posterior that the draws are of.
-        draws: InferenceData, a DataTree, the path of a netCDF file, a NumPyro MCMC that has run,
+        draws: InferenceData, a DataTree, the path of a netCDF file or of CmdStan's CSV files (a
+            folder, a pattern such as out_*.csv, or a list), a NumPyro MCMC that has run,
             `{name: (chain, draw, ...)}`, points (chain, draw, dim), or
             `folt.reference.Given(draws, chains=4)` for draws without a chain axis.
         seed: same seed, same result.

@@ -51,7 +51,7 @@ def reference_work(problem: Problem, sampler: object) -> int:
         search = (
             0 if problem.prior is not None else sampler.searchers * (first + more * problem.dim)
         )
-        per_draw = per_draw if problem.black_box is None else sampler.thin
+        per_draw = per_draw if problem.differentiable else sampler.thin
     moves = mover_for(problem, sampler.moves, sampler.paths)
     per_particle = moves.paths * per_draw if isinstance(moves, TemperedPaths) else sampler.moves
     tempering = sampler.particles * per_particle * TEMPERATURES

@@ -129,9 +129,9 @@ def preset_named(name: str | Preset, effort: Effort | None = None) -> Preset:
 def capped(
     problem: Problem, effort: Effort | None, preset: str | Preset, evaluations: int | None
 ) -> Effort | None:
-    """The effort within the cap on evaluations that was asked for, or that black boxes have."""
+    """The effort within the cap on evaluations: as asked for, or the usual one without gradient."""
     usual = effort in (None, Effort.quick(), Effort.default())
-    if evaluations is None and usual and problem.black_box is not None:
+    if evaluations is None and usual and not problem.differentiable:
         evaluations = evaluations_of_black_box(problem.dim)
     if evaluations is None or preset != "default":
         return effort

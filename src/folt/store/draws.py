@@ -9,11 +9,14 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from folt.store.cmdstan import LOG_DENSITY, csv_files, draws_of_chains
+
 if TYPE_CHECKING:
     import xarray
 
 FORMS = (
-    "ArviZ InferenceData, an xarray DataTree or Dataset, the path of a netCDF file, "
+    "ArviZ InferenceData, an xarray DataTree or Dataset, the path of a netCDF file or of CmdStan's "
+    "CSV files (a folder, a pattern such as out_*.csv, or a list), "
     "{name: array}, or a NumPyro MCMC that has run"
 )
 
@@ -30,15 +33,19 @@ def draws_by_name(given: Any, chains: int | None = None) -> dict[str, np.ndarray
 
     Args:
         given: InferenceData, a DataTree or a Dataset, the path of a netCDF file with a posterior,
-            a NumPyro MCMC, anything with a `posterior`, or `{name: array}`, which is taken as it
-            stands unless `chains` is given.
+            of CmdStan's CSV files (a folder, a pattern, or a list of files), a NumPyro MCMC,
+            anything with a `posterior`, or `{name: array}`, which is taken as it stands unless
+            `chains` is given.
         chains: number of chains that stand one after the other along the first axis of a dict.
 
     Raises:
         ValueError: nothing of that kind, or draws that the chains do not divide.
     """
+    if isinstance(given, (list, tuple)) and given:
+        return draws_of_chains([Path(path) for path in given])
     if isinstance(given, (str, os.PathLike)):
-        return _of_dataset(_posterior_file(Path(given)))
+        files = csv_files(Path(given))
+        return draws_of_chains(files) if files else _of_dataset(_posterior_file(Path(given)))
     if _is_plain(given):
         arrays = {str(name): np.asarray(value) for name, value in given.items()}
         return arrays if chains is None else {n: split(v, chains, n) for n, v in arrays.items()}
@@ -48,6 +55,20 @@ def draws_by_name(given: Any, chains: int | None = None) -> dict[str, np.ndarray
     if _is_plain(posterior):
         return {str(name): np.asarray(value) for name, value in posterior.items()}
     return _of_dataset(posterior)
+
+
+def log_densities(path: Path) -> np.ndarray | None:
+    """Stan's log density at every draw, (chain, draw), where the files of the draws have it."""
+    import xarray
+
+    files = csv_files(path)
+    if files:
+        return draws_of_chains(files)[LOG_DENSITY]
+    try:
+        with xarray.open_dataset(path, group="sample_stats", engine="h5netcdf") as dataset:
+            return np.asarray(dataset["lp"].transpose("chain", "draw").values)
+    except (OSError, ValueError, KeyError):
+        return None
 
 
 def split(values: np.ndarray, chains: int, name: str = "the draws") -> np.ndarray:

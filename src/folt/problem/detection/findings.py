@@ -181,6 +181,7 @@ class SymmetryFound:
         evaluations: evaluations of the density.
         looked: False where the user said that nothing is to be folded.
         front_end: the library the model is written in, for advice in its own words.
+        divided: whether the continuous symmetries are divided out.
     """
 
     group: Group
@@ -194,6 +195,7 @@ class SymmetryFound:
     evaluations: int = 0
     looked: bool = True
     front_end: str = ""
+    divided: bool = False
 
     @property
     def found(self) -> tuple[Attempt, ...]:
@@ -208,7 +210,7 @@ class SymmetryFound:
     @property
     def folded(self) -> bool:
         """Whether there is anything to fold."""
-        return self.group.order > 1
+        return self.group.order > 1 or self.divided
 
     @property
     def missed(self) -> bool:

@@ -35,7 +35,7 @@ def account(found: SymmetryFound) -> str:
     if not found.folded:
         lines.append(no_symmetry(found))
     lines += [f"Nearest: {near_miss(attempt)}" for attempt in found.nearly[:MOST_NEAR]]
-    lines += [rotation_in_words(rotation) for rotation in found.rotations]
+    lines += [rotation_in_words(rotation, found.divided) for rotation in found.rotations]
     lines += [remark_in_words(remark, found.front_end) for remark in found.remarks]
     lines.append(f"Group: {type(found.group).__name__} of order {found.group.order}.")
     return "\n".join(dict.fromkeys(lines))  # two factors may be left out for one reason
@@ -101,14 +101,14 @@ def near_miss(attempt: Attempt) -> str:
     )
 
 
-def rotation_in_words(rotation: Rotation) -> str:
+def rotation_in_words(rotation: Rotation, divided: bool = False) -> str:
     """A continuous symmetry with its plane and its defect."""
     first, second = (label + 1 for label in rotation.plane)
     return (
         f"{_quoted(rotation.sites)} {'has' if len(rotation.sites) == 1 else 'have'} a continuous "
         f"rotation symmetry: turning components {first} and {second} into each other by "
         f"{rotation.angle:g} radians changes the log density by {rotation.change.defect:.1g} of "
-        "its size, and no finite group folds that away."
+        f"its size, {'which is divided out' if divided else 'and no finite group folds that away'}."
     )
 
 
