@@ -24,8 +24,8 @@ def folder(text: str | Path) -> Path:
 
 
 def is_whole(text: str) -> bool:
-    """Whether a word is a whole number that anybody counts things by: 1 to 6 digits."""
-    return text.isascii() and text.isdigit() and len(text) <= 6
+    """Whether a word is a whole number that anybody counts things by: 1 to 9 digits."""
+    return text.isascii() and text.isdigit() and len(text) <= 9
 
 
 Out = Annotated[
