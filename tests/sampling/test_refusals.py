@@ -396,10 +396,10 @@ def test_few_draws_per_chain_are_relabelled_with_a_warning():
 
 
 def test_tables_of_spreadsheets_are_read(tmp_path):
-    from folt.store.tables import read_columns
+    from folt.store.tables import read_table
 
     path = tmp_path / "wide.csv"
     path.write_bytes("x,y\n# a remark\n1,2\n3,4\n".encode("utf-16"))
-    table = read_columns(path)
-    np.testing.assert_array_equal(table.values, [[1.0, 2.0], [3.0, 4.0]])
-    assert table.lines == (3, 4)
+    table = read_table(path)
+    np.testing.assert_array_equal(table.numbers(), [[1.0, 2.0], [3.0, 4.0]])
+    assert table.lines.tolist() == [3, 4]
