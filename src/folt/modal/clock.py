@@ -9,6 +9,7 @@ from jaxtyping import Float
 
 from folt.store.layout import TIME_NAMES
 from folt.store.tables import Column, Kind, Table
+from folt.store.words import BRACKET
 
 SECONDS = {
     **dict.fromkeys(["", "s", "sec", "secs", "second", "seconds", "utc"], 1.0),
@@ -195,7 +196,8 @@ def _numeric(table: Table, position: int) -> Clock:
     column = table.columns[position]
     table.numbers([position])
     values = column.values
-    unit = column.unit.lower() or _suffix(column.name)
+    bracket = BRACKET.fullmatch(column.name)
+    unit = (column.unit or (bracket["unit"] if bracket else _suffix(column.name))).strip().lower()
     if unit not in SECONDS:
         raise ValueError(f"{table.place(position)}: expected seconds, got the unit {unit!r}")
     scale = SECONDS[unit]

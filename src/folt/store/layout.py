@@ -26,6 +26,9 @@ SAMPLED = 400
 COUNTED_ROWS = 5
 """Rows from which on 1, 2, 3, ... is no chance."""
 
+OPEN_QUOTE = re.compile(r'(?:^|[,;\t|])\s*"(?:[^"]|"")*$')
+"""A quoted field that does not end in its line."""
+
 QUOTED_LINES = 20
 """Lines that one quoted field may span, before its quotation mark is taken for a forgotten one."""
 
@@ -121,7 +124,7 @@ def _lines(text: str) -> tuple[list[Line], list[Line]]:
     while at < len(physical):
         number, line = at + 1, physical[at]
         at += 1
-        if line.count('"') % 2:
+        if '"' in line and OPEN_QUOTE.search(line):
             for further in range(at, min(at + QUOTED_LINES, len(physical))):
                 if physical[further].count('"') % 2:
                     line, at = " ".join(physical[number - 1 : further + 1]), further + 1
@@ -149,7 +152,7 @@ def _delimiter(texts: Sequence[str]) -> str | None:
         widths = Counter(len(row) for row in rows if any(map(is_number, row)))
         count = max((n for width, n in widths.items() if (width > 1) == bool(delimiter)), default=0)
         if delimiter == " ":  # words with spaces in them are no columns
-            count = sum(all(map(_fits, row)) for row in rows)
+            count = sum(all(map(_fits, row[1:])) and is_number(row[-1]) for row in rows)
         if delimiter is None:  # 1,5 is one number only where nothing speaks for two
             count = sum(is_number(text) and "," not in text for text in texts)
         if count > most:
@@ -194,7 +197,7 @@ def _start(
     for at, row in enumerate(rows):
         words = [j for j in numeric if len(row) == width and not _fits(row[j])]
         numbers = [j for j in numeric if len(row) == width and is_number(row[j])]
-        if _is_heading_of_pandas(row) and at == 0 and width > 1:
+        if at == 0 and len(row) == width and _is_counted_heading(row):
             headings.append(at)
         elif len(row) == width and numbers and not words:
             first = at
@@ -241,11 +244,12 @@ def _heading(
 
 
 def _numeric_columns(rows: Sequence[list[str]], width: int) -> list[int]:
-    """Columns in which more fields are numbers than words."""
+    """Columns in which as many fields are numbers as words, or more."""
     return [
         j
         for j in range(width)
-        if sum(is_number(row[j]) for row in rows) > sum(not _fits(row[j]) for row in rows)
+        if any(is_number(row[j]) for row in rows)
+        and sum(is_number(row[j]) for row in rows) >= sum(not _fits(row[j]) for row in rows)
     ] or [j for j in range(width) if any(is_number(row[j]) for row in rows)]
 
 
@@ -253,9 +257,13 @@ def _fits(word: str) -> bool:
     return is_missing(word) or is_number(word)
 
 
-def _is_heading_of_pandas(row: Sequence[str]) -> bool:
-    """Whether the names are the numbers that pandas gives: nothing, 0, 1, 2, ..."""
-    return len(row) > 1 and list(row) == ["", *(str(j) for j in range(len(row) - 1))]
+def _is_counted_heading(row: Sequence[str]) -> bool:
+    """Whether the names are numbers: 0, 1, 2, ... as pandas gives them, or years."""
+    if len(row) < 3 or is_number(row[0]) or not all(re.fullmatch(r"\d{1,4}", w) for w in row[1:]):
+        return False
+    start = int(row[1])
+    counted = [int(word) - start for word in row[1:]] == list(range(len(row) - 1))
+    return counted and (not start or 1900 <= start <= 2100)
 
 
 def _require_no_names(
@@ -313,6 +321,8 @@ def _style(
 
 def _require_width(body: Sequence[Line], delimiter: str | None, width: int, where: str) -> None:
     for line in body:
+        if '"' in line.text and OPEN_QUOTE.search(line.text):
+            raise ValueError(f"{where}, line {line.number}: a quotation mark is not closed")
         if delimiter is None:
             continue
         if '"' in line.text or delimiter == " ":

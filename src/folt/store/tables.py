@@ -162,6 +162,8 @@ class Table:
         Raises:
             ValueError: there is no such column, there are several, or one is given twice.
         """
+        if text in self.names:
+            return [self.names.index(text)]
         chosen: list[int] = []
         for word in next(csv.reader([text], skipinitialspace=True), []):
             if not (word := word.strip()):
