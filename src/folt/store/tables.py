@@ -330,7 +330,7 @@ def _judged(series: pd.Series, name: str, style: Style, missing: Sequence[str]) 
 
 def _without(values: np.ndarray, style: Style, missing: Sequence[str]) -> np.ndarray:
     """NaN in place of the numbers that stand for missing values."""
-    codes = [style.number(word) for word in missing]
+    codes = [Style.POINT.number(word) for word in missing] + [style.number(w) for w in missing]
     numbers = [code for code in codes if code is not None]
     return np.where(np.isin(values, numbers), np.nan, values) if numbers else values
 
