@@ -35,6 +35,11 @@ READ = {
     "a clock": ("Time (s),a,b", lines(seconds)),
     "a clock in milliseconds": ("time_ms,a,b", lines(lambda i: f"{1000 * i / RATE}")),
     "a clock rounded to milliseconds": ("Time [s],a,b", lines(lambda i: f"{i / RATE:.3f}")),
+    "a clock of seven digits": ("Time [s],a,b", lines(lambda i: f"{998.5 + i / RATE:.6g}")),
+    "a clock in single precision": (
+        "Time [s],a,b",
+        lines(lambda i: repr(float(np.float32(70_000 + i / RATE + 0.01)))),
+    ),
     "a clock of a computer": ("timestamp,a,b", lines(lambda i: f"{1.7e12 + 1000 * i / RATE:.3f}")),
     "units below": ("Time,a,b\ns,g,g", lines(seconds)),
     "a logger with decimal commas": (

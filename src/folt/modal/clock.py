@@ -35,6 +35,12 @@ COARSE = 0.25
 AGREED = 0.001
 """Relative difference between two statements of the rate that is no contradiction."""
 
+ROUNDING = 1 - 1e-6
+"""Share of its resolution by which a rounded time may be off: a whole one is a missing sample."""
+
+DIGITS = 13
+"""Digits that are tried; of longer times nothing was rounded away."""
+
 FEW = 10
 """Rows from which on a first column without a name that steps evenly is a clock and no channel."""
 
@@ -45,12 +51,18 @@ class Clock(NamedTuple):
     Attributes:
         position: of the column.
         seconds: after its first time.
-        resolution: the smallest step that its digits can show.
+        resolution: the smallest step that its digits can show, by row: of times with seven digits
+            those after 1000 s have fewer decimals.
     """
 
     position: int
     seconds: Float[np.ndarray, " row"]
-    resolution: float
+    resolution: Float[np.ndarray, " row"]
+
+    @property
+    def coarsest(self) -> float:
+        """The coarsest resolution of all rows."""
+        return float(self.resolution.max())
 
 
 def clocks_of(table: Table) -> list[Clock]:
@@ -64,7 +76,7 @@ def clocks_of(table: Table) -> list[Clock]:
     first = next((j for j, column in enumerate(table.columns) if _can_be_clock(column)), -1)
     for j, column in enumerate(table.columns):
         if column.kind is Kind.DATES:
-            clock = Clock(j, column.values, column.resolution)
+            clock = Clock(j, column.values, np.full(len(column.values), column.resolution))
             if not column.has_clock:
                 days = clock
             else:
@@ -91,7 +103,7 @@ def rate_of(table: Table, clocks: list[Clock], rate: float | None) -> tuple[floa
                 "expected the sampling rate in Hz: give --rate, or a first column `time`"
             )
         return rate, ()
-    clock = min(clocks, key=lambda clock: clock.resolution)
+    clock = min(clocks, key=lambda clock: clock.coarsest)
     _require_complete(table, clock)
     if len(clock.seconds) < 2:
         raise ValueError(f"{table.where}: expected more than one sample")
@@ -102,12 +114,12 @@ def rate_of(table: Table, clocks: list[Clock], rate: float | None) -> tuple[floa
     coarse = _is_coarse(clock, step)
     if coarse and rate is None:
         raise ValueError(
-            f"{table.place(clock.position)}: the clock shows {clock.resolution:g} s, too coarse "
+            f"{table.place(clock.position)}: the clock shows {clock.coarsest:g} s, too coarse "
             f"for about {1 / step:.4g} Hz: give --rate"
         )
     if rate is None:
         return 1 / step, (f"{table.where}: the clock {name} gives {1 / step:.6g} Hz",)
-    shown = f"{table.where}: the clock {name} shows {clock.resolution:g} s, less is not checked"
+    shown = f"{table.where}: the clock {name} shows {clock.coarsest:g} s, less is not checked"
     return rate, (shown,) if coarse else ()
 
 
@@ -129,7 +141,7 @@ def _step(table: Table, clock: Clock, rate: float | None) -> float:
     mean, usual = span / steps.size, float(np.median(steps))
     even = bool(np.all(np.abs(steps - usual) <= UNEVEN * usual)) and usual > 0
     given = mean if rate is None else 1 / rate
-    if abs(mean / given - 1) > AGREED + clock.resolution / span and (
+    if abs(mean / given - 1) > AGREED + clock.coarsest / span and (
         even or _is_rounded(clock, mean)
     ):
         raise ValueError(
@@ -145,7 +157,7 @@ def _is_coarse(clock: Clock, step: float) -> bool:
     """Whether the digits of a clock, and not its steps, are what makes it uneven."""
     steps = np.diff(clock.seconds)
     uneven = np.any(np.abs(steps - step) > UNEVEN * step)
-    return bool(uneven and clock.resolution > COARSE * step)
+    return bool(uneven and clock.coarsest > COARSE * step)
 
 
 def _drift(clock: Clock, step: float) -> np.ndarray:
@@ -155,17 +167,29 @@ def _drift(clock: Clock, step: float) -> np.ndarray:
 
 
 def _is_rounded(clock: Clock, step: float) -> bool:
-    most = 0.999 * clock.resolution  # rounding alone never reaches it
-    steps = np.diff(clock.seconds)
-    return bool(np.all(np.abs(steps - step) < most) and np.all(_drift(clock, step) < most))
+    most = 0.5 * ROUNDING * clock.resolution
+    steps = np.abs(np.diff(clock.seconds) - step)
+    return bool(np.all(steps < most[1:] + most[:-1])) and not _is_away(clock, step).any()
+
+
+def _is_away(clock: Clock, step: float) -> np.ndarray:
+    """Which times after the first are further from even ones than rounding explains.
+
+    The error of a step that was computed from the first and the last time grows from the one to
+    the other.
+    """
+    most = 0.5 * ROUNDING * clock.resolution
+    through = np.linspace(0, 1, len(most))
+    return (_drift(clock, step) >= most + most[0] * (1 - through) + most[-1] * through)[1:]
 
 
 def _refuse_uneven(table: Table, clock: Clock, usual: float, step: float) -> None:
     """Name the line at which the clock leaves the even one."""
     steps = np.diff(clock.seconds)
-    late = np.abs(steps - usual) > UNEVEN * usual + min(2 * clock.resolution, usual / 2)
-    if clock.resolution > COARSE * usual or not late.any():
-        late = _drift(clock, step)[1:] >= 0.999 * clock.resolution
+    slack = np.minimum(2 * clock.resolution[1:], usual / 2)
+    late = np.abs(steps - usual) > UNEVEN * usual + slack
+    if clock.coarsest > COARSE * usual or not late.any():
+        late = _is_away(clock, step)
     at = int(np.flatnonzero(late)[0]) if late.any() else int(np.argmax(np.abs(steps - usual)))
     lost = round(float(steps[at]) / usual) - 1
     missing = f", {lost} samples missing" if lost > 1 else ", a sample missing" if lost > 0 else ""
@@ -205,9 +229,28 @@ def _numeric(table: Table, position: int) -> Clock:
         size = np.nanmax(np.abs(values))
         scale = next((factor for least, factor in EPOCHS if size > least), 1.0)
     known = values[np.isfinite(values)]
-    digits = next((d for d in range(10) if np.allclose(known, np.round(known, d), 0, 1e-12)), None)
-    resolution = 0.0 if digits is None else 10.0**-digits
-    return Clock(position, (values - known[0]) * scale, resolution * scale)
+    return Clock(position, (values - known[0]) * scale, _resolution(values) * scale)
+
+
+def _resolution(values: np.ndarray) -> np.ndarray:
+    """The last digit of every time: as many decimals, digits or single precision as all have."""
+    known = values[np.isfinite(values) & (values != 0)]
+    size = 10.0 ** np.floor(
+        np.log10(np.abs(np.where(np.isfinite(values) & (values != 0), values, 1)))
+    )
+    found = np.zeros(len(values))
+    for digits in range(DIGITS):
+        if np.allclose(known, np.round(known, digits), rtol=1e-13, atol=0):
+            found = np.maximum(found, 10.0**-digits)
+            break
+    for digits in range(1, DIGITS):
+        unit = size * 10.0 ** (1 - digits)
+        if np.allclose(values, np.round(values / unit) * unit, rtol=1e-13, atol=0, equal_nan=True):
+            found = np.maximum(found, unit)
+            break
+    if np.array_equal(known, known.astype(np.float32)):
+        found = np.maximum(found, np.spacing(np.abs(values).astype(np.float32)))
+    return found
 
 
 def _suffix(name: str) -> str:
