@@ -17,7 +17,7 @@ import typer
 import folt
 import folt.cli.demonstration
 from folt.cli import app, run
-from folt.cli.mixture_jobs import observations
+from folt.cli.mixture_data import observations
 from folt.cli.user_code import problem_at
 from folt.fit.text import entries
 from folt.flows import Gaussian

@@ -222,7 +222,7 @@ GOOD = "1,2\n3,4\n5,1\n"
         ("a,b\n1,2\n3,nan\n5,1\n", "channel 'b' has 1 missing"),
         ("1,2\n3,2\n5,2\n", "channel '2' is constant"),
         ("1,2\n3\n5,1\n", "line 2: expected 2 columns, got 1"),
-        ("1,2\n3,x\n5,1\n", "line 2: expected a number, got 'x'"),
+        ("1,2\n3,x\n5,1\n", "line 2, column 2: expected a number, got 'x'"),
         ("", "is empty"),
         ("a,b\n", "nothing below"),
         ("1,2,3\n1,5,3\n", "more samples than channels"),

@@ -11,15 +11,14 @@ import typer
 
 from folt.cli.fleet import Scheduler, Workers, runner_for
 from folt.cli.machine import Json, print_json
+from folt.cli.mixture_data import Observations, Reading, observations, to_standard_error
 from folt.cli.mixture_jobs import (
     COMPARISON,
-    Observations,
     advice,
     comparison_files,
     fit_files,
     job_for,
     left_words,
-    observations,
     problem_for,
     ranking_table,
     told_of,
@@ -39,6 +38,7 @@ if TYPE_CHECKING:
 EXAMPLES = """\
 folt mixture galaxies.csv --components 3
 folt mixture faithful.csv --components 2:4 --columns waiting --out waiting
+folt mixture survey.xlsx --components 2:4 --drop-missing --missing -999 --standardize
 folt mixture field*.csv --components 1:10 --workers 8 --out fields
 folt mixture visits.csv --components 1:3 --columns n --counts --json"""
 
@@ -47,7 +47,8 @@ DataFiles = Annotated[
     list[Path],
     typer.Argument(
         metavar="DATA.csv...",
-        help="Observations in rows. One column: univariate; several: full covariances.",
+        help="Observations in rows: text with any delimiter, or a spreadsheet or Parquet where "
+        "pandas reads them. One column of numbers: univariate; several: full covariances.",
         show_default=False,
     ),
 ]
@@ -59,8 +60,25 @@ def mixture(
         str, typer.Option(help="How many, such as 3, or 2:6 to compare them.", show_default=False)
     ],
     columns: Annotated[
-        str, typer.Option(help="Columns to use, by name or number from 1: a,b. All if not given.")
+        str,
+        typer.Option(
+            help="Columns to use, by name or number from 1: a,b. If not given, all that hold "
+            "numbers; text, dates and counts of rows are left aside."
+        ),
     ] = "",
+    missing: Annotated[
+        str | None,
+        typer.Option(help="What stands for a missing value beside NA, - and nothing: -999,x."),
+    ] = None,
+    drop_missing: Annotated[
+        bool, typer.Option("--drop-missing", help="Leave out rows with a missing value.")
+    ] = False,
+    standardize: Annotated[
+        bool,
+        typer.Option(
+            "--standardize", help="Give every column mean 0 and deviation 1; so are the estimates."
+        ),
+    ] = False,
     counts: Annotated[bool, typer.Option("--counts", help="A mixture of Poissons.")] = False,
     labels: Annotated[Labels, typer.Option(help="How components are numbered.")] = Labels.sorted,
     chains: Annotated[int, typer.Option(help="Independent chains.", min=1)] = 4,
@@ -80,16 +98,21 @@ def mixture(
     The JSON document has `candidates`, one per number of components: components, probability,
     probability_error (all numbers equally probable before), believable (whether the error of
     log Z can be believed), and what every fit has; and `advice`, a sentence for every number that
-    is not certified. Of several files it has `data`, a list with file, candidates and advice.
+    is not certified; and columns, observations and standardized (mean and standard_deviation by
+    column). Of several files it has `data`, a list with all this for each file.
     """
     numbers = component_numbers(components)
-    tables = {path: observations(path, columns, counts) for path in data}
+    reading = Reading(columns, missing, drop_missing, standardize)
+    notes: list[str] = []
+    tables = {path: observations(path, reading, counts, notes.append) for path in data}
     _require_apart(list(tables), len(data))
     problems = {
         (path, m): problem_for(table.values, m, counts)
         for path, table in tables.items()
         for m in numbers
     }
+    for note in () if quiet else notes:
+        to_standard_error(note)
     settings = _Settings(labels.value, chains, draws, seed, effort)
     if len(problems) == 1:
         if workers is not None or scheduler is not None:
@@ -101,9 +124,9 @@ def mixture(
     fits = _compared(tables, numbers, settings, out, runner, not quiet, not (quiet or as_json))
     files = _files(out, tables, numbers)
     if as_json and len(tables) == 1:
-        print_json("mixture", files, told_of(fits[data[0]]))
+        print_json("mixture", files, told_of(fits[data[0]], tables[data[0]]))
     elif as_json:
-        told = [{"file": str(p), **told_of(fits[p])} for p in tables]
+        told = [{"file": str(p), **told_of(fits[p], table)} for p, table in tables.items()]
         print_json("mixture", files, {"data": told})
     elif not quiet:
         _say(fits, out)
@@ -157,7 +180,9 @@ def _single(
     request = request_for(
         "mixture",
         data=array_digest(table.values),
+        rows=array_digest(table.rows),
         columns=table.names,
+        scales=[list(scale) for scale in table.scales],
         counts=table.counts,
         **{**settings._asdict(), "effort": settings.effort.value},
         components=components,
@@ -169,7 +194,7 @@ def _single(
         fit = kept_fit(entry, request, problem, make, functools.partial(fit_files, table=table))
     files = [out / name for name in FILES]
     if as_json:
-        print_json("mixture", files, told_of({components: fit}))
+        print_json("mixture", files, told_of({components: fit}, table))
     elif not quiet:
         show(console(), fit, files)
 

@@ -5,11 +5,10 @@ from __future__ import annotations
 import dataclasses
 import functools
 from collections.abc import Mapping, Sequence
-from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from folt.cli.machine import fit_fields
-from folt.cli.terminal import is_whole
+from folt.cli.mixture_data import Observations
 
 if TYPE_CHECKING:
     import numpy as np
@@ -21,58 +20,8 @@ if TYPE_CHECKING:
     from folt.problem import Problem
     from folt.report.mixtures import Draw
     from folt.store.strict_json import Document
-    from folt.store.tables import Columns
 
 SHOWN = "The observations beneath the posterior: the whole mixture and each of its components."
-
-
-class Observations(NamedTuple):
-    """The columns that are fitted, their names, and whether they are counts."""
-
-    values: np.ndarray
-    names: tuple[str, ...]
-    counts: bool
-
-
-def observations(path: Path, columns: str, counts: bool) -> Observations:
-    """The chosen columns with their names; a column that is not chosen may hold anything."""
-    from folt.store.tables import read_columns
-
-    table = read_columns(path)
-    count = table.values.shape[1]
-    names = table.names or tuple(f"column {i + 1}" for i in range(count))
-    wanted = [word.strip() for word in columns.split(",") if word.strip()]
-    if not wanted:
-        return Observations(_complete(path, table, list(range(count))), names, counts)
-    chosen = []
-    for word in wanted:
-        if word in names:
-            chosen.append(names.index(word))
-        elif is_whole(word) and 1 <= int(word) <= count:
-            chosen.append(int(word) - 1)
-        else:
-            raise ValueError(f"no column {word!r} in {path}: it has {', '.join(names)}")
-        if chosen[-1] in chosen[:-1]:
-            raise ValueError(f"expected every column once, got {word!r} twice in --columns")
-    return Observations(_complete(path, table, chosen), tuple(names[i] for i in chosen), counts)
-
-
-def _complete(path: Path, table: Columns, chosen: list[int]) -> np.ndarray:
-    """The chosen columns, if nothing is missing in them.
-
-    Raises:
-        ValueError: naming the line.
-    """
-    import numpy as np
-
-    values = table.values[:, chosen]
-    rows = np.flatnonzero(~np.isfinite(values).all(axis=1))
-    if rows.size:
-        raise ValueError(
-            f"{path}, line {table.lines[rows[0]]}: a value is missing or infinite: drop the line, "
-            "folt does not impute"
-        )
-    return values
 
 
 def problem_for(values: np.ndarray, components: int, counts: bool) -> Problem:
@@ -126,14 +75,15 @@ def fit_files(fit: Fit, table: Observations) -> dict[str, bytes]:
     from folt.report.kept import files_of
     from folt.report.mixtures import plane_figure, poisson_figure, weighted_mixture_figure
 
-    values, names, posterior = table.values, table.names, _thinned(fit)
+    values, names, posterior = table.values, table.axes, _thinned(fit)
     if table.counts:
         figure = poisson_figure(values[:, 0], posterior, names[0])
     elif values.shape[1] == 1:
         figure = weighted_mixture_figure(values[:, 0], posterior, names[0])
     else:
         figure = plane_figure(values[:, :2], posterior, (names[0], names[1]))
-    section = Section("The data and the mixture", SHOWN, figure)
+    units = table.units[:1].upper() + table.units[1:]
+    section = Section("The data and the mixture", f"{SHOWN} {units}".rstrip(), figure)
     return files_of(dataclasses.replace(fit, sections=(section,)), {"mixture.png": png(figure)})
 
 
@@ -175,7 +125,7 @@ def _drawing(table: Observations) -> Draw:
     """How a mixture for this table is drawn."""
     from folt.report.mixtures import draw_counts, draw_plane, draw_weighted
 
-    values, names = table.values, table.names
+    values, names = table.values, table.axes
     if table.counts:
         return functools.partial(draw_counts, values[:, 0], name=names[0])
     if values.shape[1] == 1:
@@ -254,7 +204,7 @@ def left_words(told: Mapping[str, float], sizes: Mapping[str, int], runner: Runn
     return f", about {left / 60.0:.0f} min left" if left >= 60.0 else ""
 
 
-def told_of(fits: Mapping[int, Fit]) -> Document:
+def told_of(fits: Mapping[int, Fit], table: Observations) -> Document:
     """The numbers of components with their evidence and probability, as plain values."""
     candidates = [
         {
@@ -266,4 +216,4 @@ def told_of(fits: Mapping[int, Fit]) -> Document:
         }
         for row in ranking(fits)
     ]
-    return {"candidates": candidates, "advice": list(advice(fits))}
+    return {"candidates": candidates, "advice": list(advice(fits)), **table.told()}

@@ -13,6 +13,7 @@ from folt.cli.machine import Json, fit_fields, print_json
 from folt.cli.modal_options import (
     Averages,
     Band,
+    Channels,
     Damping,
     Draws,
     Frequencies,
@@ -64,6 +65,7 @@ def modal(
     modes: NumberOfModes = "3",
     band: Band = None,
     rate: Rate = None,
+    channels: Channels = "",
     out: Out = Path("folt-modal"),
     model: ModelOption = ModelName.auto,
     averages: Averages = None,
@@ -95,7 +97,9 @@ def modal(
     numbers = numbers_of_modes(modes)
     require_one_source(record, psd, band, averages, window, step, workers, scheduler, numbers)
     require_ranges(damping, frequencies, band)
-    from folt.modal import Settings
+    if psd is not None and channels:
+        raise ValueError("--channels goes with a record, not with --psd")
+    from folt.modal import Settings, read_spectrum, welch
 
     settings = Settings(
         model=MODELS[model],
@@ -109,31 +113,18 @@ def modal(
     )
     length = None if segment is None else seconds("--segment", segment)
     if window is not None and band is not None:
-        loaded = _record(record, rate)
+        loaded = _record(record, rate, channels, quiet)
         cut = (seconds("--window", window), seconds("--step", step or window), band)
         runner = runner_for(workers, scheduler, here=True)
         _windows(loaded, (*cut, length, overlap), numbers[0], settings, out, runner, as_json, quiet)
         return
-    measured = _measured(psd, averages, record, rate, band, length, overlap)
-    _spectrum(measured, numbers, settings, out, as_json, quiet)
-
-
-def _measured(
-    psd: Path | None,
-    averages: float | None,
-    record: Path | None,
-    rate: float | None,
-    band: tuple[float, float] | None,
-    segment: float | None,
-    overlap: float,
-) -> Measured:
-    """The spectrum as it was given, or the averaged one of a record, within the band."""
-    from folt.modal import read_spectrum, welch
-
     if psd is not None:
-        return read_spectrum(psd, averages, band)
-    assert band is not None
-    return welch(_record(record, rate), band, segment=segment, overlap=overlap)
+        measured = read_spectrum(psd, averages, band)
+    else:
+        assert band is not None
+        loaded = _record(record, rate, channels, quiet)
+        measured = welch(loaded, band, segment=length, overlap=overlap)
+    _spectrum(measured, numbers, settings, out, as_json, quiet)
 
 
 def _spectrum(
@@ -270,8 +261,12 @@ def _show(found: Identification, files: list[Path]) -> None:
     wrote(screen, files)
 
 
-def _record(path: Path | None, rate: float | None) -> Record:
+def _record(path: Path | None, rate: float | None, channels: str, quiet: bool) -> Record:
+    """The record, after what should be said of its file."""
     from folt.modal import read_record
 
     assert path is not None
-    return read_record(path, rate)
+    record = read_record(path, rate, channels)
+    for note in () if quiet else record.notes:
+        typer.echo(f"folt: {note}", err=True)
+    return record

@@ -36,7 +36,7 @@ RecordFile = Annotated[
     Path | None,
     typer.Argument(
         metavar="RECORD",
-        help="A record as CSV, .npy or .npz: one column per channel.",
+        help="A record as text, .npy, .npz or .mat: one column per channel.",
         show_default=False,
     ),
 ]
@@ -51,7 +51,13 @@ NumberOfModes = Annotated[str, typer.Option(help="Number of modes, or a range su
 Band = Annotated[
     tuple[float, float] | None, typer.Option(help="Lowest and highest frequency in Hz.")
 ]
-Rate = Annotated[float | None, typer.Option(help="Samples per second.")]
+Rate = Annotated[
+    float | None, typer.Option(help="Samples per second, where no column tells the time.")
+]
+Channels = Annotated[
+    str,
+    typer.Option(help="Channels to use, by name or number of column: a,b. All if not given."),
+]
 ModelOption = Annotated[
     ModelName, typer.Option(help="By default powers where the averages are known.")
 ]

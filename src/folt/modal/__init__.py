@@ -7,7 +7,8 @@ a table over time (`track`).
 
 from folt.modal.cross_spectra import welch
 from folt.modal.identification import Identification, Settings, identify
-from folt.modal.records import Record, read_record
+from folt.modal.reading import read_record
+from folt.modal.records import Record
 from folt.modal.spectrum import Measured, read_spectrum
 from folt.modal.structure import Structure, simulate_record
 from folt.modal.table import ModeRow, mode_rows

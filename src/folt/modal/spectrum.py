@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 from jaxtyping import Float
 
-from folt.store.tables import read_columns
+from folt.store.tables import Kind, read_table
 
 REQUIRED = ("frequency_hz", "psd")
 
@@ -48,15 +48,18 @@ def read_spectrum(
         ValueError: the file cannot be used, in one sentence.
     """
     path = Path(path)
-    names, values, lines = read_columns(path)
-    if names is None or tuple(names[:2]) != REQUIRED or len(names) > 3:
-        got = "no heading" if names is None else ",".join(names)
+    table = read_table(path, missing=())
+    used = [j for j in range(len(table.names)) if table.columns[j].kind is not Kind.INDEX]
+    names = [table.names[j] for j in used]
+    if not table.named or tuple(names[:2]) != REQUIRED or len(names) > 3:
+        got = ",".join(names) if table.named else "no heading"
         raise ValueError(f"{path}: expected the columns {','.join(REQUIRED)}[,averages], got {got}")
     if len(names) == 3 and names[2] != "averages":
         raise ValueError(f"{path}: expected the third column to be averages, got {names[2]!r}")
+    values = table.numbers(used)
     if not np.all(np.isfinite(values)):
-        row = int(np.flatnonzero(~np.isfinite(values).all(axis=1))[0])
-        raise ValueError(f"{path}, line {lines[row]}: missing or infinite number")
+        row, j = np.argwhere(~np.isfinite(values))[0]
+        raise ValueError(f"{table.place(used[j], row)}: missing or infinite number")
     if np.any(np.diff(values[:, 0]) <= 0) or values[0, 0] <= 0:
         raise ValueError(f"{path}: expected positive frequencies in increasing order")
     if np.any(values[:, 1] < 0):

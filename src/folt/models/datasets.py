@@ -7,7 +7,7 @@ from importlib.resources import as_file, files
 import numpy as np
 from jaxtyping import Float
 
-from folt.store.tables import read_columns
+from folt.store.tables import read_table
 
 MISPRINT = 77
 """Position of the galaxy whose velocity 26960 was printed as 26690."""
@@ -76,4 +76,4 @@ def florentine_families() -> Float[np.ndarray, "15 15"]:
 
 def _table(name: str) -> Float[np.ndarray, "rows columns"]:
     with as_file(files("folt.models") / "data" / name) as path:
-        return read_columns(path).values
+        return read_table(path, missing=()).numbers()

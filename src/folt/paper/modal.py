@@ -31,7 +31,7 @@ from folt.paper.tables import (
 from folt.problem import Problem
 from folt.problem.boundary import label_switch_rate
 from folt.store.strict_json import Document
-from folt.store.tables import read_columns
+from folt.store.tables import read_table
 from folt.types import in_float64
 
 if TYPE_CHECKING:
@@ -75,12 +75,12 @@ def read_spectrum(path: Path) -> tuple[tuple[float, ...], tuple[float, ...]]:
     Raises:
         ValueError: the columns are missing, or something in them is no number.
     """
-    names, values, _ = read_columns(path)
+    table = read_table(path, missing=())
     wanted = ("frequency_hz", "psd")
-    if names is None or not set(wanted) <= set(names):
-        raise ValueError(f"expected columns frequency_hz,psd in {path}, got {names}")
-    frequency, psd = (tuple(values[:, names.index(name)].tolist()) for name in wanted)
-    return frequency, psd
+    if not set(wanted) <= set(table.names):
+        raise ValueError(f"expected columns frequency_hz,psd in {path}, got {table.names}")
+    frequency, psd = table.numbers([table.names.index(name) for name in wanted]).T
+    return tuple(frequency.tolist()), tuple(psd.tolist())
 
 
 @in_float64
