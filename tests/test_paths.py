@@ -20,7 +20,6 @@ import numpy as np
 import pytest
 
 import folt
-from folt.certificate.comparison import compare
 from folt.cli import run
 from folt.diagnostics import effective_size
 from folt.fit.text import entries
@@ -128,7 +127,9 @@ def summary(case: Case) -> None:
     text = case.fit.summary()
     assert case.fit.certificate.status.name in text
     require_told(text, case.fit)
-    varying = (name for name, values in entries(case.fit.posterior).items() if np.ptp(values))
+    varying = (
+        name for name, values in entries(case.fit.posterior, case.fit).items() if np.ptp(values)
+    )
     assert all(name in text for name in varying)
 
 
@@ -188,6 +189,16 @@ def to_arviz(case: Case) -> None:
 
 
 @verb
+def tables(case: Case) -> None:
+    flat, frame = entries(case.fit.posterior, case.fit), case.fit.to_dataframe()
+    assert list(frame) == list(flat)
+    table = case.fit.table()
+    for name in table.index:
+        assert frame[name].mean() == pytest.approx(table.loc[name, "mean"])
+    assert f"{table['ess'].min():,.0f} effective draws" in case.fit.methods()
+
+
+@verb
 def certify(case: Case) -> None:
     """Its own draws, under all labels, as somebody else's sampler would have left them."""
     fit = folt.certify(
@@ -216,7 +227,9 @@ def relabel(case: Case) -> None:
 
 @verb
 def comparison(case: Case) -> None:
-    first, second = compare({"a": case.fit.log_evidence, "b": case.again.log_evidence})
+    found = folt.compare({"a": case.fit, "b": case.again})
+    first, second = found.candidates
+    assert {"a", "b"} <= set(str(found).split())
     assert first.probability + second.probability == pytest.approx(1.0)
     assert abs(first.probability - 0.5) < LIMIT * first.probability_error
 

@@ -59,7 +59,9 @@ def from_numpyro(
     data, call = split_call(model, jax.tree.map(_on_host, (args, kwargs)), shown.observed)
     found = arrange(shown.sites(), exchangeable, call, data, allow_rotation, "numpyro")
     predictive = Predictive(call, found.sites, shown.replicated) if shown.replicated else None
-    return problem_of(call, found, data, proper=shown.proper, predictive=predictive)
+    return problem_of(
+        call, found, data, proper=shown.proper, predictive=predictive, dims=shown.plates
+    )
 
 
 def _on_host(leaf: object) -> object:

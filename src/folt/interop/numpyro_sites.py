@@ -39,6 +39,7 @@ class Seen:
         observed: names of the sites with observations that have terms of their own.
         replicated: those of them that can be drawn again.
         values: the observations.
+        plates: for every site in a plate the names of its axes, None for those of no plate.
     """
 
     latent: dict[str, tuple[Any, Any]]
@@ -46,6 +47,7 @@ class Seen:
     observed: tuple[str, ...]
     replicated: tuple[str, ...]
     values: dict[str, PyTree]
+    plates: dict[str, tuple[str | None, ...]]
 
     def sites(self) -> list[Site]:
         """The latent sites as folt sees them."""
@@ -104,7 +106,21 @@ def seen(model: Callable[..., object], args: tuple[PyTree, ...], kwargs: dict[st
         observed=terms,
         replicated=tuple(name for name in terms if not isinstance(first[name]["fn"], dist.Unit)),
         values=values,
+        plates={name: _plates(site) for name, site in first.items() if any(_plates(site))},
     )
+
+
+def _plates(site: Message) -> tuple[str | None, ...]:
+    """The plate along every axis of a sampled site; None along the axes of an event."""
+    if not _is_sampled(site):
+        return ()
+    shape, batch = tuple(site["fn"].shape()), len(site["fn"].batch_shape)
+    axes: list[str | None] = [None] * len(shape)
+    for frame in site["cond_indep_stack"]:
+        axis = batch + frame.dim
+        if 0 <= axis < batch and shape[axis] == frame.size:
+            axes[axis] = frame.name
+    return tuple(axes)
 
 
 def _is_sampled(site: Message) -> bool:

@@ -5,8 +5,8 @@ Every front-end produces a `Problem`; everything else consumes one.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
 
 import equinox as eqx
 import jax
@@ -15,6 +15,7 @@ import numpy as np
 from jaxtyping import Array, ArrayLike, Float, PyTree
 
 from folt.groups import Group
+from folt.problem.axes import Coords, require_lengths
 from folt.problem.batching import LARGE_CHUNK, map_keys
 from folt.problem.evaluated import Evaluated, Points
 from folt.problem.faces import Face, problem_face
@@ -69,6 +70,8 @@ class Problem(Evaluated):
         pointwise: from a point (and data) to `{name: log-likelihood terms}` of the observations.
         predictive: from a key and a point (and data) to `{name: replicated observations}`.
         dims: names of the axes of parameters and observations, `{name: (axis, ...)}`.
+        coords: labels along named axes, `{axis: labels}`. Along an axis that relabelling permutes
+            they name positions of the order that the fit sorts by, not identities.
         symmetry_found: what a search for the symmetry tried and found, where there was one.
         allow_rotation: take a density whose signed columns may even be rotated into each other, a
             continuous symmetry that no finite group folds away; it is refused otherwise.
@@ -87,6 +90,7 @@ class Problem(Evaluated):
     pointwise: Callable[..., dict[str, Array]] | None = None
     predictive: Callable[..., dict[str, Array]] | None = None
     dims: tuple[tuple[str, tuple[str, ...]], ...] = eqx.field(static=True, default=())
+    coords: Coords = eqx.field(static=True, default=Coords())
     symmetry_found: SymmetryFound | None = eqx.field(static=True, default=None)
     allow_rotation: bool = eqx.field(static=True, default=False)
 
@@ -106,6 +110,7 @@ class Problem(Evaluated):
         pointwise: Callable[..., dict[str, Array]] | None = None,
         predictive: Callable[..., dict[str, Array]] | None = None,
         dims: Mapping[str, Sequence[str]] | None = None,
+        coords: Mapping[str, Iterable[Any]] | None = None,
         symmetry_found: SymmetryFound | None = None,
         allow_rotation: bool = False,
     ):
@@ -140,8 +145,11 @@ class Problem(Evaluated):
         self.pointwise = pointwise
         self.predictive = predictive
         self.dims = tuple((name, tuple(axes)) for name, axes in (dims or {}).items())
+        self.coords = Coords(coords)
         self.symmetry_found = symmetry_found
         self.allow_rotation = allow_rotation
+        if self.coords:
+            require_lengths(self)
 
     def __repr__(self) -> str:
         return self._face().text()
