@@ -199,6 +199,35 @@ def tables(case: Case) -> None:
 
 
 @verb
+def relabelled(case: Case) -> None:
+    """Sorted downwards by what a component has, where that is one number."""
+    key = case.posterior.components
+    if key is None or case.fit.posterior[key].ndim != 3:
+        with pytest.raises(ValueError, match="expected sort_by"):
+            case.fit.relabelled("nobody")
+        return
+    other = case.fit.relabelled(lambda posterior: -posterior[key])
+    np.testing.assert_allclose(
+        other.posterior[key], case.fit.posterior[key][..., ::-1], rtol=1e-9, atol=1e-12
+    )
+    require_mean(other.draws, case.posterior, case.problem)
+
+
+@verb
+def memberships(case: Case) -> None:
+    """Of a point at the origin, among as many components as there are coordinates."""
+    with pytest.raises(ValueError, match="does not say what its components are"):
+        case.fit.memberships()
+    found = case.fit.memberships(lambda x, *data: x[None] * 1.0)
+    means = found.filter(like="mean").to_numpy()
+    np.testing.assert_allclose(means.sum(axis=1), 1.0)
+    order = case.fit.draws.reshape(-1, case.problem.dim)
+    expected = np.exp(order - order.max(axis=1, keepdims=True))
+    expected /= expected.sum(axis=1, keepdims=True)
+    np.testing.assert_allclose(means[0], expected.mean(axis=0), rtol=1e-9)
+
+
+@verb
 def certify(case: Case) -> None:
     """Its own draws, under all labels, as somebody else's sampler would have left them."""
     fit = folt.certify(

@@ -103,6 +103,57 @@ def test_the_paragraph_for_a_paper_has_the_numbers(fit):
         assert words in text
 
 
+def test_labels_get_another_order_without_a_new_fit(fit, tmp_path):
+    def downwards(posterior):
+        return -posterior["mu"]
+
+    other = fit.relabelled(sort_by=downwards)
+    for name, values in fit.posterior.items():
+        np.testing.assert_allclose(other.posterior[name], values[..., ::-1], rtol=1e-9)
+    assert (np.diff(other.posterior["mu"]) <= 0).all()
+    assert other.order == "downwards() ascends"
+    loaded = folt.load(other.save(tmp_path / "fit.nc"), problem=fit.problem)
+    assert "downwards() ascends" in loaded.summary()
+    back = other.relabelled(sort_by="mu")
+    np.testing.assert_allclose(back.draws, fit.draws, rtol=1e-9, atol=1e-12)
+    longer = back.extend(3)
+    assert (np.diff(longer.posterior["mu"]) >= 0).all()
+    assert longer.order == "mu ascends"
+    np.testing.assert_allclose(longer.draws[:, :-3], back.draws, rtol=1e-9, atol=1e-12)
+    with pytest.raises(ValueError, match="extend the fit before it is sorted by downwards"):
+        other.extend(3)
+
+
+def test_a_key_that_does_not_tell_components_apart_is_refused_with_the_share(fit):
+    """Both components are equally wide, so their widths come in either order."""
+    sigma = fit.posterior["sigma"]
+    share = (sigma[..., 0] > sigma[..., 1]).mean()
+    assert 0.2 < share < 0.8
+    told = f"in {100 * min(share, 1 - share):.0f} % of the draws"
+    with pytest.raises(ValueError, match=told):
+        fit.relabelled(sort_by="sigma")
+    with pytest.raises(ValueError, match="in 100 % of the draws"):
+        fit.relabelled(lambda posterior: 0.0 * posterior["mu"])
+
+
+@pytest.mark.parametrize(
+    ("key", "words"),
+    [
+        ("tau", "one of 'mu', 'sigma', 'weight', which have labels, got 'tau'"),
+        (lambda posterior: posterior["mu"].sum(axis=-1), "shape .chain, draw, label."),
+        (lambda posterior: 0.1 * posterior["mu"] + [9.0, 0.0], "does not permute"),
+    ],
+)
+def test_a_key_that_is_none_is_refused(fit, key, words):
+    with pytest.raises(ValueError, match=words):
+        fit.relabelled(key)
+
+
+def test_a_fit_without_labels_has_none_to_sort(single):
+    with pytest.raises(ValueError, match="nothing is permuted"):
+        single.relabelled("mu")
+
+
 def test_rooms_show_what_they_have():
     assert {"gaussian_mixture", "hidden_markov", "datasets"} <= set(dir(folt.models))
     assert {"sample", "compare", "models"} <= set(dir(folt))

@@ -17,6 +17,7 @@ from folt.chains.threads import one_blas_thread
 from folt.diagnostics import ChainSummary, Evidence, summarise_chains
 from folt.fit.analysis import Analysis
 from folt.fit.labels import labelled, likely_image, random_image
+from folt.fit.relabelling import SORTED_BY
 from folt.flows import Safety
 from folt.groups import Group
 from folt.problem import Problem
@@ -33,9 +34,6 @@ if TYPE_CHECKING:
 
     from folt.fit.section import Section
 
-
-SORTED_BY = "sorted by "
-"""Begins the labels of a fit that was given another order afterwards."""
 
 EXTENSIONS = 1_000
 """Number of the random stream of extensions, apart from those of the stages of sampling."""
@@ -71,7 +69,8 @@ class Fit(Analysis):
         reference: a few raw chains of the reference run.
         wall: seconds per stage.
         evaluations: log densities ("value") and gradients computed.
-        labels: "sorted", or "proposal" for the labels the proposal finds likeliest.
+        labels: "sorted", "proposal" for the labels the proposal finds likeliest, or "sorted by"
+            what `relabelled` was given.
         whole_orbit: False if the orbit was truncated to the identity.
         provenance: seed, preset, versions, whether the target was declared invariant.
         dims: names of the axes of the parameters after chain and draw, where they are known.
@@ -258,6 +257,11 @@ class Fit(Analysis):
             raise ValueError(
                 "to extend a loaded fit, give its problem: folt.load(path, problem=problem)"
             )
+        if self.labels.startswith(SORTED_BY):
+            by = self.labels.removeprefix(SORTED_BY)
+            if by not in self.posterior:
+                raise ValueError(f"extend the fit before it is sorted by {by}, then sort it again")
+            return dataclasses.replace(self, labels="sorted").extend(draws).relabelled(by)
         target = Target(self.problem, dict(self.evaluations))
         kept = None if self.whole_orbit else IDENTITY_ONLY
         ratio = LogRatio(target, self.proposal, self.group, kept)

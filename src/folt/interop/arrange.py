@@ -16,7 +16,14 @@ from jaxtyping import PyTree
 from folt.groups import Group
 from folt.groups.base import LARGEST_ENUMERATED
 from folt.interop.blocks import Plan, in_blocks
-from folt.interop.model import Model, ModelDensity, ModelPrior, Values
+from folt.interop.model import (
+    Model,
+    ModelComponents,
+    ModelDensity,
+    ModelPrior,
+    Values,
+    WithComponents,
+)
 from folt.interop.sites import Site, Sites, laid_out
 from folt.problem import Problem, WithData
 from folt.problem.detection import SymmetryFound, words
@@ -72,6 +79,7 @@ def problem_of(
     predictive: Callable[..., Values] | None = None,
     dims: Mapping[str, Sequence[str | None]] | None = None,
     coords: Mapping[str, Iterable[Any]] | None = None,
+    components: WithComponents | None = None,
 ) -> Problem:
     """The problem of a model whose sites are arranged.
 
@@ -83,6 +91,7 @@ def problem_of(
         predictive: draws new observations, where the language can.
         dims: names of axes that the model gives itself, None for those it does not name.
         coords: labels along these axes.
+        components: the model, where one of its observed sites is a mixture.
     """
     density = ModelDensity(model, arranged.sites)
     return Problem(
@@ -95,6 +104,7 @@ def problem_of(
         unconstrain=WithData(density.unconstrain),
         pointwise=density.pointwise if model.observed else None,
         predictive=predictive,
+        log_terms=ModelComponents(components, arranged.sites) if components else None,
         dims=named_axes(arranged.dims, dims or {}),
         coords=coords,
         symmetry_found=arranged.found,

@@ -100,7 +100,8 @@ def _from_pymc(
     }
     used = {axis for names in axes.values() for axis in names}
     labels = {axis: own for axis, own in model.coords.items() if axis in used and own is not None}
-    return problem_of(graph, found, data, proper=known, dims=axes, coords=labels)
+    mixed = graph if graph.mixture is not None else None
+    return problem_of(graph, found, data, proper=known, dims=axes, coords=labels, components=mixed)
 
 
 def _without_transforms(model: pymc.Model, variables: list[Variable]) -> pymc.Model:

@@ -69,6 +69,9 @@ class Problem(Evaluated):
             coordinates that the parameters say nothing about.
         pointwise: from a point (and data) to `{name: log-likelihood terms}` of the observations.
         predictive: from a key and a point (and data) to `{name: replicated observations}`.
+        log_terms: from a point (and data) to an array (observation, component): the log weight of
+            a component plus its log density at an observation, up to a constant per observation.
+            Memberships are computed from them.
         dims: names of the axes of parameters and observations, `{name: (axis, ...)}`.
         coords: labels along named axes, `{axis: labels}`. Along an axis that relabelling permutes
             they name positions of the order that the fit sorts by, not identities.
@@ -89,6 +92,7 @@ class Problem(Evaluated):
     inverse: Callable[..., Point] | WithData | None = None
     pointwise: Callable[..., dict[str, Array]] | None = None
     predictive: Callable[..., dict[str, Array]] | None = None
+    log_terms: Callable[..., Array] | None = None
     dims: tuple[tuple[str, tuple[str, ...]], ...] = eqx.field(static=True, default=())
     coords: Coords = eqx.field(static=True, default=Coords())
     symmetry_found: SymmetryFound | None = eqx.field(static=True, default=None)
@@ -109,6 +113,7 @@ class Problem(Evaluated):
         unconstrain: Callable[..., Point] | WithData | None = None,
         pointwise: Callable[..., dict[str, Array]] | None = None,
         predictive: Callable[..., dict[str, Array]] | None = None,
+        log_terms: Callable[..., Array] | None = None,
         dims: Mapping[str, Sequence[str]] | None = None,
         coords: Mapping[str, Iterable[Any]] | None = None,
         symmetry_found: SymmetryFound | None = None,
@@ -144,6 +149,7 @@ class Problem(Evaluated):
         self.inverse = unconstrain
         self.pointwise = pointwise
         self.predictive = predictive
+        self.log_terms = log_terms
         self.dims = tuple((name, tuple(axes)) for name, axes in (dims or {}).items())
         self.coords = Coords(coords)
         self.symmetry_found = symmetry_found

@@ -39,6 +39,7 @@ from folt.report.facts import (
     mixing_facts,
     provenance_facts,
 )
+from folt.report.memberships import membership_sections
 from folt.report.parameters import EXCHANGED, Family, Parameters
 from folt.report.rendering import render
 from folt.store import write_whole
@@ -104,7 +105,7 @@ def content(fit: Fit, sections: Sequence[Section] = ()) -> Document:
         "label_words": _label_words(fit),
         "sections": [
             (section.title, Markup(section.drawing(f"section-{k}")), section.text)
-            for k, section in enumerate(sections or fit.sections)
+            for k, section in enumerate([*(sections or fit.sections), *membership_sections(fit)])
         ],
         "still": _stills(parameters, charts),
         "charts": {chart.name: chart for chart in charts},

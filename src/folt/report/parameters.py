@@ -96,7 +96,7 @@ class Parameters:
             families=(*_exchanged(fit), *_families(fit)),
             sides=tuple(sides),
             labelling=labelling,
-            sorted=fit.labels == "sorted" and several,
+            sorted=fit.labels.startswith("sorted") and several,
         )
 
     @property
