@@ -20,7 +20,6 @@ import numpy as np
 import pytest
 
 import folt
-from folt.certificate.comparison import compare
 from folt.cli import run
 from folt.diagnostics import effective_size
 from folt.fit.text import entries
@@ -128,7 +127,9 @@ def summary(case: Case) -> None:
     text = case.fit.summary()
     assert case.fit.certificate.status.name in text
     require_told(text, case.fit)
-    varying = (name for name, values in entries(case.fit.posterior).items() if np.ptp(values))
+    varying = (
+        name for name, values in entries(case.fit.posterior, case.fit).items() if np.ptp(values)
+    )
     assert all(name in text for name in varying)
 
 
@@ -188,6 +189,45 @@ def to_arviz(case: Case) -> None:
 
 
 @verb
+def tables(case: Case) -> None:
+    flat, frame = entries(case.fit.posterior, case.fit), case.fit.to_dataframe()
+    assert list(frame) == list(flat)
+    table = case.fit.table()
+    for name in table.index:
+        assert frame[name].mean() == pytest.approx(table.loc[name, "mean"])
+    assert f"{table['ess'].min():,.0f} effective draws" in case.fit.methods()
+
+
+@verb
+def relabelled(case: Case) -> None:
+    """Sorted downwards by what a component has, where that is one number."""
+    key = case.posterior.components
+    if key is None or case.fit.posterior[key].ndim != 3:
+        with pytest.raises(ValueError, match="expected sort_by"):
+            case.fit.relabelled("nobody")
+        return
+    other = case.fit.relabelled(lambda posterior: -posterior[key])
+    np.testing.assert_allclose(
+        other.posterior[key], case.fit.posterior[key][..., ::-1], rtol=1e-9, atol=1e-12
+    )
+    require_mean(other.draws, case.posterior, case.problem)
+
+
+@verb
+def memberships(case: Case) -> None:
+    """Of a point at the origin, among as many components as there are coordinates."""
+    with pytest.raises(ValueError, match="does not say what its components are"):
+        case.fit.memberships()
+    found = case.fit.memberships(lambda x, *data: x[None] * 1.0)
+    means = found.filter(like="mean").to_numpy()
+    np.testing.assert_allclose(means.sum(axis=1), 1.0)
+    order = case.fit.draws.reshape(-1, case.problem.dim)
+    expected = np.exp(order - order.max(axis=1, keepdims=True))
+    expected /= expected.sum(axis=1, keepdims=True)
+    np.testing.assert_allclose(means[0], expected.mean(axis=0), rtol=1e-9)
+
+
+@verb
 def certify(case: Case) -> None:
     """Its own draws, under all labels, as somebody else's sampler would have left them."""
     fit = folt.certify(
@@ -216,7 +256,9 @@ def relabel(case: Case) -> None:
 
 @verb
 def comparison(case: Case) -> None:
-    first, second = compare({"a": case.fit.log_evidence, "b": case.again.log_evidence})
+    found = folt.compare({"a": case.fit, "b": case.again})
+    first, second = found.candidates
+    assert {"a", "b"} <= set(str(found).split())
     assert first.probability + second.probability == pytest.approx(1.0)
     assert abs(first.probability - 0.5) < LIMIT * first.probability_error
 

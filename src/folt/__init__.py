@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from folt import coordinates, fleet, flows, groups, models, reference, training, types
     from folt.fit import Fit
+    from folt.fit.comparison import compare
     from folt.fit.file import load
     from folt.fleet.calibration import calibrate
     from folt.interop.callable import from_callable
@@ -32,6 +33,7 @@ _NAMES = {
     "calibrate": "folt.fleet.calibration",
     "certify": "folt.sampling.certification",
     "check": "folt.sampling.checks",
+    "compare": "folt.fit.comparison",
     "detect": "folt.problem.detection",
     "from_callable": "folt.interop.callable",
     "from_numpyro": "folt.interop.numpyro",
@@ -52,6 +54,7 @@ __all__ = [
     "calibrate",
     "certify",
     "check",
+    "compare",
     "coordinates",
     "detect",
     "fleet",
@@ -86,4 +89,4 @@ def __getattr__(name: str) -> Any:
 
 def __dir__() -> list[str]:
     """What can be asked for, imported or not."""
-    return sorted({*globals(), *__all__})
+    return sorted({*__all__, "__version__"})

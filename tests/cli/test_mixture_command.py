@@ -5,6 +5,7 @@ import json
 from pathlib import Path
 
 import numpy as np
+import pandas
 import pytest
 
 import folt
@@ -74,6 +75,9 @@ def test_files_and_comparison(compared):
     for k in (1, 2):
         for name in ("fit.nc", "report.html", "mixture.png"):
             assert (out / f"k{k}" / name).stat().st_size > 1_000
+        members = pandas.read_csv(out / f"k{k}" / "memberships.csv")
+        np.testing.assert_allclose(members.filter(like="mean").sum(axis=1), 1.0, atol=1e-4)
+        assert members["most_probable"].nunique() == k
     for name in ("components.png", "densities.png"):
         assert (out / name).read_bytes().startswith(b"\x89PNG")
     fit = folt.load(out / "k2" / "fit.nc")

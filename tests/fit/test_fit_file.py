@@ -19,7 +19,6 @@ from brief import brief_fit
 from cases import GROUPS
 from folt.certificate.certificate import Certificate
 from folt.diagnostics import Coverage
-from folt.fit import fitting_dims
 from folt.fit.file import to_bytes
 from folt.fit.section import Section
 from folt.fit.serial import NotStorableError, pack, unpack
@@ -34,6 +33,7 @@ from folt.flows import (
 from folt.groups import Blocks, Fixed, Joint, Permutation, ZeroSum
 from folt.models import broken_banana, label_switching
 from folt.problem import Problem
+from folt.problem.axes import fitting_dims
 from folt.reference import Exact
 from folt.report.page import page
 from folt.store import Step, watched
@@ -112,7 +112,8 @@ def test_names_of_axes_that_do_not_fit_are_left_out():
     posterior = {
         name: np.zeros((1, 5, length)) for name, length in zip("abc", (2, 3, 2), strict=True)
     }
-    assert fitting_dims(problem, posterior) == {"a": ("component",)}
+    observed = {"d": ("other",)}  # no parameter: the shape is known where terms are computed
+    assert fitting_dims(problem, posterior) == {"a": ("component",), **observed}
 
 
 def test_the_loaded_proposal_is_the_same_distribution(fit, saved):

@@ -259,7 +259,7 @@ def _compared(
     return fits
 
 
-FILES = ("fit.nc", "report.html", "mixture.png")
+FILES = ("fit.nc", "report.html", "mixture.png", "memberships.csv")
 
 
 def _prefix(path: Path, tables: Mapping[Path, Observations]) -> str:

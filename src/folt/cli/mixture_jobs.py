@@ -69,10 +69,12 @@ def job_for(name: str, table: Observations, components: int, options: Document) 
 
 
 def fit_files(fit: Fit, table: Observations) -> dict[str, bytes]:
-    """The fit, its page with the data in it, and that picture."""
+    """The fit, its page with the data in it, that picture, and who belongs where."""
+    from folt.fit.memberships import memberships
     from folt.fit.section import Section
     from folt.report.figures import png
     from folt.report.kept import files_of
+    from folt.report.memberships import membership_section
     from folt.report.mixtures import plane_figure, poisson_figure, weighted_mixture_figure
 
     values, names, posterior = table.values, table.axes, _thinned(fit)
@@ -83,8 +85,15 @@ def fit_files(fit: Fit, table: Observations) -> dict[str, bytes]:
     else:
         figure = plane_figure(values[:, :2], posterior, (names[0], names[1]))
     units = table.units[:1].upper() + table.units[1:]
-    section = Section("The data and the mixture", f"{SHOWN} {units}".rstrip(), figure)
-    return files_of(dataclasses.replace(fit, sections=(section,)), {"mixture.png": png(figure)})
+    found = memberships(fit)
+    sections = [Section("The data and the mixture", f"{SHOWN} {units}".rstrip(), figure)]
+    if len(found.labels) > 1:
+        sections.append(membership_section(fit, found))
+    more = {
+        "mixture.png": png(figure),
+        "memberships.csv": found.frame().to_csv(float_format="%.6g").encode(),
+    }
+    return files_of(dataclasses.replace(fit, sections=tuple(sections)), more)
 
 
 def _thinned(fit: Fit) -> dict[str, np.ndarray]:

@@ -12,6 +12,7 @@ import numpy as np
 from jaxtyping import Array
 
 from folt.problem import Problem
+from folt.problem.axes import fitting_coords, matching_dims
 from folt.problem.batching import map_points
 from folt.store.private import imported_arviz
 from folt.store.strict_json import Document
@@ -19,6 +20,7 @@ from folt.types import Key, Point, in_float64
 
 if TYPE_CHECKING:
     import arviz
+    import xarray
 
     from folt.fit.fit import Fit
 
@@ -29,7 +31,8 @@ def to_inference_data(
     """Posterior in the user's parameters, with statistics of the chain and of the observations.
 
     Labels are those of the fit, sorted or likeliest under the proposal; their axis is named
-    `component` where the problem says which it is. The certificate and the evidence are
+    as the model names it, else `component`, and has the model's labels as places in the order that
+    its attribute `folt_order` tells. The certificate and the evidence are
     attributes of the posterior: numbers where netCDF allows them, one JSON string for the whole.
 
     Args:
@@ -55,17 +58,54 @@ def to_inference_data(
         groups["log_likelihood"] = terms
     if posterior_predictive:
         groups["posterior_predictive"] = _for_every_draw(fit, _replicates, seed)
+    constant = _named_data(fit)
+    if constant:
+        groups["constant_data"] = constant
     with warnings.catch_warnings():
         # ArviZ takes more chains than draws for axes that were mistaken for each other.
         warnings.filterwarnings("ignore", "More chains", UserWarning)
-        data = arviz.from_dict(**groups, dims={name: list(axes) for name, axes in fit.dims.items()})
-    data.posterior.attrs.update(attributes(fit))
+        data = arviz.from_dict(**groups, **_axes(fit, groups))
+    data.posterior = say_order(data.posterior.assign_attrs(attributes(fit)), fit)
     if terms:
         length = next(iter(terms.values())).shape[1]
         every = -(-fit.draws.shape[1] // length)
         at = np.arange(0, fit.draws.shape[1], every)
         data.log_likelihood = data.log_likelihood.assign_coords(draw=at)
     return data
+
+
+def _axes(fit: Fit, groups: Document) -> Document:
+    """Names and labels of the axes of all arrays, where they fit; numbers where there are none."""
+    shapes = {
+        name: np.shape(value)[0 if group == "constant_data" else 2 :]
+        for group, arrays in groups.items()
+        for name, value in arrays.items()
+    }
+    given = dict(fit.problem.coords) if fit.problem is not None else {}
+    dims = matching_dims(fit.dims, shapes)
+    coords = fitting_coords({**given, **fit.coords}, dims, shapes)
+    return {"dims": {name: list(axes) for name, axes in dims.items()}, "coords": coords}
+
+
+def _named_data(fit: Fit) -> dict[str, np.ndarray] | None:
+    """Data that have names, such as the containers of a PyMC model.
+
+    PyMC draws anew whatever depends on a container that is not there or has other values.
+    """
+    data = fit.problem.data if fit.problem is not None else None
+    if not isinstance(data, dict) or not all(isinstance(name, str) for name in data):
+        return None
+    if any(not hasattr(value, "shape") for value in data.values()):
+        return None
+    return {name: np.asarray(value) for name, value in data.items()}
+
+
+def say_order(posterior: xarray.Dataset, fit: Fit) -> xarray.Dataset:
+    """The posterior with a remark at every axis whose labels are places in the folded order."""
+    for axis in fit.exchanged_dims:
+        if axis in posterior.coords:
+            posterior[axis].attrs["folt_order"] = f"exchangeable labels; {fit.order}"
+    return posterior
 
 
 def log_likelihoods(fit: Fit) -> dict[str, np.ndarray] | None:

@@ -19,7 +19,7 @@ import xarray
 from folt.certificate.certificate import Certificate
 from folt.certificate.learnt import Digests, Learnt
 from folt.certificate.outcomes import RULES
-from folt.fit.arviz import attributes, log_likelihoods
+from folt.fit.arviz import attributes, log_likelihoods, say_order
 from folt.fit.fit import Fit, ReferenceSummary
 from folt.fit.netcdf import group_names, netcdf_bytes, read_group, sealed, unsealed
 from folt.fit.plausible import require_plausible
@@ -132,6 +132,12 @@ def _read(data: bytes) -> tuple[Fit, Document]:
         whole_orbit=meta["whole_orbit"],
         provenance=meta["provenance"],
         dims={name: tuple(axes) for name, axes in meta["dims"].items()},
+        coords={
+            str(axis): labels.values
+            for axis, labels in posterior.coords.items()
+            if axis not in ("chain", "draw")
+        },
+        exchanged={name: tuple(axes) for name, axes in meta.get("exchanged", {}).items()},
         sections=tuple(
             Section(title, text, require_harmless(_text(own[f"section_{k}"])))
             for k, (title, text) in enumerate(meta["sections"])
@@ -147,7 +153,8 @@ def _posterior(fit: Fit) -> xarray.Dataset:
     for name, value in fit.posterior.items():
         extra = fit.dims.get(name) or [f"{name}_dim_{i}" for i in range(value.ndim - 2)]
         variables[name] = (["chain", "draw", *extra], value)
-    return xarray.Dataset(variables, coords=_coordinates(fit), attrs=attributes(fit))
+    data = xarray.Dataset(variables, coords={**_coordinates(fit), **fit.coords})
+    return say_order(data.assign_attrs(attributes(fit)), fit)
 
 
 def _sample_stats(fit: Fit) -> xarray.Dataset:
@@ -213,6 +220,7 @@ def _own(fit: Fit) -> xarray.Dataset:
         "whole_orbit": fit.whole_orbit,
         "provenance": fit.provenance,
         "dims": fit.dims,
+        "exchanged": fit.exchanged,
         "sections": [(section.title, section.text) for section in fit.sections],
         "learnt": None if fit.learnt is None else _learnt_numbers(fit.learnt),
     }

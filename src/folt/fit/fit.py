@@ -15,12 +15,16 @@ from folt.certificate.learnt import Learnt
 from folt.chains import Chains, continue_chains
 from folt.chains.threads import one_blas_thread
 from folt.diagnostics import ChainSummary, Evidence, summarise_chains
+from folt.fit.analysis import Analysis
 from folt.fit.labels import labelled, likely_image, random_image
+from folt.fit.relabelling import SORTED_BY
 from folt.flows import Safety
 from folt.groups import Group
 from folt.problem import Problem
+from folt.problem.axes import fitting_coords, fitting_dims, label_axes
 from folt.problem.batching import map_points
-from folt.problem.faces import Face, Shown
+from folt.problem.faces import Face
+from folt.problem.order import order_words
 from folt.problem.ratio import IDENTITY_ONLY, LogRatio, Target
 from folt.store.strict_json import Document
 from folt.types import Distribution, in_float64
@@ -49,7 +53,7 @@ class ReferenceSummary:
 
 
 @dataclasses.dataclass(frozen=True, repr=False)
-class Fit(Shown):
+class Fit(Analysis):
     """Draws on the fundamental domain with their certificate; NumPy arrays throughout.
 
     Attributes:
@@ -65,10 +69,14 @@ class Fit(Shown):
         reference: a few raw chains of the reference run.
         wall: seconds per stage.
         evaluations: log densities ("value") and gradients computed.
-        labels: "sorted", or "proposal" for the labels the proposal finds likeliest.
+        labels: "sorted", "proposal" for the labels the proposal finds likeliest, or "sorted by"
+            what `relabelled` was given.
         whole_orbit: False if the orbit was truncated to the identity.
         provenance: seed, preset, versions, whether the target was declared invariant.
         dims: names of the axes of the parameters after chain and draw, where they are known.
+        coords: labels along these axes. Along an axis of exchangeable labels they name places of
+            the order that `order_words` tells of.
+        exchanged: the axes of every parameter along which relabelling exchanges entries.
         sections: what the model adds to the report; kept in the file of the fit.
         log_likelihood: `{name: (chain, draw, ...)}`, pointwise terms as a file has them; None
             where they are computed from the problem.
@@ -92,6 +100,8 @@ class Fit(Shown):
     whole_orbit: bool
     provenance: Document
     dims: dict[str, tuple[str, ...]] = dataclasses.field(default_factory=dict)
+    coords: dict[str, np.ndarray] = dataclasses.field(default_factory=dict)
+    exchanged: dict[str, tuple[int, ...]] = dataclasses.field(default_factory=dict)
     sections: tuple[Section, ...] = ()
     log_likelihood: dict[str, np.ndarray] | None = None
     learnt: Learnt | None = None
@@ -118,6 +128,8 @@ class Fit(Shown):
         if reference.raw is not None:
             raw_posterior = in_user_parameters(problem, reference.raw)
             reference = dataclasses.replace(reference, raw_posterior=raw_posterior)
+        dims = fitting_dims(problem, posterior)
+        shapes = {name: np.shape(value)[2:] for name, value in posterior.items()}
         return cls(
             draws=draws,
             log_ratio=chains.log_ratio,
@@ -134,7 +146,9 @@ class Fit(Shown):
             labels=labels,
             whole_orbit=whole_orbit,
             provenance=provenance,
-            dims=fitting_dims(problem, posterior),
+            dims=dims,
+            coords=fitting_coords(problem.coords, dims, shapes),
+            exchanged=label_axes(problem, draws[0, -1]),
             learnt=learnt,
         )
 
@@ -173,6 +187,28 @@ class Fit(Shown):
     def flow(self) -> Distribution | None:
         """The trained part of the proposal, without the tail safety."""
         return self.proposal.main if isinstance(self.proposal, Safety) else self.proposal
+
+    @property
+    def order(self) -> str:
+        """What labels and signs are sorted by, such as "mu ascends"; empty without symmetry."""
+        if self.group.order == 1:
+            return ""
+        if self.labels == "sorted":
+            return order_words(self.group, self.names)
+        if self.labels == "proposal":
+            return "labels are those that the proposal finds likeliest"
+        return f"{self.labels.removeprefix(SORTED_BY)} ascends"
+
+    @property
+    def exchanged_dims(self) -> tuple[str, ...]:
+        """Names of the axes along which relabelling exchanges entries."""
+        named = [
+            self.dims[name][axis]
+            for name, axes in self.exchanged.items()
+            if name in self.dims
+            for axis in axes
+        ]
+        return tuple(dict.fromkeys(named))
 
     def chain_summary(self) -> ChainSummary:
         """ESS and R-hat of every coordinate on the domain; frozen chains first."""
@@ -270,6 +306,11 @@ class Fit(Shown):
             raise ValueError(
                 "to extend a loaded fit, give its problem: folt.load(path, problem=problem)"
             )
+        if self.labels.startswith(SORTED_BY):
+            by = self.labels.removeprefix(SORTED_BY)
+            if by not in self.posterior:
+                raise ValueError(f"extend the fit before it is sorted by {by}, then sort it again")
+            return dataclasses.replace(self, labels="sorted").extend(draws).relabelled(by)
         target = Target(self.problem, dict(self.evaluations))
         kept = None if self.whole_orbit else IDENTITY_ONLY
         ratio = LogRatio(target, self.proposal, self.group, kept)
@@ -330,22 +371,6 @@ class Fit(Shown):
         from folt.fit.file import save
 
         return save(self, Path(path))
-
-
-def fitting_dims(problem: Problem, posterior: dict[str, np.ndarray]) -> dict[str, tuple[str, ...]]:
-    """Names of axes that fit: one per axis, and every name of one length throughout."""
-    lengths: dict[str, int] = {}
-    found = {}
-    for name, axes in problem.dims:
-        shape = np.shape(posterior[name])[2:] if name in posterior else None
-        if shape is None or len(axes) != len(shape):
-            continue
-        if all(
-            lengths.get(axis, length) == length for axis, length in zip(axes, shape, strict=True)
-        ):
-            lengths |= dict(zip(axes, shape, strict=True))
-            found[name] = axes
-    return found
 
 
 @in_float64

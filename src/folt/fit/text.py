@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 import io
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -70,7 +70,7 @@ def summary(fit: Fit) -> str:
 
 def overview(fit: Fit) -> Group:
     """The same for a Rich console, which colours it if it is a terminal."""
-    status = fit.certificate.status
+    status, rows = fit.certificate.status, estimate_rows(fit)
     warnings = [Text(f"Warning: {sentence}", style="yellow") for sentence in cautions(fit)]
     return Group(
         *(Text(line, style="bold yellow") for line in unfolded(fit)),
@@ -79,9 +79,9 @@ def overview(fit: Fit) -> Group:
         *cure_lines(status),
         *(Padding(warning, (0, 0, 0, 2)) for warning in warnings),
         Text(),
-        estimates(fit),
+        estimates(rows),
         Text(),
-        facts(fit),
+        facts(fit, rows),
     )
 
 
@@ -118,13 +118,13 @@ def cautions(fit: Fit) -> list[str]:
     return sentences
 
 
-def estimates(fit: Fit) -> Table:
+def estimates(rows: Sequence[Estimate]) -> Table:
     """One row per scalar of the user's parameters: mean, deviation, 95 % interval, ESS, R-hat."""
     table = Table(box=None, pad_edge=False, padding=(0, 3, 0, 0))
     table.add_column("parameter")
     for heading in ("mean", "sd", "95 % interval", "ess", "rhat"):
         table.add_column(heading, justify="right")
-    for row in estimate_rows(fit):
+    for row in rows:
         values = [
             f"{value:.{row.digits}f}" for value in (row.mean, row.deviation, row.low, row.high)
         ]
@@ -146,7 +146,7 @@ def estimate_rows(fit: Fit) -> list[Estimate]:
     frozen = bool(frozen_chains(fit.accepted))
     rows = []
     for parameter, whole in fit.posterior.items():
-        flat = entries({parameter: whole})
+        flat = entries({parameter: whole}, fit)
         digits = decimals([float(values.std()) for values in flat.values()])
         for name, values in flat.items():
             if not frozen and np.ptp(values) == 0.0:
@@ -159,26 +159,48 @@ def estimate_rows(fit: Fit) -> list[Estimate]:
     return rows
 
 
-def entries(posterior: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
-    """Every scalar of `{name: (chain, draw, ...)}`, counted from zero as in ArviZ: `mu[0]`."""
+def entries(posterior: Mapping[str, np.ndarray], fit: Fit | None = None) -> dict[str, np.ndarray]:
+    """Every scalar of `{name: (chain, draw, ...)}`, counted from zero as in ArviZ: `mu[0]`.
+
+    Args:
+        posterior: the values.
+        fit: where the axes have labels, these stand for the numbers: `mu[left]`.
+    """
     flat = {}
     for name, values in posterior.items():
         for index in np.ndindex(values.shape[2:]):
-            label = f"{name}[{','.join(str(i) for i in index)}]" if index else name
+            words = index_words(name, index, fit)
+            label = f"{name}[{','.join(words)}]" if index else name
             # Truth values and whole numbers have means and intervals too.
             flat[label] = np.asarray(values[(slice(None), slice(None), *index)], float)
     return flat
 
 
-def facts(fit: Fit) -> Table:
+def index_words(name: str, index: tuple[int, ...], fit: Fit | None) -> list[str]:
+    """The labels of an entry along every axis, its position where an axis has none."""
+    axes = fit.dims.get(name, ()) if fit is not None else ()
+    if fit is None or len(axes) != len(index):
+        return [str(i) for i in index]
+    pairs = zip(axes, index, strict=True)
+    return [str(fit.coords[axis][i]) if axis in fit.coords else str(i) for axis, i in pairs]
+
+
+def effective_draws(fit: Fit, rows: Sequence[Estimate] | None = None) -> float:
+    """The fewest effective draws of any scalar that is estimated, as the table has them."""
+    found = estimate_rows(fit) if rows is None else rows
+    return min((row.ess for row in found), default=float(fit.ess().min()))
+
+
+def facts(fit: Fit, rows: Sequence[Estimate] | None = None) -> Table:
     """The numbers that stand behind the verdict, a line each."""
     chains, draws, _ = fit.draws.shape
-    ess, found = float(fit.ess().min()), fit.certificate.exploration
+    ess, found = effective_draws(fit, rows), fit.certificate.exploration
     table = Table.grid(padding=(0, 2, 0, 0))
     table.add_column(style="bold", no_wrap=True)
     table.add_column()
-    rows = [
+    shown = [
         ("Draws", f"{chains} chains of {draws}, {folding(fit.group)}"),
+        *([("Order", order_sentence(fit))] if fit.order else []),
         ("Acceptance", f"{100.0 * fit.accept_rate:.1f} %"),
         ("Effective", f"{ess:.0f} draws at least, {ess / fit.accepted.size:.2f} per draw"),
         ("Evidence", evidence_words(fit)),
@@ -189,7 +211,7 @@ def facts(fit: Fit) -> Table:
         ("Time", time_words(fit)),
         ("Cost", cost_words(fit)),
     ]
-    for name, text in rows:
+    for name, text in shown:
         table.add_row(name, Text(text))
     return table
 
@@ -198,6 +220,12 @@ def _divided_out(fit: Fit) -> list[tuple[str, str]]:
     """The rotations that the draws no longer have, where there were any."""
     words = fit.provenance.get("divided_out")
     return [("Divided out", f"{words}; Fit.rotated turns draws for reading")] if words else []
+
+
+def order_sentence(fit: Fit) -> str:
+    """What the numbers or labels of exchangeable components stand for."""
+    axes = ", ".join(fit.exchanged_dims)
+    return f"{fit.order}" + (f"; labels of {axes} are places in this order" if axes else "")
 
 
 def evidence_words(fit: Fit) -> str:

@@ -6,8 +6,8 @@ import dataclasses
 import functools
 import logging
 import warnings
-from collections.abc import Callable, Mapping, Sequence
-from typing import Literal
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any, Literal
 
 import jax
 import numpy as np
@@ -16,7 +16,14 @@ from jaxtyping import PyTree
 from folt.groups import Group
 from folt.groups.base import LARGEST_ENUMERATED
 from folt.interop.blocks import Plan, in_blocks, observations
-from folt.interop.model import Model, ModelDensity, ModelPrior, Values
+from folt.interop.model import (
+    Model,
+    ModelComponents,
+    ModelDensity,
+    ModelPrior,
+    Values,
+    WithComponents,
+)
 from folt.interop.sites import Site, Sites, laid_out
 from folt.problem import Problem, WithData
 from folt.problem.detection import SymmetryFound, words
@@ -72,7 +79,9 @@ def problem_of(
     *,
     proper: bool,
     predictive: Callable[..., Values] | None = None,
-    dims: Mapping[str, Sequence[str]] | None = None,
+    dims: Mapping[str, Sequence[str | None]] | None = None,
+    coords: Mapping[str, Iterable[Any]] | None = None,
+    components: WithComponents | None = None,
 ) -> Problem:
     """The problem of a model whose sites are arranged.
 
@@ -82,7 +91,9 @@ def problem_of(
         data: handed to the model.
         proper: whether its prior is normalised and can be drawn from.
         predictive: draws new observations, where the language can.
-        dims: names of axes that the model gives itself.
+        dims: names of axes that the model gives itself, None for those it does not name.
+        coords: labels along these axes.
+        components: the model, where one of its observed sites is a mixture.
     """
     density = ModelDensity(model, arranged.sites)
     # Known normal priors of what turns are standard normal in these coordinates.
@@ -97,10 +108,38 @@ def problem_of(
         unconstrain=WithData(density.unconstrain),
         pointwise=density.pointwise if model.observed else None,
         predictive=predictive,
-        dims={**arranged.dims, **(dims or {})},
+        log_terms=ModelComponents(components, arranged.sites) if components else None,
+        dims=named_axes(arranged.dims, dims or {}),
+        coords=coords,
         symmetry_found=arranged.found,
         allow_rotation=arranged.allow_rotation,
     )
+
+
+def named_axes(
+    found: Mapping[str, tuple[str, ...]], given: Mapping[str, Sequence[str | None]]
+) -> dict[str, tuple[str, ...]]:
+    """Names of axes, the model's own where it has any.
+
+    An axis of labels that the model names at one site is called the same at all others: the
+    weights of a mixture, too, run along the plate of its means.
+    """
+    own: dict[str, str] = {}
+    for name, axes in given.items():
+        for word, axis in zip(found.get(name, ()), axes, strict=False):
+            if axis is not None and not word.endswith("_to"):
+                own.setdefault(word, axis)
+
+    def called(word: str) -> str:
+        stem = word.removesuffix("_to")
+        return own.get(stem, stem) + word[len(stem) :]
+
+    named = {name: tuple(map(called, words)) for name, words in found.items()}
+    for name, axes in given.items():
+        plain = tuple(f"{name}_dim_{axis}" for axis in range(len(axes)))
+        words = named.get(name, plain) if len(named.get(name, plain)) == len(axes) else plain
+        named[name] = tuple(axis or word for axis, word in zip(axes, words, strict=True))
+    return named
 
 
 def arrange(

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import operator
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any
 
 import numpy as np
 from jaxtyping import ArrayLike, PyTree
@@ -28,6 +29,8 @@ def from_callable(
     names: Sequence[str] | None = None,
     constrain: Callable[[np.ndarray], dict[str, PyTree]] | None = None,
     unconstrain: Callable[..., PyTree] | None = None,
+    dims: Mapping[str, Sequence[str]] | None = None,
+    coords: Mapping[str, Iterable[Any]] | None = None,
 ) -> Problem:
     """A problem whose log density is evaluated on the host, in batches.
 
@@ -56,6 +59,8 @@ def from_callable(
         names: one name per coordinate.
         constrain: from one point to `{name: value}` in the parameters of interest, in NumPy.
         unconstrain: its inverse, so that draws made elsewhere can be used.
+        dims: names of the axes of the parameters, `{name: (axis, ...)}`.
+        coords: labels along named axes, `{axis: labels}`.
 
     Raises:
         ValueError: the group does not act on `dim` coordinates, or an argument is of the wrong
@@ -78,6 +83,8 @@ def from_callable(
         names=names,
         constrain=constrain,
         unconstrain=unconstrain,
+        dims=dims,
+        coords=coords,
     )
 
 

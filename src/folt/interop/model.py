@@ -6,7 +6,7 @@ density, prior, parameters and log-likelihood terms of the problem follow from t
 
 from __future__ import annotations
 
-from typing import NamedTuple, Protocol
+from typing import NamedTuple, Protocol, runtime_checkable
 
 import equinox as eqx
 import jax
@@ -57,6 +57,14 @@ class Model(Protocol):
         """The values, those that keep a transform of the language's own in its coordinates."""
 
 
+@runtime_checkable
+class WithComponents(Protocol):
+    """A model one of whose observed sites is a mixture."""
+
+    def component_terms(self, values: Values, data: PyTree) -> Array:
+        """Log weight plus log density, (observation, component), up to a constant per row."""
+
+
 class ModelDensity(eqx.Module):
     """Log joint density of a model plus the log Jacobian of the coordinates."""
 
@@ -95,6 +103,17 @@ class ModelDensity(eqx.Module):
         """Log-likelihood terms of the observations."""
         found = self.log_terms(x, data)
         return {name: {**found.observed, **found.factors}[name] for name in self.model.observed}
+
+
+class ModelComponents(eqx.Module):
+    """The terms of a mixture at a point, (observation, component)."""
+
+    model: WithComponents
+    sites: Sites
+
+    def __call__(self, x: Point, data: PyTree = None) -> Array:
+        """The terms at one point."""
+        return self.model.component_terms(self.sites.push(x), data)
 
 
 class ModelPrior(Distribution):

@@ -57,10 +57,20 @@ def from_numpyro(
     """
     shown = seen(model, args, kwargs)
     shown.require_numbers()
-    data, call = split_call(model, jax.tree.map(_on_host, (args, kwargs)), shown.observed)
+    data, call = split_call(
+        model, jax.tree.map(_on_host, (args, kwargs)), shown.observed, shown.mixture
+    )
     found = arrange(shown.sites(), exchangeable, call, data, allow_rotation, "numpyro")
     predictive = Predictive(call, found.sites, shown.replicated) if shown.replicated else None
-    return problem_of(call, found, data, proper=shown.proper, predictive=predictive)
+    return problem_of(
+        call,
+        found,
+        data,
+        proper=shown.proper,
+        predictive=predictive,
+        dims=shown.plates,
+        components=call if shown.mixture else None,
+    )
 
 
 def _on_host(leaf: object) -> object:

@@ -10,7 +10,7 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import PyTree
+from jaxtyping import Array, PyTree
 
 from folt.interop.model import LogTerms, Values
 from folt.interop.sites import Sites
@@ -18,7 +18,7 @@ from folt.types import Key, Point
 
 try:
     from numpyro import handlers, validation_enabled
-    from numpyro.distributions import Unit
+    from numpyro.distributions import ExpandedDistribution, Independent, Unit
     from numpyro.infer.util import compute_log_probs
 except ImportError as error:  # pragma: no cover
     raise ImportError("from_numpyro needs NumPyro: pip install 'folt[numpyro]'") from error
@@ -38,6 +38,7 @@ class Call(eqx.Module):
     model: Callable[..., object] = eqx.field(static=True)
     arguments: PyTree
     observed: tuple[str, ...] = eqx.field(static=True, default=())
+    mixture: str | None = eqx.field(static=True, default=None)
 
     def log_terms(self, values: Values, data: PyTree) -> LogTerms:
         """The log density of every statement, at these values of the latent sites."""
@@ -48,6 +49,13 @@ class Call(eqx.Module):
             of_its_kind = found.factors if factor else found.observed
             (found.priors if is_latent(trace[name]) else of_its_kind)[name] = log
         return found
+
+    def component_terms(self, values: Values, data: PyTree) -> Array:
+        """Log weight plus log density of the mixture, (observation, component)."""
+        assert self.mixture is not None
+        site = self.traced(values, data)[1][self.mixture]
+        terms = plain_base(site["fn"]).component_log_probs(site["value"])
+        return jnp.reshape(terms, (-1, jnp.shape(terms)[-1]))
 
     def shown(self, values: Values, data: PyTree) -> Values:
         """Latent and deterministic sites, in the order of the model."""
@@ -106,7 +114,10 @@ CONCRETE = (
 
 
 def split_call(
-    model: Callable[..., object], arguments: PyTree, observed: tuple[str, ...]
+    model: Callable[..., object],
+    arguments: PyTree,
+    observed: tuple[str, ...],
+    mixture: str | None = None,
 ) -> tuple[PyTree, Call]:
     """The arrays among the arguments as data, and the call without them.
 
@@ -114,10 +125,10 @@ def split_call(
     for the size of a plate, keeps them: there is then no data to exchange.
     """
     arrays, rest = eqx.partition(arguments, _is_array)
-    whole = Call(model, Constants(arguments), observed)
+    whole = Call(model, Constants(arguments), observed, mixture)
     if not jax.tree.leaves(arrays):
         return None, whole
-    call = Call(model, rest, observed)
+    call = Call(model, rest, observed, mixture)
 
     def values(data: PyTree) -> list[PyTree]:
         trace = call.run(data, jax.random.key(0))
@@ -149,6 +160,13 @@ class Predictive(eqx.Module):
             name: trace[name]["fn"].sample(own)
             for name, own in zip(self.replicated, keys, strict=True)
         }
+
+
+def plain_base(function: Any) -> Any:
+    """A distribution without what plates and events wrap around it."""
+    while isinstance(function, (Independent, ExpandedDistribution)):
+        function = function.base_dist
+    return function
 
 
 def is_latent(site: Message) -> bool:

@@ -17,7 +17,14 @@ from numpyro.distributions import biject_to, constraints
 
 from folt import coordinates
 from folt.interop.coordinates import Bounds
-from folt.interop.numpyro_model import CONCRETE, ONE_RUN_AT_A_TIME, Message, Trace, is_latent
+from folt.interop.numpyro_model import (
+    CONCRETE,
+    ONE_RUN_AT_A_TIME,
+    Message,
+    Trace,
+    is_latent,
+    plain_base,
+)
 from folt.interop.numpyro_validation import require_valid
 from folt.interop.sites import (
     Site,
@@ -39,6 +46,8 @@ class Seen:
         observed: names of the sites with observations that have terms of their own.
         replicated: those of them that can be drawn again.
         values: the observations.
+        plates: for every site in a plate the names of its axes, None for those of no plate.
+        mixture: the observed site that is a mixture, if there is just one.
     """
 
     latent: dict[str, tuple[Any, Any]]
@@ -46,6 +55,8 @@ class Seen:
     observed: tuple[str, ...]
     replicated: tuple[str, ...]
     values: dict[str, PyTree]
+    plates: dict[str, tuple[str | None, ...]]
+    mixture: str | None = None
 
     def sites(self) -> list[Site]:
         """The latent sites as folt sees them."""
@@ -55,7 +66,7 @@ class Seen:
     def proper(self) -> bool:
         """Whether every latent site's own density is a normalised prior one can draw from."""
         return not self.scaled and not any(
-            isinstance(_base(function), (dist.ImproperUniform, dist.MaskedDistribution))
+            isinstance(plain_base(function), (dist.ImproperUniform, dist.MaskedDistribution))
             for function, _ in self.latent.values()
         )
 
@@ -104,7 +115,33 @@ def seen(model: Callable[..., object], args: tuple[PyTree, ...], kwargs: dict[st
         observed=terms,
         replicated=tuple(name for name in terms if not isinstance(first[name]["fn"], dist.Unit)),
         values=values,
+        plates={name: _plates(site) for name, site in first.items() if any(_plates(site))},
+        mixture=_mixture(first),
     )
+
+
+def _mixture(trace: Trace) -> str | None:
+    """The observed site that is a mixture; None if there is none, or several."""
+    kinds = (dist.MixtureSameFamily, dist.MixtureGeneral)
+    found = [
+        name
+        for name, site in trace.items()
+        if _is_observation(site) and isinstance(plain_base(site["fn"]), kinds)
+    ]
+    return found[0] if len(found) == 1 else None
+
+
+def _plates(site: Message) -> tuple[str | None, ...]:
+    """The plate along every axis of a sampled site; None along the axes of an event."""
+    if not _is_sampled(site):
+        return ()
+    shape, batch = tuple(site["fn"].shape()), len(site["fn"].batch_shape)
+    axes: list[str | None] = [None] * len(shape)
+    for frame in site["cond_indep_stack"]:
+        axis = batch + frame.dim
+        if 0 <= axis < batch and shape[axis] == frame.size:
+            axes[axis] = frame.name
+    return tuple(axes)
 
 
 def _is_sampled(site: Message) -> bool:
@@ -181,7 +218,7 @@ def _site(name: str, function: Any, other: Any, scaled: bool) -> Site:
     support = _plain_support(function)
     independent = not scaled and _same(function, other)
     if isinstance(support, type(constraints.simplex)):
-        known = _base(function) if independent else None
+        known = plain_base(function) if independent else None
         concentration = None
         if isinstance(known, dist.Dirichlet):
             concentration = np.broadcast_to(_np(known.concentration), shape)
@@ -259,17 +296,11 @@ KNOWN: dict[type, Callable[[Any], coordinates.Prior]] = {
 
 def known_prior(function: Any, shape: tuple[int, ...]) -> coordinates.Prior | None:
     """The prior of a site for prior-normal coordinates; None if its quantiles are not known."""
-    base = _base(function)
+    base = plain_base(function)
     if type(base) not in KNOWN:
         return None
     prior = KNOWN[type(base)](base)
     return jax.tree.map(lambda leaf: np.broadcast_to(leaf, shape), prior)
-
-
-def _base(function: Any) -> Any:
-    while isinstance(function, (dist.Independent, dist.ExpandedDistribution)):
-        function = function.base_dist
-    return function
 
 
 def _np(value: ArrayLike) -> np.ndarray:

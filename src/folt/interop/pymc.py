@@ -96,11 +96,13 @@ def _from_pymc(
     found = arrange(described, exchangeable, graph, data, allow_rotation, "pymc")
     known = all(each.known for each in found.sites.maps)
     axes = {
-        name: tuple(map(str, dims))
+        name: tuple(None if axis is None else str(axis) for axis in dims)
         for name, dims in model.named_vars_to_dims.items()
-        if None not in dims
     }
-    return problem_of(graph, found, data, proper=known, dims=axes)
+    used = {axis for names in axes.values() for axis in names}
+    labels = {axis: own for axis, own in model.coords.items() if axis in used and own is not None}
+    mixed = graph if graph.mixture is not None else None
+    return problem_of(graph, found, data, proper=known, dims=axes, coords=labels, components=mixed)
 
 
 def _without_transforms(model: pymc.Model, variables: list[Variable]) -> pymc.Model:

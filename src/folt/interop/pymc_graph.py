@@ -5,14 +5,17 @@ from __future__ import annotations
 import functools
 import threading
 from collections.abc import Callable
+from typing import cast
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 import pymc
+import pytensor
 from jaxtyping import Array, PyTree
 from pytensor.graph.basic import Variable
 from pytensor.graph.replace import clone_replace
+from pytensor.graph.rewriting.utils import rewrite_graph
 
 from folt.interop.model import LogTerms, Values
 from folt.types import Key
@@ -23,6 +26,9 @@ ONE_AT_A_TIME = threading.RLock()
 
 Compiled = Callable[..., list[Array]]
 """Variables of the model by position, in; arrays, out."""
+
+MIXTURES = ("MixtureRV", "MarginalMixtureRV")
+"""What PyMC calls the operation of a mixture, now and before."""
 
 Jaxify = Callable[[list[Variable], list[Variable]], Compiled]
 """PyMC's translation of a graph, from inputs to outputs, into JAX."""
@@ -37,6 +43,7 @@ class Graph:
 
     Attributes:
         observed: names of the observed variables.
+        mixture: the observed variable that is a mixture, if there is just one.
     """
 
     def __init__(self, model: pymc.Model, jaxify: Jaxify) -> None:
@@ -45,6 +52,8 @@ class Graph:
         self.observed = tuple(variable.name for variable in model.observed_RVs)
         self._potentials = tuple(variable.name for variable in model.potentials)
         self._shown = tuple(v.name for v in [*model.free_RVs, *model.deterministics])
+        mixed = [v for v in model.observed_RVs if type(v.owner.op).__name__ in MIXTURES]
+        self.mixture = mixed[0] if len(mixed) == 1 else None
         self._model, self._jaxify = model, jaxify
         self._shared = {variable.name: variable for variable in model.data_vars}
         self._stand_ins = {variable: variable.type() for variable in self._shared.values()}
@@ -74,6 +83,24 @@ class Graph:
         return self._compiled(self._model.replace_rvs_by_values(shown))
 
     @functools.cached_property
+    def _components(self) -> Compiled:
+        """Log weight plus log density of every component at the observations of the mixture."""
+        variable = self.mixture
+        assert variable is not None
+        _, weights, *components = variable.owner.inputs
+        value = self._model.rvs_to_values[variable]
+        axis = -variable.owner.op.ndim_supp - 1
+        if len(components) == 1:
+            logs = pymc.logp(components[0], pytensor.tensor.expand_dims(value, axis))
+        else:
+            logs = pytensor.tensor.stack([pymc.logp(each, value) for each in components], axis=-1)
+        terms = logs + pytensor.tensor.log(weights)
+        # Weights are broadcast to the shape of a draw of the components: without the draw.
+        (shaped,) = self._model.replace_rvs_by_values([terms])
+        rewritten = rewrite_graph(shaped, include=("ShapeOpt", "canonicalize"))
+        return self._compiled([cast(Variable, rewritten)])
+
+    @functools.cached_property
     def _forward(self) -> Compiled:
         """PyMC's transforms of the variables that keep them, as functions of all variables."""
         model = self._model
@@ -91,6 +118,11 @@ class Graph:
         logs = iter(self._logs(*self._called(values, data)))
         names = (self._inputs, self.observed, self._potentials)
         return LogTerms(*({name: next(logs) for name in each} for each in names))
+
+    def component_terms(self, values: Values, data: PyTree) -> Array:
+        """Log weight plus log density of the mixture, (observation, component)."""
+        (terms,) = self._components(*self._called(values, data))
+        return jnp.reshape(terms, (-1, jnp.shape(terms)[-1]))
 
     def shown(self, values: Values, data: PyTree) -> Values:
         """Free and deterministic variables."""

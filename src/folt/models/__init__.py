@@ -157,3 +157,8 @@ def __getattr__(name: str) -> Any:
     if name in _MODULES:
         return getattr(importlib.import_module(f"folt.models.{_MODULES[name]}"), name)
     raise AttributeError(f"module 'folt.models' has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    """What can be asked for, imported or not."""
+    return sorted(__all__)

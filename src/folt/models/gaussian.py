@@ -28,7 +28,7 @@ from folt.models.independent import (
     log_sum_components,
 )
 from folt.models.observations import finite, number_of, positive, series, spread
-from folt.models.observed import Pointwise, Predictive
+from folt.models.observed import LogTerms, Pointwise, Predictive
 from folt.problem import Problem
 from folt.types import Key, Point, Scalar, host_generator, in_float64
 
@@ -135,6 +135,7 @@ def gaussian_mixture(
         unconstrain=posterior.unconstrain,
         pointwise=Pointwise(posterior.constrain, pointwise),
         predictive=Predictive(posterior.constrain, predict),
+        log_terms=LogTerms(posterior.constrain, component_terms),
         dims={"weight": ("component",), "mu": ("component",), "sigma": ("component",)},
     )
 
@@ -165,8 +166,15 @@ def scale_options(
 
 def pointwise(parameters: dict[str, Array], data: Float[ArrayLike, " n"]) -> Float[Array, " n"]:
     """Log likelihood of every observation."""
+    return log_sum_components(component_terms(parameters, data))
+
+
+def component_terms(
+    parameters: dict[str, Array], data: Float[ArrayLike, " n"]
+) -> Float[Array, "m n"]:
+    """Log w_k + log N(y_n; μ_k, σ_k²) of every component and observation."""
     terms = gaussian_terms(parameters["mu"], jnp.log(parameters["sigma"]), jnp.asarray(data))
-    return log_sum_components(terms + jnp.log(parameters["weight"])[:, None])
+    return terms + jnp.log(parameters["weight"])[:, None]
 
 
 def predict(

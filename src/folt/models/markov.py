@@ -20,6 +20,7 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jax.scipy.special import logsumexp
 from jaxtyping import Array, ArrayLike, Float
 
 from folt.coordinates import CentredScores, Normal
@@ -28,7 +29,7 @@ from folt.models.emissions import Emission, GaussianEmission, PoissonEmission
 from folt.models.gaussian import gaussian_terms, scale_options
 from folt.models.independent import Independent, StandardNormal
 from folt.models.observations import counts, finite, number_of, positive, series
-from folt.models.observed import Pointwise, Predictive
+from folt.models.observed import LogTerms, Pointwise, Predictive
 from folt.models.poisson import draw_counts, poisson_terms, rate_location
 from folt.problem import Problem
 from folt.types import Key, Point, Scalar, host_generator, in_float64
@@ -180,6 +181,7 @@ def _problem(
         unconstrain=posterior.unconstrain,
         pointwise=Pointwise(posterior.constrain, pointwise),
         predictive=Predictive(posterior.constrain, predict),
+        log_terms=LogTerms(posterior.constrain, smoothed),
         dims={
             **dict.fromkeys((*by_state, "initial"), ("state",)),
             "transition": ("state", "state_to"),
@@ -201,6 +203,24 @@ def pointwise(parameters: dict[str, Array], data: Float[ArrayLike, " t"]) -> Flo
     """Log predictive density of every observation given those before it."""
     terms = _terms(parameters, jnp.asarray(data, float))
     return forward(jnp.log(parameters["initial"]), parameters["transition"], terms)
+
+
+def smoothed(parameters: dict[str, Array], data: Float[ArrayLike, " t"]) -> Float[Array, "m t"]:
+    """Log P(s_t = k | y_1, ..., y_T), by the forward-backward algorithm."""
+    terms = _terms(parameters, jnp.asarray(data, float))
+    log_transition = jnp.log(parameters["transition"])
+
+    def forwards(log_predicted: Array, term: Array) -> tuple[Array, Array]:
+        joint = log_predicted + term
+        return logsumexp(joint[:, None] + log_transition, axis=0), joint
+
+    def backwards(log_later: Array, term: Array) -> tuple[Array, Array]:
+        return logsumexp(log_transition + (log_later + term)[None, :], axis=1), log_later
+
+    filtered = jax.lax.scan(forwards, jnp.log(parameters["initial"]), terms.T)[1]
+    start = jnp.zeros(terms.shape[0], terms.dtype)
+    later = jax.lax.scan(backwards, start, terms.T, reverse=True)[1]
+    return jax.nn.log_softmax(filtered + later, axis=1).T
 
 
 def predict(

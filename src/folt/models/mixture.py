@@ -22,7 +22,7 @@ from folt.coordinates.tails import LOG_ROOT_TWO_PI, normal_log_density
 from folt.flows import standard_normal
 from folt.groups import Permutation
 from folt.models import gaussian
-from folt.models.observed import Pointwise, Predictive
+from folt.models.observed import LogTerms, Pointwise, Predictive
 from folt.problem import Problem
 from folt.types import Key, Point, Scalar, in_float64
 
@@ -143,6 +143,7 @@ def bayesian_mixture(
         unconstrain=posterior.unconstrain,
         pointwise=Pointwise(posterior.constrain, pointwise),
         predictive=Predictive(posterior.constrain, predict),
+        log_terms=LogTerms(posterior.constrain, component_terms),
         dims={"mu": ("component",), "sigma": ("component",)},
     )
 
@@ -150,6 +151,13 @@ def bayesian_mixture(
 def pointwise(parameters: dict[str, Array], data: Float[ArrayLike, " n"]) -> Float[Array, " n"]:
     """Log likelihood of every observation."""
     return gaussian.pointwise(_with_equal_weights(parameters), data)
+
+
+def component_terms(
+    parameters: dict[str, Array], data: Float[ArrayLike, " n"]
+) -> Float[Array, "m n"]:
+    """Log w_k + log N(y_n; μ_k, σ_k²) of every component and observation, equal weights."""
+    return gaussian.component_terms(_with_equal_weights(parameters), data)
 
 
 def predict(

@@ -33,7 +33,7 @@ from folt.models.independent import (
     log_sum_components,
 )
 from folt.models.observations import finite, number_of, positive, spread, table
-from folt.models.observed import Pointwise, Predictive
+from folt.models.observed import LogTerms, Pointwise, Predictive
 from folt.problem import Problem
 from folt.types import Key, Point, Scalar, host_generator, in_float64
 
@@ -164,6 +164,7 @@ def multivariate_gaussian_mixture(
         unconstrain=posterior.unconstrain,
         pointwise=Pointwise(posterior.constrain, pointwise),
         predictive=Predictive(posterior.constrain, predict),
+        log_terms=LogTerms(posterior.constrain, component_terms),
         dims={
             "weight": ("component",),
             "mu": ("component", "variable"),
@@ -191,13 +192,20 @@ def _per_variable(name: str, value: ArrayLike, p: int) -> Float[np.ndarray, " p"
 
 def pointwise(parameters: dict[str, Array], data: Float[ArrayLike, "n p"]) -> Float[Array, " n"]:
     """Log likelihood of every observation."""
+    return log_sum_components(component_terms(parameters, data))
+
+
+def component_terms(
+    parameters: dict[str, Array], data: Float[ArrayLike, "n p"]
+) -> Float[Array, "m n"]:
+    """Log w_k + log N(y_n; μ_k, Σ_k) of every component and observation."""
     values = jnp.asarray(data).T
     factor = jnp.linalg.cholesky(parameters["covariance"])
     residual = values - parameters["mu"][:, :, None]
     whitened = jax.vmap(lambda f, r: solve_triangular(f, r, lower=True))(factor, residual)
     log_scale = jnp.sum(jnp.log(jnp.diagonal(factor, axis1=1, axis2=2)), axis=1)
     constant = jnp.log(parameters["weight"]) - log_scale - 0.5 * values.shape[0] * LOG_TWO_PI
-    return log_sum_components(constant[:, None] - 0.5 * jnp.sum(jnp.square(whitened), axis=1))
+    return constant[:, None] - 0.5 * jnp.sum(jnp.square(whitened), axis=1)
 
 
 def predict(

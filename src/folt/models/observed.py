@@ -26,6 +26,17 @@ class Pointwise(eqx.Module):
         return {NAME: self.terms(self.constrain(x), data)}
 
 
+class LogTerms(eqx.Module):
+    """Log w_k + log p(y_n | k) by observation and component, for memberships."""
+
+    constrain: Constrain
+    terms: Callable[[dict[str, Array], PyTree], Array] = eqx.field(static=True)
+
+    def __call__(self, x: Point, data: PyTree) -> Array:
+        """The terms (observation, component) at one point."""
+        return self.terms(self.constrain(x), data).T
+
+
 class Predictive(eqx.Module):
     """`{"y": new observations}`: a posterior predictive draw if the point is a draw."""
 

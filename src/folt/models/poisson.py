@@ -21,7 +21,7 @@ from folt.coordinates import CentredScores, Normal
 from folt.groups import Blocks, Joint, ZeroSum
 from folt.models.independent import Independent, StandardNormal, log_sum_components
 from folt.models.observations import counts, finite, number_of, positive
-from folt.models.observed import Pointwise, Predictive
+from folt.models.observed import LogTerms, Pointwise, Predictive
 from folt.problem import Problem
 from folt.types import Key, Point, Scalar, host_generator, in_float64
 
@@ -103,6 +103,7 @@ def poisson_mixture(
         unconstrain=posterior.unconstrain,
         pointwise=Pointwise(posterior.constrain, pointwise),
         predictive=Predictive(posterior.constrain, predict),
+        log_terms=LogTerms(posterior.constrain, component_terms),
         dims={"weight": ("component",), "rate": ("component",)},
     )
 
@@ -123,8 +124,15 @@ def rate_location(observed: Float[np.ndarray, " n"]) -> float:
 
 def pointwise(parameters: dict[str, Array], data: Float[ArrayLike, " n"]) -> Float[Array, " n"]:
     """Log likelihood of every count."""
+    return log_sum_components(component_terms(parameters, data))
+
+
+def component_terms(
+    parameters: dict[str, Array], data: Float[ArrayLike, " n"]
+) -> Float[Array, "m n"]:
+    """Log w_k + log Poisson(y_n; λ_k) of every component and count."""
     terms = poisson_terms(jnp.log(parameters["rate"]), jnp.asarray(data, float))
-    return log_sum_components(terms + jnp.log(parameters["weight"])[:, None])
+    return terms + jnp.log(parameters["weight"])[:, None]
 
 
 def predict(

@@ -14,6 +14,7 @@ from jaxtyping import ArrayLike
 
 from folt.groups import Group
 from folt.problem.named_values import own_shapes
+from folt.problem.order import order_words
 
 if TYPE_CHECKING:
     from folt.problem.problem import Problem
@@ -108,6 +109,7 @@ def problem_face(problem: Problem) -> Face:
     ]
     rows = [
         ("Symmetry", " ".join(repr(problem.group).split())),
+        *([("Order", order)] if (order := order_words(problem.group, problem.names)) else []),
         ("Parameters", _parameter_words(problem)),
         ("Data", shapes((name, leaf) for name, leaf in leaves) or "none"),
         ("Prior", "given" if problem.prior is not None else "none of its own"),

@@ -15,7 +15,16 @@ import numpy as np
 
 from folt.certificate.face import mark, tone, verdict_words
 from folt.certificate.outcomes import Use
-from folt.fit.text import cautions, estimate_rows, number, seconds, step_words
+from folt.fit.text import (
+    Estimate,
+    cautions,
+    effective_draws,
+    estimate_rows,
+    number,
+    order_sentence,
+    seconds,
+    step_words,
+)
 from folt.problem.faces import counted, folding
 from folt.report import figures
 from folt.report.captions import chains_caption, pairs_caption
@@ -30,6 +39,7 @@ from folt.report.facts import (
     mixing_facts,
     provenance_facts,
 )
+from folt.report.memberships import membership_sections
 from folt.report.parameters import EXCHANGED, Family, Parameters
 from folt.report.rendering import render
 from folt.store import write_whole
@@ -90,12 +100,12 @@ def content(fit: Fit, sections: Sequence[Section] = ()) -> Document:
         "warnings": cautions(fit),
         "conclusions": conclusions(fit),
         "assumption": fit.certificate.assumption,
-        "key_figures": _key_figures(fit),
+        "key_figures": _key_figures(fit, rows),
         "rows": rows,
         "label_words": _label_words(fit),
         "sections": [
             (section.title, Markup(section.drawing(f"section-{k}")), section.text)
-            for k, section in enumerate(sections or fit.sections)
+            for k, section in enumerate([*(sections or fit.sections), *membership_sections(fit)])
         ],
         "still": _stills(parameters, charts),
         "charts": {chart.name: chart for chart in charts},
@@ -121,9 +131,9 @@ def content(fit: Fit, sections: Sequence[Section] = ()) -> Document:
     }
 
 
-def _key_figures(fit: Fit) -> list[tuple[str, str, str]]:
+def _key_figures(fit: Fit, rows: Sequence[Estimate]) -> list[tuple[str, str, str]]:
     """The four numbers that a reader looks for: value, name, remark."""
-    ess = float(fit.ess().min())
+    ess = effective_draws(fit, rows)
     evidence = fit.log_evidence
     return [
         _steps(fit),
@@ -154,12 +164,8 @@ def _steps(fit: Fit) -> tuple[str, str, str]:
 def _stills(parameters: Parameters, charts: list[Chart]) -> dict[str, Markup]:
     """The pictures that need no script, by name."""
     drawn = {
-        "traces": _traces(parameters),
-        "pairs": figures.pairs_figure(
-            parameters.sides,
-            parameters.showcase(),
-            [parameters.names[j] for j in parameters.showcase()],
-        ),
+        "traces": traces_of(parameters),
+        "pairs": pairs_of(parameters),
         **{chart.name: figures.still(chart) for chart in charts},
     }
     return {name: _still(figure, name) for name, figure in drawn.items()}
@@ -186,7 +192,14 @@ def _marginals(parameters: Parameters) -> tuple[list[Markup], dict[str, list[Mar
     return shown, more
 
 
-def _traces(parameters: Parameters) -> Figure:
+def pairs_of(parameters: Parameters) -> Figure:
+    """A few scalars in pairs, folded below the diagonal and as they came above it."""
+    chosen = parameters.showcase()
+    return figures.pairs_figure(parameters.sides, chosen, [parameters.names[j] for j in chosen])
+
+
+def traces_of(parameters: Parameters) -> Figure:
+    """Traces of what labels are sorted by, before and after folding."""
     family = parameters.opening()
     names = [parameters.names[j] for j in family.members]
     quantity = "value" if family.parameter == EXCHANGED else family.parameter
@@ -216,6 +229,4 @@ def _eyebrow(fit: Fit) -> str:
 
 
 def _label_words(fit: Fit) -> str:
-    if fit.labels == "sorted":
-        return "Components are numbered by the sorted chamber that the posterior was folded onto."
-    return "Components are numbered as the proposal finds likeliest."
+    return f"{order_sentence(fit)}." if fit.order else ""

@@ -8,12 +8,12 @@ from __future__ import annotations
 
 import dataclasses
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from folt.fit.text import entries
+from folt.fit.text import entries, index_words
 from folt.report.captions import Labelling, left_remark, right_remark
 from folt.report.sides import Side
 from folt.types import in_float64
@@ -78,9 +78,9 @@ class Parameters:
     @classmethod
     def of(cls, fit: Fit) -> Parameters:
         """The scalars of a fit."""
-        flat = entries(fit.posterior)
+        flat = entries(fit.posterior, fit)
         most = max(FEWEST, min(PICTURED, VALUES // (2 * len(flat))))
-        raw = entries(fit.reference.raw_posterior or {})
+        raw = entries(fit.reference.raw_posterior or {}, fit)
         labelling = Labelling.of(fit) if set(raw) == set(flat) else None
         sides, several = [], fit.group.order > 1
         if labelling is not None:
@@ -93,10 +93,10 @@ class Parameters:
         sides.append(Side.thinned("folded", title, right_remark(fit), values, most))
         return cls(
             names=tuple(flat),
-            families=(*_exchanged(fit), *_families(fit.posterior, fit.dims)),
+            families=(*_exchanged(fit), *_families(fit)),
             sides=tuple(sides),
             labelling=labelling,
-            sorted=fit.labels == "sorted" and several,
+            sorted=fit.labels.startswith("sorted") and several,
         )
 
     @property
@@ -209,23 +209,22 @@ def coordinate_orbits(group: Group) -> list[tuple[int, ...]]:
     return [tuple(int(j) for j in np.flatnonzero(orbit == k)) for k in np.unique(orbit)]
 
 
-def _families(
-    posterior: Mapping[str, np.ndarray], dims: Mapping[str, tuple[str, ...]]
-) -> list[Family]:
+def _families(fit: Fit) -> list[Family]:
     """For every parameter its families along the component axis, then its scalars one by one."""
     families, start = [], 0
-    for name, values in posterior.items():
+    for name, values in fit.posterior.items():
         shape = values.shape[2:]
         size = math.prod(shape)
-        axis = component_axis(dims.get(name, ()))
+        axis = (*fit.exchanged.get(name, ()), component_axis(fit.dims.get(name, ())))[0]
         if shape and shape[axis] > 1:
             positions = np.moveaxis(start + np.arange(size).reshape(shape), axis, 0)
             for index in np.ndindex(positions.shape[1:]):
                 members = [int(j) for j in positions[(slice(None), *index)]]
-                where = [*map(str, index[:axis]), "·", *map(str, index[axis:])]
+                where = index_words(name, (*index[:axis], 0, *index[axis:]), fit)
+                where[axis] = "·"
                 label = f"{name}[{','.join(where)}]" if index else name
                 families += _by_eights(name, label, members)
-        labels = list(entries({name: values}))
+        labels = list(entries({name: values}, fit))
         families += [Family(name, label, (start + j,)) for j, label in enumerate(labels)]
         start += size
     return families

@@ -1,0 +1,100 @@
+"""What follows once the verdict is read: tables, pictures, the paragraph for a paper."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Literal, cast
+
+from folt.problem.faces import Shown
+
+if TYPE_CHECKING:
+    import pandas
+    from matplotlib.figure import Figure
+
+    from folt.fit.fit import Fit
+    from folt.fit.memberships import LogTerms
+    from folt.fit.relabelling import SortKey
+
+Plot = Literal["marginals", "chains", "pairs", "data", "modes"]
+
+
+class Analysis(Shown):
+    """The methods of a `Fit` that make tables, figures and words of it."""
+
+    def to_dataframe(self) -> pandas.DataFrame:
+        """The draws: a column per scalar of the user's parameters, a row per chain and draw."""
+        from folt.fit.tables import draws_frame
+
+        return draws_frame(self._fit)
+
+    def table(self) -> pandas.DataFrame:
+        """The estimates: mean, sd, 95 % interval (`low`, `high`), ess and rhat per scalar.
+
+        A scalar that is the same in every draw is known and not estimated; it has no row.
+        """
+        from folt.fit.tables import estimates_frame
+
+        return estimates_frame(self._fit)
+
+    def memberships(self, log_terms: LogTerms | None = None) -> pandas.DataFrame:
+        """Who belongs where: the probability of every component for every observation.
+
+        Args:
+            log_terms: for a density of one's own, from a point and, where the problem has data,
+                the data, to an array (observation, component) of log weight plus log density, as
+                `folt.Problem(log_terms=...)` takes it; what the problem says if None. Ready
+                mixtures and mixtures of PyMC and NumPyro say it themselves; of a hidden Markov
+                model these are the smoothed probabilities of its states.
+
+        Returns:
+            A row per observation: `mean[k]` is the probability of component k, `low[k]` and
+            `high[k]` the 95 % interval of the probability given the parameters, and
+            `most_probable` the component with the largest mean. Components are named as the axis
+            of labels is.
+
+        Raises:
+            ValueError: the model has no components, or the fit was loaded without its problem.
+        """
+        from folt.fit.memberships import memberships
+
+        return memberships(self._fit, log_terms).frame()
+
+    def relabelled(self, sort_by: str | SortKey) -> Fit:
+        """The same draws with labels sorted by another key, without a new fit.
+
+        Args:
+            sort_by: the name of a parameter with one number per label, such as "sigma", or a
+                function from `fit.posterior` to an array (chain, draw, label), such as
+                `lambda posterior: posterior["mu"] / posterior["sigma"]`.
+
+        Raises:
+            ValueError: nothing is permuted, or the key does not tell the labels apart; the
+                sentence says in which share of the draws their order is a matter of chance.
+        """
+        from folt.fit.relabelling import relabelled
+
+        return relabelled(self._fit, sort_by)
+
+    def methods(self) -> str:
+        """A paragraph for a paper: how the posterior was sampled and how far it can be trusted."""
+        from folt.fit.methods import methods
+
+        return methods(self._fit)
+
+    def plot(self, kind: Plot = "marginals") -> Figure:
+        """A Matplotlib figure of the fit; `figure.savefig(path)` writes it.
+
+        Args:
+            kind: "marginals" for densities with intervals, "chains" for traces before and after
+                folding, "pairs" for pairs of parameters, "data" for the observations with the
+                fitted components, "modes" for the modes that were found and their masses.
+
+        Raises:
+            ValueError: another kind, or one that this fit has nothing to show for.
+        """
+        from folt.report.plots import plot
+
+        return plot(self._fit, kind)
+
+    @property
+    def _fit(self) -> Fit:
+        return cast("Fit", self)

@@ -1,0 +1,129 @@
+"""Who belongs where: probabilities of the components for every observation."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+import jax
+import numpy as np
+from jaxtyping import Array, Float, PyTree
+from scipy.special import softmax
+
+from folt.problem import Problem
+from folt.problem.batching import map_points
+from folt.types import Point, in_float64
+
+if TYPE_CHECKING:
+    import pandas
+
+    from folt.fit.fit import Fit
+
+LogTerms = Callable[..., Array]
+"""From a point, and the data where there are any, to log terms (observation, component)."""
+
+DRAWS = 2_000
+"""Draws, evenly spaced, that probabilities are averaged over: their error is below .012."""
+
+NUMBERS = 1 << 24
+"""Probabilities in memory at once, draws, observations and components together."""
+
+FEWEST = 100
+"""Draws that remain where there are very many observations."""
+
+
+@dataclasses.dataclass(frozen=True)
+class Memberships:
+    """Probabilities of components by observation.
+
+    Attributes:
+        mean: (observation, component), averaged over the posterior.
+        low: lower end of the 95 % interval of the probability given the parameters.
+        high: its upper end.
+        labels: names of the components.
+    """
+
+    mean: Float[np.ndarray, "n m"]
+    low: Float[np.ndarray, "n m"]
+    high: Float[np.ndarray, "n m"]
+    labels: tuple[str, ...]
+
+    @property
+    def most_probable(self) -> np.ndarray:
+        """The position of the most probable component of every observation."""
+        return self.mean.argmax(axis=1)
+
+    def frame(self) -> pandas.DataFrame:
+        """A row per observation: all means, then the intervals, then the most probable."""
+        import pandas
+
+        columns = {f"mean[{label}]": self.mean[:, k] for k, label in enumerate(self.labels)}
+        for k, label in enumerate(self.labels):
+            columns |= {f"low[{label}]": self.low[:, k], f"high[{label}]": self.high[:, k]}
+        chosen = [self.labels[k] for k in self.most_probable]
+        index = pandas.RangeIndex(len(self.mean), name="observation")
+        return pandas.DataFrame(columns, index=index).assign(most_probable=chosen)
+
+
+@in_float64
+def memberships(fit: Fit, log_terms: LogTerms | None = None) -> Memberships:
+    """Probabilities of the components for every observation, under the labels of the fit.
+
+    Raises:
+        ValueError: the model has no components, the terms are no table of numbers, or the fit was
+            loaded without its problem.
+    """
+    if fit.problem is None:
+        raise ValueError("a loaded fit needs its problem for this: folt.load(path, problem=...)")
+    terms = fit.problem.log_terms if log_terms is None else log_terms
+    if terms is None:
+        raise ValueError(
+            "this model does not say what its components are: give fit.memberships(log_terms), "
+            "from a point (and data) to log weight plus log density, (observation, component)"
+        )
+    points = fit.draws.reshape(-1, fit.group.dim)
+    shape = _shape(fit.problem, terms, points[0])
+    most = int(np.clip(NUMBERS // max(shape[0] * shape[1], 1), FEWEST, DRAWS))
+    points = points[:: -(-len(points) // most)]
+    shares = _all_shares(fit.problem, terms, points)
+    if np.isnan(shares).any():
+        raise ValueError("expected log terms of which one at least is finite, got none in a row")
+    low, high = np.quantile(shares, [0.025, 0.975], axis=0)
+    return Memberships(shares.mean(axis=0), low, high, _labels(fit, shape[1]))
+
+
+def _all_shares(
+    problem: Problem, function: LogTerms, points: np.ndarray
+) -> Float[np.ndarray, "draws n m"]:
+    """The probabilities at many points; beside a black box the function may be plain NumPy."""
+    if problem.black_box is None:
+        return np.asarray(map_points(_shares, (problem, function), points))
+    return softmax(np.stack([_evaluated(problem, function, point) for point in points]), axis=-1)
+
+
+def _shares(context: tuple[Problem, LogTerms], x: Point) -> Array:
+    return jax.nn.softmax(_evaluated(*context, x), axis=-1)
+
+
+def _evaluated(problem: Problem, function: LogTerms, x: Point | np.ndarray) -> Array:
+    return function(x) if problem.data is None else function(x, problem.data)
+
+
+def _shape(problem: Problem, function: LogTerms, point: np.ndarray) -> tuple[int, int]:
+    if problem.black_box is None:
+        found: PyTree = jax.eval_shape(lambda x: _evaluated(problem, function, x), point)
+    else:
+        found = _evaluated(problem, function, point)
+    shape = tuple(np.shape(found))
+    if len(shape) != 2 or not all(shape):
+        raise ValueError(f"expected log terms of shape (observation, component), got {shape}")
+    return shape[0], shape[1]
+
+
+def _labels(fit: Fit, count: int) -> tuple[str, ...]:
+    """The labels of the axis that relabelling permutes, where it has as many; numbers else."""
+    for axis in fit.exchanged_dims:
+        if axis in fit.coords and len(fit.coords[axis]) == count:
+            return tuple(str(label) for label in fit.coords[axis])
+    return tuple(map(str, range(count)))

@@ -1,0 +1,166 @@
+"""Another order of the labels for draws that are there already."""
+
+from __future__ import annotations
+
+import dataclasses
+import warnings
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, NamedTuple
+
+import jax
+import numpy as np
+from jaxtyping import Float, Int
+
+from folt.certificate.outcomes import AMBIGUOUS
+from folt.fit.labels import labelled
+from folt.groups import Element, Group, Product, SignedPermutation
+from folt.groups.relabelling import Relabelling
+from folt.groups.signed import SignedArrangement
+from folt.problem.batching import map_points
+from folt.types import Point, in_float64
+
+if TYPE_CHECKING:
+    from folt.fit.fit import Fit
+
+SortKey = Callable[[Mapping[str, np.ndarray]], np.ndarray]
+"""From the posterior, arrays with leading axes (chain, draw), to one number per label."""
+
+SORTED_BY = "sorted by "
+"""Begins the labels of a fit that was given another order."""
+
+
+class Arranger(NamedTuple):
+    """The labels of a group, or of one factor of a product, and the element of an arrangement."""
+
+    labels: int
+    element: Callable[[Int[np.ndarray, "n m"]], Element]
+
+
+@in_float64
+def relabelled(fit: Fit, sort_by: str | SortKey) -> Fit:
+    """The fit with labels sorted by another key.
+
+    Raises:
+        ValueError: nothing was folded, the fit was loaded without its problem, the key is not one
+            number per label, or it does not tell the labels apart.
+
+    Warns:
+        UserWarning: the order by this key is a matter of chance in some draws.
+    """
+    if fit.problem is None:
+        raise ValueError("a loaded fit needs its problem for this: folt.load(path, problem=...)")
+    arrangers = _arrangers(fit.group)
+    if not arrangers:
+        raise ValueError("this fit has no labels that could be sorted: nothing is permuted in it")
+    key, name = _key(fit, sort_by)
+    keys = _evaluated(key, fit.posterior, fit.draws.shape[:2], name)
+    _require_apart(fit, key, keys, name)
+    order = np.argsort(keys, axis=-1, kind="stable").reshape(-1, keys.shape[-1])
+    points = fit.draws.reshape(-1, fit.group.dim)
+    for arranger in arrangers:
+        if arranger.labels != keys.shape[-1]:
+            continue
+        images = np.asarray(map_points(_moved, fit.group, (arranger.element(order), points)))
+        draws = images.reshape(fit.draws.shape)
+        posterior = fit.problem.parameters(draws)
+        if np.allclose(key(posterior), np.sort(keys, axis=-1), rtol=1e-6, atol=1e-12):
+            labels = SORTED_BY + name
+            return dataclasses.replace(fit, draws=draws, posterior=posterior, labels=labels)
+    raise ValueError(
+        f"expected a key with one number per label that moves with it, got {keys.shape[-1]} by "
+        f"{name}, which relabelling does not permute"
+    )
+
+
+def _key(fit: Fit, sort_by: str | SortKey) -> tuple[SortKey, str]:
+    """The key as a function, and what it is called."""
+    if callable(sort_by):
+        name = getattr(sort_by, "__name__", "")
+        plain = f"{name}()" if name.isidentifier() else "a function of the parameters"
+        return lambda posterior: np.asarray(sort_by(posterior), float), plain
+    carrying = [name for name, axes in fit.exchanged.items() if len(axes) == 1]
+    if sort_by not in carrying:
+        raise ValueError(
+            f"expected sort_by to be a function or one of {', '.join(map(repr, carrying))}, which "
+            f"have labels, got {sort_by!r}"
+        )
+    if fit.posterior[sort_by].ndim != 3:
+        raise ValueError(
+            f"{sort_by} has several numbers per label: choose one by a function, such as "
+            f"lambda posterior: posterior[{sort_by!r}][..., 0]"
+        )
+    return lambda posterior: np.asarray(posterior[sort_by], float), sort_by
+
+
+def _evaluated(
+    key: SortKey, posterior: Mapping[str, np.ndarray], lead: tuple[int, ...], name: str
+) -> Float[np.ndarray, "chain draw m"]:
+    keys = key(posterior)
+    if keys.ndim != 3 or keys.shape[:2] != lead or not np.isfinite(keys).all():
+        raise ValueError(
+            f"expected finite numbers of shape (chain, draw, label) by {name}, got shape "
+            f"{keys.shape}"
+        )
+    return keys
+
+
+def _require_apart(fit: Fit, key: SortKey, keys: np.ndarray, name: str) -> None:
+    """Refuse a key whose order is a matter of chance.
+
+    Components are followed from draw to draw by the labels that the proposal finds likeliest. A
+    key that tells them apart puts them into the same order in nearly all draws.
+    """
+    assert fit.problem is not None
+    followed = keys
+    if fit.proposal is not None:
+        draws = labelled(fit.draws, fit.proposal, fit.group, "proposal")
+        followed = key(fit.problem.parameters(draws))
+    orders = np.argsort(followed.reshape(-1, followed.shape[-1]), axis=-1, kind="stable")
+    counts = np.unique(orders, axis=0, return_counts=True)[1]
+    chance = 1.0 - counts.max() / len(orders)
+    ties = float((np.diff(np.sort(keys, axis=-1)) == 0.0).any(axis=-1).mean())
+    share = max(chance, ties)
+    told = (
+        f"{name} does not tell the components apart: in {100 * share:.0f} % of the draws their "
+        "order by it is a matter of chance"
+    )
+    if share > AMBIGUOUS:
+        raise ValueError(f"{told}; sort by what differs between them")
+    if share > AMBIGUOUS / 4:
+        warnings.warn(told.replace("does not tell", "hardly tells"), UserWarning, stacklevel=5)
+
+
+def _arrangers(group: Group) -> list[Arranger]:
+    """One for every set of labels that are permuted as a whole."""
+    if isinstance(group, Relabelling):
+        return [Arranger(group.labels, lambda order: order)] if group.labels > 1 else []
+    if isinstance(group, SignedPermutation):
+        return [Arranger(group.columns, _without_flips)] if group.columns > 1 else []
+    if isinstance(group, Product):
+        return [
+            Arranger(own.labels, _in_product(group, place, own))
+            for place, part in enumerate(group.groups)
+            for own in _arrangers(part)
+        ]
+    return []
+
+
+def _without_flips(order: Int[np.ndarray, "n m"]) -> Element:
+    return SignedArrangement(order, np.ones_like(order))
+
+
+def _in_product(
+    group: Product, place: int, own: Arranger
+) -> Callable[[Int[np.ndarray, "n m"]], Element]:
+    def element(order: Int[np.ndarray, "n m"]) -> Element:
+        still = [
+            jax.tree.map(lambda leaf: np.repeat(np.asarray(leaf)[None], len(order), 0), part)
+            for part in group.identity
+        ]
+        return (*still[:place], own.element(order), *still[place + 1 :])
+
+    return element
+
+
+def _moved(group: Group, pair: tuple[Element, Point]) -> Point:
+    return group.act(*pair)

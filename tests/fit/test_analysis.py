@@ -1,0 +1,160 @@
+"""Tables, pictures, comparison and the paragraph for a paper: the numbers of the fit, once more."""
+
+import dataclasses
+
+import matplotlib.figure
+import numpy as np
+import pytest
+
+import folt
+from brief import brief_fit
+from folt.models import gaussian_mixture
+
+DATA = np.concatenate([np.linspace(-3.0, -1.0, 20), np.linspace(2.0, 4.0, 30)])
+
+
+@pytest.fixture(scope="module")
+def fit():
+    return brief_fit(gaussian_mixture(DATA, 2))
+
+
+@pytest.fixture(scope="module")
+def single():
+    return brief_fit(gaussian_mixture(DATA, 1))
+
+
+def test_draws_as_a_data_frame(fit):
+    frame = fit.to_dataframe()
+    assert frame.index.names == ["chain", "draw"]
+    assert frame.shape == (fit.accepted.size, 6)
+    np.testing.assert_array_equal(frame["mu[1]"].loc[2], fit.posterior["mu"][2, :, 1])
+
+
+def test_estimates_as_a_data_frame_and_effective_draws_as_told(fit):
+    table = fit.table()
+    values = fit.posterior["mu"][..., 0]
+    expected = [values.mean(), values.std(), *np.quantile(values, [0.025, 0.975])]
+    np.testing.assert_allclose(table.loc["mu[0]", ["mean", "sd", "low", "high"]], expected)
+    fewest = table["ess"].min()
+    assert f"{fewest:.0f} draws at least" in fit.summary()
+    assert f"{fewest:,.0f} effective draws at least" in str(fit)
+    assert fewest == pytest.approx(fit.table()["ess"].to_numpy().min())
+
+
+def test_printing_keeps_the_shape_of_matrices(fit):
+    matrix = np.zeros((*fit.draws.shape[:2], 2, 3)) + np.arange(6.0).reshape(2, 3)
+    shown = str(dataclasses.replace(fit, posterior={"b": matrix}))
+    assert "[0.0000, 1.0000, 2.0000], [3.0000, 4.0000, 5.0000] (means, 2 × 3)" in shown
+
+
+def test_models_are_compared_by_evidence_the_best_first(fit, single):
+    found = folt.compare({"one": single, "two": fit})
+    frame = found.to_dataframe()
+    assert list(frame.index) == ["two", "one"]
+    gap = single.log_evidence.value - fit.log_evidence.value
+    assert frame.loc["one", "difference"] == pytest.approx(gap)
+    odds = frame.loc["one", "probability"] / frame.loc["two", "probability"]
+    assert odds == pytest.approx(np.exp(gap))
+    for text in (str(found), found._repr_html_()):
+        assert f"{fit.log_evidence.value:.3f} ± {fit.log_evidence.standard_error:.3f}" in text
+        assert fit.certificate.status.name in text
+    assert [row.name for row in folt.compare([fit, single]).candidates] == ["1", "2"]
+
+
+@pytest.mark.parametrize(
+    ("fits", "words"),
+    [({}, "at least two fits"), ([3, 4], "a fit under '1', got int"), (5, "expected fits such as")],
+)
+def test_what_cannot_be_compared_is_said(fits, words):
+    with pytest.raises(ValueError, match=words):
+        folt.compare(fits)
+
+
+@pytest.mark.parametrize("kind", ["marginals", "chains", "pairs", "data", "modes"])
+def test_every_kind_of_plot_is_a_figure_with_something_in_it(fit, kind):
+    figure = fit.plot(kind)
+    assert isinstance(figure, matplotlib.figure.Figure)
+    assert any(panel.has_data() for panel in figure.axes)
+
+
+def test_plots_that_cannot_be_are_refused_in_a_sentence(fit):
+    with pytest.raises(ValueError, match=r"expected one of 'marginals', .* got 'trace'"):
+        fit.plot("trace")
+    without = dataclasses.replace(
+        fit, problem=None, certificate=dataclasses.replace(fit.certificate, exploration=None)
+    )
+    with pytest.raises(ValueError, match="no modes were looked for"):
+        without.plot("modes")
+    with pytest.raises(ValueError, match="needs its problem"):
+        without.plot("data")
+
+
+def test_the_paragraph_for_a_paper_has_the_numbers(fit):
+    text = fit.methods()
+    for words in (
+        f"folt {folt.__version__}",
+        "2 equivalent labellings",
+        "mu ascends",
+        f"{100 * fit.accept_rate:.1f} %",
+        f"{fit.log_evidence.value:.3f}",
+        f"{fit.table()['ess'].min():,.0f} effective draws",
+        f"“{fit.certificate.status.name}”",
+    ):
+        assert words in text
+
+
+def test_labels_get_another_order_without_a_new_fit(fit, tmp_path):
+    def downwards(posterior):
+        return -posterior["mu"]
+
+    other = fit.relabelled(sort_by=downwards)
+    for name, values in fit.posterior.items():
+        np.testing.assert_allclose(other.posterior[name], values[..., ::-1], rtol=1e-9)
+    assert (np.diff(other.posterior["mu"]) <= 0).all()
+    assert other.order == "downwards() ascends"
+    loaded = folt.load(other.save(tmp_path / "fit.nc"), problem=fit.problem)
+    assert "downwards() ascends" in loaded.summary()
+    back = other.relabelled(sort_by="mu")
+    np.testing.assert_allclose(back.draws, fit.draws, rtol=1e-9, atol=1e-12)
+    longer = back.extend(3)
+    assert (np.diff(longer.posterior["mu"]) >= 0).all()
+    assert longer.order == "mu ascends"
+    np.testing.assert_allclose(longer.draws[:, :-3], back.draws, rtol=1e-9, atol=1e-12)
+    with pytest.raises(ValueError, match="extend the fit before it is sorted by downwards"):
+        other.extend(3)
+
+
+def test_a_key_that_does_not_tell_components_apart_is_refused_with_the_share(fit):
+    """Both components are equally wide, so their widths come in either order."""
+    sigma = fit.posterior["sigma"]
+    share = (sigma[..., 0] > sigma[..., 1]).mean()
+    assert 0.2 < share < 0.8
+    told = f"in {100 * min(share, 1 - share):.0f} % of the draws"
+    with pytest.raises(ValueError, match=told):
+        fit.relabelled(sort_by="sigma")
+    with pytest.raises(ValueError, match="in 100 % of the draws"):
+        fit.relabelled(lambda posterior: 0.0 * posterior["mu"])
+
+
+@pytest.mark.parametrize(
+    ("key", "words"),
+    [
+        ("tau", "one of 'mu', 'sigma', 'weight', which have labels, got 'tau'"),
+        (lambda posterior: posterior["mu"].sum(axis=-1), "shape .chain, draw, label."),
+        (lambda posterior: 0.1 * posterior["mu"] + [9.0, 0.0], "does not permute"),
+    ],
+)
+def test_a_key_that_is_none_is_refused(fit, key, words):
+    with pytest.raises(ValueError, match=words):
+        fit.relabelled(key)
+
+
+def test_a_fit_without_labels_has_none_to_sort(single):
+    with pytest.raises(ValueError, match="nothing is permuted"):
+        single.relabelled("mu")
+
+
+def test_rooms_show_what_they_have():
+    assert {"gaussian_mixture", "hidden_markov", "datasets"} <= set(dir(folt.models))
+    assert {"sample", "compare", "models"} <= set(dir(folt))
+    assert not [name for name in dir(folt.models) if name.startswith("_")]
