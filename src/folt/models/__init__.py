@@ -41,12 +41,14 @@ if TYPE_CHECKING:
         multivariate_gaussian_mixture,
         simulate_multivariate_gaussian_mixture,
     )
+    from folt.models.ordinates import FourierOrdinates, fourier_ordinates, scaled_ordinates
     from folt.models.poisson import (
         PoissonMixturePosterior,
         poisson_mixture,
         simulate_poisson_mixture,
     )
     from folt.models.powers import ModalPowersPosterior, modal_powers, simulate_powers
+    from folt.models.shapes import ModalShapesPosterior, modal_shapes, simulate_shapes
     from folt.models.targets import (
         Banana,
         BrokenBanana,
@@ -63,6 +65,7 @@ _MODULES = {
     "Banana": "targets",
     "BrokenBanana": "targets",
     "FactorPosterior": "factors",
+    "FourierOrdinates": "ordinates",
     "GaussianMixturePosterior": "gaussian",
     "GaussianPair": "targets",
     "HiddenMarkovPosterior": "markov",
@@ -70,6 +73,7 @@ _MODULES = {
     "MixturePosterior": "mixture",
     "ModalPosterior": "modal",
     "ModalPowersPosterior": "powers",
+    "ModalShapesPosterior": "shapes",
     "MultivariateMixturePosterior": "multivariate",
     "PoissonMixturePosterior": "poisson",
     "Spectrum": "modal",
@@ -79,16 +83,19 @@ _MODULES = {
     "bayesian_mixture_data": "mixture",
     "broken_banana": "targets",
     "factor_analysis": "factors",
+    "fourier_ordinates": "ordinates",
     "gaussian_mixture": "gaussian",
     "gaussian_pair": "targets",
     "hidden_markov": "markov",
     "label_switching": "targets",
     "mixture_log_likelihood": "mixture",
     "modal_powers": "powers",
+    "modal_shapes": "shapes",
     "modal_spectrum": "modal",
     "multivariate_gaussian_mixture": "multivariate",
     "poisson_mixture": "poisson",
     "rotation_defect": "factors",
+    "scaled_ordinates": "ordinates",
     "scaled_spectrum": "modal",
     "simulate_factor_analysis": "factors",
     "simulate_gaussian_mixture": "gaussian",
@@ -96,6 +103,7 @@ _MODULES = {
     "simulate_multivariate_gaussian_mixture": "multivariate",
     "simulate_poisson_mixture": "poisson",
     "simulate_powers": "powers",
+    "simulate_shapes": "shapes",
     "simulate_spectrum": "modal",
 }
 
@@ -104,6 +112,7 @@ __all__ = [
     "Banana",
     "BrokenBanana",
     "FactorPosterior",
+    "FourierOrdinates",
     "GaussianMixturePosterior",
     "GaussianPair",
     "HiddenMarkovPosterior",
@@ -111,6 +120,7 @@ __all__ = [
     "MixturePosterior",
     "ModalPosterior",
     "ModalPowersPosterior",
+    "ModalShapesPosterior",
     "MultivariateMixturePosterior",
     "PoissonMixturePosterior",
     "Spectrum",
@@ -121,16 +131,19 @@ __all__ = [
     "broken_banana",
     "datasets",
     "factor_analysis",
+    "fourier_ordinates",
     "gaussian_mixture",
     "gaussian_pair",
     "hidden_markov",
     "label_switching",
     "mixture_log_likelihood",
     "modal_powers",
+    "modal_shapes",
     "modal_spectrum",
     "multivariate_gaussian_mixture",
     "poisson_mixture",
     "rotation_defect",
+    "scaled_ordinates",
     "scaled_spectrum",
     "simulate_factor_analysis",
     "simulate_gaussian_mixture",
@@ -138,6 +151,7 @@ __all__ = [
     "simulate_multivariate_gaussian_mixture",
     "simulate_poisson_mixture",
     "simulate_powers",
+    "simulate_shapes",
     "simulate_spectrum",
 ]
 
