@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from typing import NamedTuple, Protocol
 
 import numpy as np
@@ -50,7 +51,11 @@ class FourierOrdinates(NamedTuple):
 
 
 def fourier_ordinates(
-    record: Channels, band: tuple[float, float], *, scale: float | None = None
+    record: Channels,
+    band: tuple[float, float],
+    *,
+    scale: float | None = None,
+    names: Sequence[str] | None = None,
 ) -> FourierOrdinates:
     """The Fourier transform of a whole record within a band, without taper or averages.
 
@@ -61,6 +66,7 @@ def fourier_ordinates(
         record: the channels.
         band: lowest and highest frequency in Hz.
         scale: unit of the ordinates; the root of their mean square over the band if None.
+        names: of the channels, for messages; their numbers from one if None.
 
     Raises:
         ValueError: the band does not fit the record, or a channel cannot be used.
@@ -86,11 +92,15 @@ def fourier_ordinates(
     inside = (frequency >= low) & (frequency <= high)
     unit = math.sqrt(2 / (rate * len(values)))
     transform = unit * np.fft.rfft(scipy.signal.detrend(values, axis=0), axis=0)[inside]
-    return scaled_ordinates(frequency[inside], transform, scale=scale)
+    return scaled_ordinates(frequency[inside], transform, scale=scale, names=names)
 
 
 def scaled_ordinates(
-    frequency: ArrayLike, transform: ArrayLike, *, scale: float | None = None
+    frequency: ArrayLike,
+    transform: ArrayLike,
+    *,
+    scale: float | None = None,
+    names: Sequence[str] | None = None,
 ) -> FourierOrdinates:
     """Checked ordinates from a scaled transform, as `Problem.with_data` takes them.
 
@@ -99,6 +109,7 @@ def scaled_ordinates(
         transform: complex, one row per frequency and one column per channel; its mean square is
             a one-sided spectral density per hertz.
         scale: unit of the ordinates; the root of their mean square if None.
+        names: of the channels, for messages; their numbers from one if None.
 
     Raises:
         ValueError: shapes do not fit, a number is missing, or a channel is still, a copy or in
@@ -114,7 +125,7 @@ def scaled_ordinates(
         raise ValueError("expected finite frequencies and ordinates, got a missing or infinite one")
     if at[0] <= 0 or np.any(np.diff(at) <= 0):
         raise ValueError("expected positive frequencies in increasing order")
-    _require_distinct(ordinates)
+    _require_distinct(ordinates, names or [f"{c + 1}" for c in range(ordinates.shape[1])])
     unit = math.sqrt(np.mean(np.abs(ordinates) ** 2)) if scale is None else scale
     if not 0 < unit < math.inf:
         raise ValueError(f"scale must be positive and finite, got {unit}")
@@ -124,16 +135,17 @@ def scaled_ordinates(
     return FourierOrdinates(at, real, imaginary, np.asarray(unit))
 
 
-def _require_distinct(ordinates: np.ndarray) -> None:
+def _require_distinct(ordinates: np.ndarray, names: Sequence[str]) -> None:
     """Refuse channels that are still in the band, in other units, or copies of each other."""
     rms = np.sqrt(np.mean(np.abs(ordinates) ** 2, axis=0))
     weakest, strongest = int(rms.argmin()), int(rms.argmax())
     if rms[weakest] == 0:
-        raise ValueError(f"channel {weakest + 1} is constant: expected channels that vary")
-    if rms[strongest] > LARGEST_RATIO * rms[weakest]:
+        raise ValueError(f"channel {names[weakest]} is constant: expected channels that vary")
+    ratio = rms[strongest] / rms[weakest]
+    if ratio > LARGEST_RATIO:
         raise ValueError(
-            f"channel {strongest + 1} moves {rms[strongest] / rms[weakest]:.1g} times as much as "
-            f"channel {weakest + 1} in the band: expected all channels in one unit"
+            f"channel {names[strongest]} moves {ratio:.1g} times as much as "
+            f"channel {names[weakest]} in the band: expected all channels in one unit"
         )
     unit = ordinates / rms
     for first in range(unit.shape[1]):
@@ -142,6 +154,6 @@ def _require_distinct(ordinates: np.ndarray) -> None:
             opposite = np.mean(np.abs(unit[:, first] + unit[:, second]) ** 2)
             if min(same, opposite) < COPY:
                 raise ValueError(
-                    f"channel {second + 1} is a copy of channel {first + 1}, or a multiple of it: "
-                    "expected channels with noise of their own, so leave one out"
+                    f"channel {names[second]} is a copy of channel {names[first]}, or a multiple "
+                    "of it: expected channels with noise of their own, so leave one out"
                 )

@@ -45,19 +45,22 @@ DEGREES = 5.0
 """Degrees of freedom of the t: guesses may be wrong by several deviations."""
 
 
-def averaged_matrices(
-    data: FourierOrdinates, damping: float = SHARPEST
-) -> Float[np.ndarray, "k n n"]:
-    """Real part of the spectral matrix at every frequency, averaged over a few neighbours.
+def averaging_reach(data: FourierOrdinates) -> int:
+    """Frequencies on either side over which the spectral matrix is averaged.
 
-    Args:
-        data: the ordinates, K frequencies of n channels.
-        damping: ratio of a mode in the middle of the band that is as wide as the average.
+    They are as wide as a sharp mode in the middle of the band, but at least as many as give the
+    matrix its full rank.
     """
     at, n = np.asarray(data.frequency), data.real.shape[1]
     step = float(at[-1] - at[0]) / max(at.size - 1, 1)
-    reach = max(round(damping * 0.5 * (at[0] + at[-1]) / step), n // 2 + 1)
-    reach = max(min(reach, at.size // 8), 1)
+    reach = max(round(SHARPEST * 0.5 * (at[0] + at[-1]) / step), n // 2 + 1)
+    return max(min(reach, at.size // 8), 1)
+
+
+def averaged_matrices(data: FourierOrdinates) -> Float[np.ndarray, "k n n"]:
+    """Real part of the spectral matrix at every frequency, averaged over a few neighbours."""
+    at, n = np.asarray(data.frequency), data.real.shape[1]
+    reach = averaging_reach(data)
     products = np.einsum("ki,kj->kij", data.real, data.real)
     products += np.einsum("ki,kj->kij", data.imaginary, data.imaginary)
     sums = np.concatenate([np.zeros((1, n, n)), np.cumsum(products, axis=0)])
