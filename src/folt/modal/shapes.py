@@ -8,6 +8,7 @@ agrees with this mean. Modes are numbered by frequency, draw by draw. Shapes hav
 from __future__ import annotations
 
 import dataclasses
+import math
 from typing import NamedTuple
 
 import jax
@@ -25,9 +26,11 @@ from folt.problem.batching import map_points
 from folt.store.strict_json import Document
 from folt.types import Key, Point, in_float64
 
-LEAST_PEAK = 1.5
-"""Ratio of the highest to the median ordinate, averaged over a few neighbours, below which a band
-holds no peak: white noise of two channels stays below it in all but some per cent of records."""
+STRETCHES = 20
+"""Parts of the band over which ordinates are averaged to see whether it holds a peak."""
+
+LEAST_PEAK = 4.5
+"""Standard errors by which the highest average exceeds the median one, where there is a peak."""
 
 REPLICATES = 100
 """Replicated records behind the predictive bands of singular values."""
@@ -48,19 +51,27 @@ def measured_channels(
         ValueError: the record or the band cannot be used, or the band holds no peak.
     """
     ordinates = fourier_ordinates(record, band, names=record.names)
-    trace = np.trace(averaged_matrices(ordinates), axis1=1, axis2=2)
-    ratio = float(trace.max() / np.median(trace))
-    if ratio < LEAST_PEAK:
-        raise ValueError(
-            f"the band {band[0]:g} to {band[1]:g} Hz holds no peak, its spectrum stays within "
-            f"{ratio:.3g} times its median: expected a band around the modes, and beyond them"
-        )
+    _require_peak(ordinates)
     return dataclasses.replace(
         welch(record, band, segment=segment, overlap=overlap),
         resolution=1 / record.duration,
         ordinates=ordinates,
         names=record.names,
     )
+
+
+def _require_peak(data: FourierOrdinates) -> None:
+    """Refuse a band in which nothing stands out of white noise."""
+    count, channels = data.real.shape
+    trace = np.sum(np.square(data.real) + np.square(data.imaginary), axis=1)
+    width = max(count // STRETCHES, 1)
+    average = np.convolve(trace, np.ones(width) / width, "valid")
+    ratio = float(average.max() / np.median(average))
+    if ratio < 1 + LEAST_PEAK / math.sqrt(width * channels):
+        raise ValueError(
+            f"the band {data.frequency[0]:.4g} to {data.frequency[-1]:.4g} Hz holds no peak, its "
+            f"spectrum rises to {ratio:.3g} times its median only: expected a band around modes"
+        )
 
 
 def shape_draws(fit: Fit) -> Float[np.ndarray, "draw mode channel"]:
