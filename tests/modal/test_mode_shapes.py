@@ -40,7 +40,7 @@ def record():
 
 @pytest.fixture(scope="module")
 def found(record):
-    measured = measured_channels(record, BAND, overlap=0.75)
+    measured = measured_channels(record, BAND)
     settings = Settings(frequency_range=BAND, draws=300, chains=2, effort=EFFORT)
     return identify(measured, 2, settings, progress=False)
 
@@ -148,7 +148,7 @@ def test_records_without_shapes_are_refused_in_one_sentence(name):
     values, words = BAD[name]
     record = record_of(values, 8.0, tuple("abcd")[: values.shape[1]])
     with pytest.raises(ValueError, match=words) as caught:
-        measured_channels(record, BAND, overlap=0.75)
+        measured_channels(record, BAND)
     assert "\n" not in str(caught.value)
 
 

@@ -35,7 +35,7 @@ def curves(
     points: int = 401,
     window: tuple[Float[np.ndarray, " k"], Float[np.ndarray, " k"]] | None = None,
 ) -> Curves:
-    """Spectra of up to a thousand draws, as the analyser would have seen them.
+    """Spectra of up to a thousand draws, as the analyser would have seen them, modes by frequency.
 
     Args:
         fit: with its problem, of any model.
@@ -55,6 +55,9 @@ def curves(
     else:
         function = _of_powers if isinstance(posterior, ModalPowersPosterior) else _of_shape
         modes, floor = map_points(function, (posterior, data, grid), draws)
+    # Labels need not follow the frequencies; the modes of a picture do.
+    order = np.argsort(np.asarray(fit.problem.parameters(draws)["frequency"]), axis=1)
+    modes = np.take_along_axis(np.asarray(modes), order[..., None], axis=1)
     total = modes.sum(axis=1) + floor[:, None]
     return Curves(grid, unit * total, unit * modes, unit * floor)
 

@@ -53,7 +53,7 @@ def shapes_figure(
             panel.axhline(0.0, color=QUIET, linewidth=0.8)
             panel.bar(at, mean[j], width=0.62, color=colour, alpha=0.55, linewidth=0)
             _intervals(panel, at, low[j], high[j])
-            panel.set_title(f"mode {j + 1}, {frequency[j]:.4g} Hz", loc="left", color=colour)
+            panel.set_title(f"mode {j + 1}, {frequency[j]:.4f} Hz", loc="left", color=colour)
             panel.set_ylabel("shape")
             panel.grid(axis="y", color=LINE, linewidth=0.6)
             panel.set_axisbelow(True)

@@ -16,7 +16,7 @@ import numpy as np
 from jaxtyping import Float
 
 from folt.fit import Fit
-from folt.modal.cross_spectra import welch
+from folt.modal.cross_spectra import OVERLAP, welch
 from folt.modal.records import Record
 from folt.modal.spectrum import Measured
 from folt.models.ordinates import FourierOrdinates, fourier_ordinates
@@ -43,9 +43,15 @@ def measured_channels(
     band: tuple[float, float],
     *,
     segment: float | None = None,
-    overlap: float,
+    overlap: float = OVERLAP,
 ) -> Measured:
     """The averaged spectrum of a record together with the ordinates of all its channels.
+
+    Args:
+        record: at least two channels.
+        band: lowest and highest frequency in Hz, around the modes.
+        segment: seconds per segment of the averaged spectrum, which is for pictures here.
+        overlap: share of a segment that the next one repeats.
 
     Raises:
         ValueError: the record or the band cannot be used, or the band holds no peak.

@@ -3,7 +3,7 @@
 From the prior of fifty parameters nothing is found in reasonable time. The largest eigenvalue of
 the spectral matrix, averaged over a few neighbours, peaks at the modes, and its eigenvector there
 is nearly a shape. The start is a mixture of broad t distributions, each around modes at frequencies
-that are drawn in proportion to that eigenvalue.
+that are drawn in proportion to that eigenvalue; of many such guesses the best are kept.
 """
 
 from __future__ import annotations
@@ -13,17 +13,19 @@ from typing import TYPE_CHECKING
 
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Float
+from jaxtyping import Array, Float
 from scipy.special import ndtri
 
 from folt.flows import Mixture
 from folt.models.ordinates import FourierOrdinates
+from folt.problem.batching import map_points
+from folt.types import Point
 
 if TYPE_CHECKING:
     from folt.models.shapes import ModalShapesPosterior
 
-COMPONENTS = 32
-"""Guesses of all modes together; with three modes nearly every one of 16 led to the mode."""
+GUESSES, KEPT = 512, 16
+"""Guesses of all modes together, and those of the largest density that are kept."""
 
 SHARPEST = 0.005
 """Damping ratio of a peak as wide as the neighbours that are averaged."""
@@ -82,7 +84,7 @@ def spectrum_start(posterior: ModalShapesPosterior, data: FourierOrdinates, nois
     chosen = np.stack(
         [
             generator.choice(at.size, size=m, p=chance / chance.sum(), replace=False)
-            for _ in range(COMPONENTS)
+            for _ in range(GUESSES)
         ]
     )
     damping_scores = ndtri(generator.uniform(*DAMPING_QUANTILES, chosen.shape))
@@ -90,13 +92,22 @@ def spectrum_start(posterior: ModalShapesPosterior, data: FourierOrdinates, nois
     # A resonance of unit power is 1/(πfξ) high, whatever was measured.
     roots = np.sqrt(largest[chosen] * math.pi * at[chosen] * damping)
     psi = np.asarray(posterior.psi.pull(jnp.asarray(roots[..., None] * vectors[chosen, :, -1])))
-    noise = np.asarray(posterior.noise.pull(jnp.full((COMPONENTS, noises), np.median(rest))))
+    noise = np.asarray(posterior.noise.pull(jnp.full((GUESSES, noises), np.median(rest))))
     entries = RELATIVE_WIDTH * np.sqrt(np.mean(psi**2, axis=2, keepdims=True))
     widths = [np.broadcast_to(entries, psi.shape), *_alike(chosen, FREQUENCY_WIDTH, DAMPING_WIDTH)]
     means = _points([psi, np.clip(scores, -FARTHEST, FARTHEST)[chosen], damping_scores], noise)
     deviations = _points(widths, np.full(noise.shape, NOISE_WIDTH))
-    factors = np.eye(means.shape[1]) / deviations[:, None, :]
-    return Mixture(jnp.zeros(COMPONENTS), jnp.asarray(means), jnp.asarray(factors), DEGREES)
+    densities = map_points(_log_density, (posterior, data), means)
+    best = np.argsort(-np.nan_to_num(densities, nan=-np.inf))[:KEPT]
+    factors = np.eye(means.shape[1]) / deviations[best, None, :]
+    return Mixture(jnp.zeros(KEPT), jnp.asarray(means[best]), jnp.asarray(factors), DEGREES)
+
+
+def _log_density(
+    context: tuple[ModalShapesPosterior, FourierOrdinates], x: Point
+) -> Float[Array, ""]:
+    posterior, data = context
+    return posterior(x, data)
 
 
 def _alike(like: np.ndarray, *values: float) -> list[np.ndarray]:
