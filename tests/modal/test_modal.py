@@ -281,7 +281,18 @@ def folder(tmp_path, monkeypatch, record):
 
 
 def test_the_command_writes_everything(folder, brief, capsys):
-    options = ["--rate", "8", "--band", "0.7", "1.0", "--segment", "50s", "--modes", "2"]
+    options = [
+        "--rate",
+        "8",
+        "--band",
+        "0.7",
+        "1.0",
+        "--segment",
+        "50s",
+        "--modes",
+        "2",
+        "--no-shapes",
+    ]
     draws = ["--draws", "300", "--chains", "2", "--out", "out", "--json"]
     assert run(["modal", "record.npy", *options, *draws]) == 0
     told = json.loads(capsys.readouterr().out)
@@ -306,7 +317,18 @@ def test_the_command_writes_everything(folder, brief, capsys):
 
 def test_numbers_of_modes_are_compared_and_kept(folder, brief, capsys, monkeypatch):
     monkeypatch.setattr("folt.report.kept.page", lambda fit: "a page, which takes seconds to draw")
-    options = ["--rate", "8", "--band", "0.7", "1.0", "--segment", "50s", "--modes", "1:2"]
+    options = [
+        "--rate",
+        "8",
+        "--band",
+        "0.7",
+        "1.0",
+        "--segment",
+        "50s",
+        "--modes",
+        "1:2",
+        "--no-shapes",
+    ]
     words = ["modal", "record.npy", *options, "--draws", "300", "--chains", "2", "--out", "out"]
     assert run([*words, "--json"]) == 0
     told = json.loads(capsys.readouterr().out)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -26,6 +27,7 @@ from folt.cli.modal_options import (
     Rate,
     RecordFile,
     Segment,
+    ShapesOption,
     SpectrumFile,
     Step,
     Window,
@@ -68,6 +70,7 @@ def modal(
     channels: Channels = "",
     out: Out = Path("folt-modal"),
     model: ModelOption = ModelName.auto,
+    shapes: ShapesOption = True,
     averages: Averages = None,
     frequencies: Frequencies = None,
     damping: Damping = (0.1, 5.0),
@@ -85,12 +88,16 @@ def modal(
     effort: EffortOption = EffortName.default,
     quiet: Quiet = False,
 ) -> None:
-    """Natural frequencies and damping of a structure, from a record or from a spectrum.
+    """Natural frequencies, damping and shapes of a structure, from a record or from a spectrum.
+
+    A record of several channels gives mode shapes too; --no-shapes, a --model or one channel use
+    the trace of its spectrum alone, and so does --window.
 
     With --window an interrupted run goes on where it stopped: finished windows are kept. Windows
     are fitted here one after the other, or with --workers and --scheduler many at a time.
 
-    The JSON document has model, modes (the table), resolution_hz, ordinates, numbers (evidence and
+    The JSON document has model, modes (the table), shapes and mac where the model has shapes,
+    resolution_hz, ordinates, numbers (evidence and
     probability by number of modes) and what every fit has; with --window it has windows, each with
     start_s, end_s, verdict, accept, log_evidence and modes.
     """
@@ -99,7 +106,7 @@ def modal(
     require_ranges(damping, frequencies, band)
     if psd is not None and channels:
         raise ValueError("--channels goes with a record, not with --psd")
-    from folt.modal import Settings, read_spectrum, welch
+    from folt.modal import Settings
 
     settings = Settings(
         model=MODELS[model],
@@ -118,13 +125,33 @@ def modal(
         runner = runner_for(workers, scheduler, here=True)
         _windows(loaded, (*cut, length, overlap), numbers[0], settings, out, runner, as_json, quiet)
         return
-    if psd is not None:
-        measured = read_spectrum(psd, averages, band)
-    else:
-        assert band is not None
-        loaded = _record(record, rate, channels, quiet)
-        measured = welch(loaded, band, segment=length, overlap=overlap)
+    wanted = shapes and model is ModelName.auto
+    read = functools.partial(_record, record, rate, channels, quiet)
+    measured = _measured(psd, averages, read, band, length, overlap, wanted)
+    if wanted and measured.channels == 1 and not (as_json or quiet):
+        typer.echo("The record has one channel, hence no shapes: the trace model is used.")
     _spectrum(measured, numbers, settings, out, as_json, quiet)
+
+
+def _measured(
+    psd: Path | None,
+    averages: float | None,
+    read: Callable[[], Record],
+    band: tuple[float, float] | None,
+    segment: float | None,
+    overlap: float,
+    shapes: bool,
+) -> Measured:
+    """The spectrum as it was given, or that of a record within the band, with all its channels."""
+    from folt.modal import measured_channels, read_spectrum, welch
+
+    if psd is not None:
+        return read_spectrum(psd, averages, band)
+    assert band is not None
+    loaded = read()
+    if shapes and loaded.values.shape[1] > 1:
+        return measured_channels(loaded, band, segment=segment, overlap=overlap)
+    return welch(loaded, band, segment=segment, overlap=overlap)
 
 
 def _spectrum(
@@ -135,7 +162,8 @@ def _spectrum(
     from folt.report.kept import claim, keep_fit, request_for
     from folt.store import Store, array_digest
 
-    known = [part for part in (measured.averages, measured.window) if part is not None]
+    parts = (measured.averages, measured.window, *(measured.ordinates or ()))
+    known = [part for part in parts if part is not None]
     data = array_digest(measured.frequency, measured.psd, *known)
     request = request_for("modal", spectrum=data, **settings.asked())
     whole = {**request, "modes": list(numbers)}
@@ -246,7 +274,8 @@ def _show(found: Identification, files: list[Path]) -> None:
     from rich.text import Text
 
     from folt.fit.text import facts, headline
-    from folt.modal.table import evidence_table, mode_rows, modes_table
+    from folt.modal.shapes import mac_rows
+    from folt.modal.table import evidence_table, mac_table, mode_rows, modes_table
 
     screen = console()
     status = found.fit.certificate.status
@@ -255,6 +284,8 @@ def _show(found: Identification, files: list[Path]) -> None:
         screen.print(evidence_table(found), "")
     rows = mode_rows(found.fit, found.measured.resolution)
     screen.print(modes_table(rows))
+    if found.model == "shapes" and len(rows) > 1:
+        screen.print("", mac_table(mac_rows(found.fit, found.measured.resolution)))
     resolution = f"{found.measured.resolution:.4g} Hz"
     screen.print(f"Merged: the next mode is nearer than the resolution, {resolution}.\n")
     screen.print(facts(found.fit), "")

@@ -59,7 +59,14 @@ Channels = Annotated[
     typer.Option(help="Channels to use, by name or number of column: a,b. All if not given."),
 ]
 ModelOption = Annotated[
-    ModelName, typer.Option(help="By default powers where the averages are known.")
+    ModelName, typer.Option(help="Of a spectrum: by default powers where the averages are known.")
+]
+ShapesOption = Annotated[
+    bool,
+    typer.Option(
+        "--shapes/--no-shapes",
+        help="Mode shapes from all channels of a record, or the trace of its spectrum alone.",
+    ),
 ]
 Averages = Annotated[float | None, typer.Option(help="Effective number of averages behind --psd.")]
 Frequencies = Annotated[

@@ -1,14 +1,16 @@
 """Modal identification: from accelerometers to natural frequencies and damping ratios.
 
-Records become a spectrum (`welch`), a spectrum a posterior (`folt.models.modal_powers` or the
-paper's `folt.models.modal_spectrum`), a posterior a table of modes (`identify`), and a long record
-a table over time (`track`).
+Records become a spectrum (`welch`), with the transform of all channels where shapes are wanted
+(`measured_channels`), these become a posterior (`folt.models.modal_shapes`,
+`folt.models.modal_powers` or the paper's `folt.models.modal_spectrum`), a posterior becomes a table
+of modes (`identify`), and a long record a table over time (`track`).
 """
 
 from folt.modal.cross_spectra import welch
 from folt.modal.identification import Identification, Settings, identify
 from folt.modal.reading import read_record
 from folt.modal.records import Record
+from folt.modal.shapes import mac_rows, measured_channels, shape_draws, shape_rows
 from folt.modal.spectrum import Measured, read_spectrum
 from folt.modal.structure import Structure, simulate_record
 from folt.modal.table import ModeRow, mode_rows
@@ -22,9 +24,13 @@ __all__ = [
     "Settings",
     "Structure",
     "identify",
+    "mac_rows",
+    "measured_channels",
     "mode_rows",
     "read_record",
     "read_spectrum",
+    "shape_draws",
+    "shape_rows",
     "simulate_record",
     "track",
     "welch",

@@ -11,7 +11,8 @@ from jaxtyping import Array, Float, PyTree
 from folt.fit import Fit
 from folt.models.averaged import AveragedSpectrum
 from folt.models.modal import ModalPosterior, Spectrum, response
-from folt.models.powers import ModalPowersPosterior, seen
+from folt.models.powers import ModalPowersPosterior, resonance, seen
+from folt.models.shapes import ModalShapesPosterior
 from folt.problem.batching import map_points
 from folt.types import Point, in_float64
 
@@ -28,13 +29,19 @@ class Curves(NamedTuple):
 
 
 @in_float64
-def curves(fit: Fit, unit: float, points: int = 401) -> Curves:
-    """Spectra of up to a thousand draws, as the analyser would have seen them.
+def curves(
+    fit: Fit,
+    unit: float,
+    points: int = 401,
+    window: tuple[Float[np.ndarray, " k"], Float[np.ndarray, " k"]] | None = None,
+) -> Curves:
+    """Spectra of up to a thousand draws, as the analyser would have seen them, modes by frequency.
 
     Args:
-        fit: with its problem, of either model.
+        fit: with its problem, of any model.
         unit: what the problem's ordinates have to be multiplied by.
         points: grid points from the first to the last frequency of the data.
+        window: of the analyser, for a model of shapes, which does not know it.
     """
     if fit.problem is None:
         raise ValueError("expected a fit with its problem: folt.load(path, problem=problem)")
@@ -42,8 +49,15 @@ def curves(fit: Fit, unit: float, points: int = 401) -> Curves:
     grid = np.linspace(data.frequency[0], data.frequency[-1], points)
     flat = fit.draws.reshape(-1, fit.problem.dim)
     draws = flat[np.linspace(0, len(flat) - 1, min(DRAWS, len(flat))).astype(int)]
-    function = _of_powers if isinstance(posterior, ModalPowersPosterior) else _of_shape
-    modes, floor = map_points(function, (posterior, data, grid), draws)
+    if isinstance(posterior, ModalShapesPosterior):
+        seen_through = (np.zeros(1), np.ones(1)) if window is None else window
+        modes, floor = map_points(_of_shapes, (posterior, grid, seen_through), draws)
+    else:
+        function = _of_powers if isinstance(posterior, ModalPowersPosterior) else _of_shape
+        modes, floor = map_points(function, (posterior, data, grid), draws)
+    # Labels need not follow the frequencies; the modes of a picture do.
+    order = np.argsort(np.asarray(fit.problem.parameters(draws)["frequency"]), axis=1)
+    modes = np.take_along_axis(np.asarray(modes), order[..., None], axis=1)
     total = modes.sum(axis=1) + floor[:, None]
     return Curves(grid, unit * total, unit * modes, unit * floor)
 
@@ -58,6 +72,19 @@ def _of_powers(
         seen(on_grid, _only(found, j), posterior.exponent) for j in range(found.frequency.shape[0])
     ]
     return jnp.stack(parts), found.floor
+
+
+def _of_shapes(
+    context: tuple[ModalShapesPosterior, np.ndarray, tuple[np.ndarray, np.ndarray]], x: Point
+) -> tuple[Float[Array, "m n"], Array]:
+    """The trace of the spectral matrix, mode by mode, in squares of the scale of the ordinates."""
+    posterior, grid, (offsets, weights) = context
+    found = posterior.parts(x)
+    at = (jnp.asarray(grid)[:, None] + jnp.asarray(offsets)).reshape(-1)
+    peaks = resonance(at, found.frequency, found.damping, posterior.exponent)
+    smeared = peaks.reshape(-1, len(grid), len(offsets)) @ jnp.asarray(weights)
+    power = jnp.sum(jnp.square(found.psi), axis=1)
+    return power[:, None] * smeared, jnp.sum(found.noise)
 
 
 def _only(found: PyTree, j: int) -> PyTree:

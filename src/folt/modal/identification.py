@@ -13,7 +13,7 @@ from folt.certificate.comparison import compare
 from folt.fit import Fit
 from folt.fleet.work import may_start
 from folt.modal.spectrum import Measured
-from folt.models import modal_powers, modal_spectrum
+from folt.models import modal_powers, modal_shapes, modal_spectrum
 from folt.models.powers import Motion
 from folt.problem import Problem
 from folt.reference import JitteredHmc, TemperedChains
@@ -22,8 +22,7 @@ from folt.store.strict_json import Document, plain
 from folt.training import OrbitMixture, Setting, Wide
 from folt.training.effort import EFFORTS, Effort
 
-Model = Literal["paper", "powers"]
-
+Model = Literal["paper", "powers", "shapes"]
 
 LONG_PATHS = JitteredHmc(length=4.0)
 """Power and damping of a mode pull on each other along a bend that short paths follow slowly.
@@ -49,11 +48,12 @@ class Settings:
     """How modes are identified.
 
     Attributes:
-        model: "paper" or "powers"; None for "powers" where the averages are known.
+        model: "paper", "powers" or "shapes"; None for "shapes" where the ordinates of all channels
+            are there, else for "powers" where the averages are known.
         frequency_range: bounds of the uniform prior of natural frequencies, in Hz; the range of
             the spectrum, rounded outwards to two digits, if None.
         damping_range: bounds of the uniform prior of damping ratios.
-        motion: what the sensors measure, for "powers".
+        motion: what the sensors measure, for "powers" and "shapes".
         chains: independent chains.
         draws: draws per chain.
         seed: same seed, same draws.
@@ -80,6 +80,8 @@ class Settings:
         """The model asked for, or the one that the spectrum allows."""
         if self.model is not None:
             return self.model
+        if measured.ordinates is not None:
+            return "shapes"
         return "paper" if measured.averages is None else "powers"
 
 
@@ -152,7 +154,21 @@ def problem_for(measured: Measured, modes: int, settings: Settings) -> Problem:
     bounds = settings.frequency_range
     if bounds is None:
         bounds = rounded_outwards(float(measured.frequency[0]), float(measured.frequency[-1]))
-    if settings.model_for(measured) == "paper":
+    model = settings.model_for(measured)
+    if model == "shapes":
+        if measured.ordinates is None:
+            raise ValueError(
+                "expected the ordinates of at least two channels for shapes: give a record, as "
+                "folt.modal.measured_channels does"
+            )
+        return modal_shapes(
+            measured.ordinates,
+            modes,
+            frequency_range=bounds,
+            damping_range=settings.damping_range,
+            motion=settings.motion,
+        )
+    if model == "paper":
         return modal_spectrum(
             measured.frequency,
             measured.psd,
@@ -211,7 +227,7 @@ def reference_of(model: Model, effort: Effort, share: float = 1.0) -> TemperedCh
     """
     if model == "powers":
         chains, trajectory = FEW_CHAINS, LONG_PATHS
-    elif effort.rounds is None:
+    elif effort.rounds is None and model == "paper":
         chains, trajectory = effort.chains, JitteredHmc()
     else:
         return None

@@ -12,6 +12,7 @@ from folt.fit import Fit, in_user_parameters
 from folt.fit.style import histogram
 from folt.modal.curves import Curves, curves
 from folt.modal.identification import Identification
+from folt.modal.shape_pictures import shape_pictures
 from folt.modal.spectrum import Measured
 from folt.modal.table import PERCENT, flat
 from folt.report import figures
@@ -28,10 +29,15 @@ SHOWN = 1_500
 
 
 def pictures(found: Identification) -> dict[str, Figure]:
-    """The three figures of one spectrum, by the name of their file."""
+    """The figures of one identification, by the name of their file."""
     fit, measured = found.fit, found.measured
-    drawn = curves(fit, float(np.mean(measured.psd)))
+    unit = float(np.mean(measured.psd))
+    if found.model == "shapes" and measured.ordinates is not None:
+        unit = float(measured.ordinates.scale) ** 2
+    drawn = curves(fit, unit, window=measured.window)
+    shapes = shape_pictures(fit, measured.names) if found.model == "shapes" else {}
     return {
+        **shapes,
         "spectrum": spectrum_figure(measured, drawn, flat(fit, "frequency")),
         "modes": modes_figure(flat(fit, "frequency"), PERCENT * flat(fit, "damping")),
         "chains": chains_figure(fit),

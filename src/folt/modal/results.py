@@ -11,6 +11,7 @@ import numpy as np
 from folt.fit.section import Section
 from folt.modal.identification import Identification
 from folt.modal.pictures import pictures
+from folt.modal.shapes import mac_rows, shape_rows
 from folt.modal.spectrum import Measured
 from folt.modal.table import as_csv, evidence_rows, mode_rows
 from folt.report import figures
@@ -21,6 +22,19 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 SECTIONS = {
+    "shapes": (
+        "Mode shapes",
+        "Posterior mean of every entry of a shape, with its 95 % interval. Shapes have unit "
+        "length; the largest entry of a mean shape is positive, and every draw has the sign "
+        "that agrees with it.",
+    ),
+    "singular_values": (
+        "Singular values",
+        "Root singular values of the spectral matrix, averaged over neighbouring frequencies. "
+        "Circles are measured, bands hold those of records that the fitted model would give with "
+        "probability 95 %. Where circles leave their bands, a mode is missing, or the load is not "
+        "flat, or damping is not classical.",
+    ),
     "spectrum": (
         "Spectrum",
         "The measured power spectral density under its posterior. The band holds the model's "
@@ -47,6 +61,11 @@ def contents(found: Identification) -> dict[str, bytes]:
         "modes.csv": as_csv(dataclasses.asdict(row) for row in rows).encode(),
         "spectrum.csv": spectrum_csv(found.measured).encode(),
     }
+    if found.model == "shapes":
+        files["shapes.csv"] = as_csv(shape_rows(found.fit, found.measured.names)).encode()
+        pairs = mac_rows(found.fit, found.measured.resolution)
+        if pairs:
+            files["mac.csv"] = as_csv(pairs).encode()
     if len(found.fits) > 1:
         files["evidence.csv"] = as_csv(evidence_rows(found)).encode()
     drawn = pictures(found)
@@ -73,7 +92,14 @@ def spectrum_csv(measured: Measured) -> str:
 def as_tree(found: Identification) -> Document:
     """What was identified, as plain values for machines; the fit gives an account of its own."""
     rows = mode_rows(found.fit, found.measured.resolution)
+    shapes: Document = {}
+    if found.model == "shapes":
+        shapes = {
+            "shapes": shape_rows(found.fit, found.measured.names),
+            "mac": mac_rows(found.fit, found.measured.resolution),
+        }
     return {
+        **shapes,
         "model": found.model,
         "modes": [dataclasses.asdict(row) for row in rows],
         "resolution_hz": found.measured.resolution,

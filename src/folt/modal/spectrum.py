@@ -8,6 +8,7 @@ from pathlib import Path
 import numpy as np
 from jaxtyping import Float
 
+from folt.models.ordinates import FourierOrdinates
 from folt.store.tables import Kind, read_table
 
 REQUIRED = ("frequency_hz", "psd")
@@ -24,6 +25,8 @@ class Measured:
         window: offsets in Hz and weights through which the spectrum was seen; None if unknown.
         resolution: distance in Hz below which two peaks were not told apart.
         channels: number of channels; None if unknown.
+        ordinates: Fourier ordinates of every channel, where shapes are to be identified.
+        names: of the channels, with the ordinates.
     """
 
     frequency: Float[np.ndarray, " n"]
@@ -32,6 +35,8 @@ class Measured:
     window: tuple[Float[np.ndarray, " k"], Float[np.ndarray, " k"]] | None
     resolution: float
     channels: int | None = None
+    ordinates: FourierOrdinates | None = None
+    names: tuple[str, ...] = ()
 
 
 def read_spectrum(

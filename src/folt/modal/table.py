@@ -130,6 +130,17 @@ def modes_table(rows: Iterable[ModeRow]) -> Table:
     return table
 
 
+def mac_table(rows: Iterable[Document]) -> Table:
+    """Pairs of modes for a console."""
+    table = Table(box=None, pad_edge=False, padding=(0, 3, 0, 0))
+    for heading in ("modes", "MAC", "95 % interval"):
+        table.add_column(heading, justify="right", no_wrap=True)
+    for row in rows:
+        interval = f"{row['mac_low']:.3f} to {row['mac_high']:.3f}"
+        table.add_row(f"{row['mode']}, {row['other']}", f"{row['mac']:.3f}", interval)
+    return table
+
+
 def evidence_rows(found: Identification) -> list[Document]:
     """One row per number of modes: evidence, probability, verdict."""
     return [

@@ -43,12 +43,14 @@ if TYPE_CHECKING:
         simulate_multivariate_gaussian_mixture,
     )
     from folt.models.network import LatentSpacePosterior, latent_space
+    from folt.models.ordinates import FourierOrdinates, fourier_ordinates, scaled_ordinates
     from folt.models.poisson import (
         PoissonMixturePosterior,
         poisson_mixture,
         simulate_poisson_mixture,
     )
     from folt.models.powers import ModalPowersPosterior, modal_powers, simulate_powers
+    from folt.models.shapes import ModalShapesPosterior, modal_shapes, simulate_shapes
     from folt.models.targets import (
         Banana,
         BrokenBanana,
@@ -65,6 +67,7 @@ _MODULES = {
     "Banana": "targets",
     "BrokenBanana": "targets",
     "FactorPosterior": "factors",
+    "FourierOrdinates": "ordinates",
     "GaussianMixturePosterior": "gaussian",
     "GaussianPair": "targets",
     "HiddenMarkovPosterior": "markov",
@@ -73,6 +76,7 @@ _MODULES = {
     "MixturePosterior": "mixture",
     "ModalPosterior": "modal",
     "ModalPowersPosterior": "powers",
+    "ModalShapesPosterior": "shapes",
     "MultivariateMixturePosterior": "multivariate",
     "PoissonMixturePosterior": "poisson",
     "Spectrum": "modal",
@@ -82,6 +86,7 @@ _MODULES = {
     "bayesian_mixture_data": "mixture",
     "broken_banana": "targets",
     "factor_analysis": "factors",
+    "fourier_ordinates": "ordinates",
     "gaussian_mixture": "gaussian",
     "gaussian_pair": "targets",
     "hidden_markov": "markov",
@@ -89,11 +94,13 @@ _MODULES = {
     "latent_space": "network",
     "mixture_log_likelihood": "mixture",
     "modal_powers": "powers",
+    "modal_shapes": "shapes",
     "modal_spectrum": "modal",
     "multivariate_gaussian_mixture": "multivariate",
     "poisson_mixture": "poisson",
     "ppca": "factors",
     "rotation_defect": "factors",
+    "scaled_ordinates": "ordinates",
     "scaled_spectrum": "modal",
     "simulate_factor_analysis": "factors",
     "simulate_gaussian_mixture": "gaussian",
@@ -101,6 +108,7 @@ _MODULES = {
     "simulate_multivariate_gaussian_mixture": "multivariate",
     "simulate_poisson_mixture": "poisson",
     "simulate_powers": "powers",
+    "simulate_shapes": "shapes",
     "simulate_spectrum": "modal",
 }
 
@@ -109,6 +117,7 @@ __all__ = [
     "Banana",
     "BrokenBanana",
     "FactorPosterior",
+    "FourierOrdinates",
     "GaussianMixturePosterior",
     "GaussianPair",
     "HiddenMarkovPosterior",
@@ -117,6 +126,7 @@ __all__ = [
     "MixturePosterior",
     "ModalPosterior",
     "ModalPowersPosterior",
+    "ModalShapesPosterior",
     "MultivariateMixturePosterior",
     "PoissonMixturePosterior",
     "Spectrum",
@@ -127,6 +137,7 @@ __all__ = [
     "broken_banana",
     "datasets",
     "factor_analysis",
+    "fourier_ordinates",
     "gaussian_mixture",
     "gaussian_pair",
     "hidden_markov",
@@ -134,11 +145,13 @@ __all__ = [
     "latent_space",
     "mixture_log_likelihood",
     "modal_powers",
+    "modal_shapes",
     "modal_spectrum",
     "multivariate_gaussian_mixture",
     "poisson_mixture",
     "ppca",
     "rotation_defect",
+    "scaled_ordinates",
     "scaled_spectrum",
     "simulate_factor_analysis",
     "simulate_gaussian_mixture",
@@ -146,6 +159,7 @@ __all__ = [
     "simulate_multivariate_gaussian_mixture",
     "simulate_poisson_mixture",
     "simulate_powers",
+    "simulate_shapes",
     "simulate_spectrum",
 ]
 

@@ -1,0 +1,110 @@
+"""Figures of mode shapes: bars per channel with their intervals, singular values with bands."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+from jaxtyping import Float
+
+from folt.modal.shapes import INTERVAL, SingularValues, shape_draws, singular_values
+from folt.report.figures import INK, LINE, PALETTE, QUIET, blank, styled
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+    from folt.fit import Fit
+
+ROTATED_FROM = 6
+"""Channels from which on their names stand upright."""
+
+
+def shape_pictures(fit: Fit, names: tuple[str, ...]) -> dict[str, Figure]:
+    """The figures that shapes add to an identification, by the name of their file."""
+    frequency = np.sort(fit.posterior["frequency"], axis=-1)
+    middle = np.median(frequency.reshape(-1, frequency.shape[-1]), axis=0)
+    return {
+        "shapes": shapes_figure(shape_draws(fit), middle, names),
+        "singular_values": singular_figure(singular_values(fit), frequency.shape[-1]),
+    }
+
+
+def shapes_figure(
+    shapes: Float[np.ndarray, "draw mode channel"],
+    frequency: Float[np.ndarray, " mode"],
+    names: tuple[str, ...],
+) -> Figure:
+    """One row of bars per mode: the mean of every entry with its 95 % interval.
+
+    Args:
+        shapes: of unit length, signed alike.
+        frequency: of every mode, in Hz, for the headings.
+        names: of the channels.
+    """
+    mean = shapes.mean(axis=0)
+    low, high = np.quantile(shapes, INTERVAL, axis=0)
+    at = np.arange(len(names))
+    with styled():
+        figure = blank(max(5.2, 1.6 + 0.42 * len(names)), 0.9 + 1.35 * len(frequency))
+        panels = figure.subplots(len(frequency), 1, sharex=True, sharey=True, squeeze=False)[:, 0]
+        for j, panel in enumerate(panels):
+            colour = PALETTE[j % len(PALETTE)]
+            panel.axhline(0.0, color=QUIET, linewidth=0.8)
+            panel.bar(at, mean[j], width=0.62, color=colour, alpha=0.55, linewidth=0)
+            _intervals(panel, at, low[j], high[j])
+            panel.set_title(f"mode {j + 1}, {frequency[j]:.4f} Hz", loc="left", color=colour)
+            panel.set_ylabel("shape")
+            panel.grid(axis="y", color=LINE, linewidth=0.6)
+            panel.set_axisbelow(True)
+        room = 1.12 * max(float(np.abs(low).max()), float(np.abs(high).max()))
+        panels[-1].set_ylim(-room, room)
+        panels[-1].set_xticks(at, names, rotation=90 if len(names) >= ROTATED_FROM else 0)
+        panels[-1].set_xlabel("channel")
+    return figure
+
+
+def _intervals(panel: Axes, at: np.ndarray, low: np.ndarray, high: np.ndarray) -> None:
+    """95 % intervals as lines with short ends."""
+    panel.vlines(at, low, high, color=INK, linewidth=1.3, zorder=3)
+    for ends in (low, high):
+        panel.hlines(ends, at - 0.14, at + 0.14, color=INK, linewidth=1.1, zorder=3)
+
+
+def singular_figure(found: SingularValues, modes: int) -> Figure:
+    """Root singular values of the averaged spectral matrix over their predictive bands.
+
+    Args:
+        found: measured values and bands.
+        modes: how many were fitted: one more singular value than that is drawn.
+    """
+    shown = min(modes + 1, found.measured.shape[1])
+    with styled():
+        figure = blank(7.4, 4.2)
+        panel = figure.subplots()
+        for i in range(shown):
+            colour = PALETTE[i % len(PALETTE)]
+            panel.fill_between(
+                found.frequency,
+                found.low[:, i],
+                found.high[:, i],
+                color=colour,
+                alpha=0.22,
+                linewidth=0,
+            )
+            panel.plot(found.frequency, found.middle[:, i], color=colour, linewidth=1.2)
+            panel.plot(
+                found.frequency,
+                found.measured[:, i],
+                "o",
+                markersize=3.6,
+                markerfacecolor="white",
+                markeredgecolor=colour,
+                label=f"singular value {i + 1}",
+            )
+        panel.set_yscale("log")
+        panel.set_xlim(found.frequency[0], found.frequency[-1])
+        panel.set_xlabel("frequency, Hz")
+        panel.set_ylabel("root singular value, unit/√Hz")
+        figure.legend(loc="outside lower center", ncols=shown)
+    return figure

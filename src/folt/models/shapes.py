@@ -1,0 +1,287 @@
+"""Vibration modes with their shapes, from the Fourier transform of all channels.
+
+The scaled transform F_k of n channels at the frequency f_k is complex normal with the covariance
+
+    E_k = Σ_i ψ_i·ψ_iᵀ·L_i(f_k) + diag(S),
+
+for modal forces that are flat within the band and uncorrelated with each other. ψ_i is the root of
+the power of mode i times its shape of unit length, L_i its resonance (`powers.resonance`), S the
+density of the noise of the sensors, one for all of them or one for each. With a_i = √L_i(f_k) and
+
+    W_k = I + (a_i·a_j·ψ_iᵀ diag(S)⁻¹ ψ_j)_ij,    v_k = (a_i·ψ_iᵀ diag(S)⁻¹ F_k)_i,
+
+which are m x m and m whatever the number of channels,
+
+    log|E_k| = Σ log S + log|W_k|,    F_kᴴ E_k⁻¹ F_k = F_kᴴ diag(S)⁻¹ F_k - v_kᴴ W_k⁻¹ v_k.
+
+Nothing is averaged and no taper is applied: the raw transform carries all that the record says of
+the band. The posterior repeats under 2^m·m! signed permutations of (ψ_i; f_i, ξ_i), whose last two
+keep their sign. A point holds one row (ψ, f, ξ) per mode, then S, in coordinates in which every
+prior is standard normal.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Literal, NamedTuple
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, ArrayLike, Float
+
+from folt.coordinates import LogNormal, Normal, PriorNormal, Uniform
+from folt.coordinates.tails import normal_log_density
+from folt.flows import standard_normal
+from folt.groups import Product, SignedPermutation, Trivial
+from folt.models.explained import explained
+from folt.models.modal import require_range
+from folt.models.observations import number_of, positive
+from folt.models.ordinates import Channels, FourierOrdinates, fourier_ordinates
+from folt.models.powers import EXPONENTS, FLOOR_PRIOR, Motion, resonance
+from folt.models.spectrum_start import spectrum_start
+from folt.problem import Problem, WithData
+from folt.types import Key, Point, Scalar, in_float64
+
+SHAPE_SCALE = 1.0
+"""Prior deviation of an entry of ψ, as a multiple of the root of a channel's power in the band."""
+
+LOG_PI = math.log(math.pi)
+
+
+class Shapes(NamedTuple):
+    """What the ordinates are made of, in the unit of the scaled ordinates."""
+
+    psi: Float[Array, "m n"]
+    frequency: Float[Array, " m"]
+    damping: Float[Array, " m"]
+    noise: Float[Array, " n"]
+
+
+class ModalShapesPosterior(eqx.Module):
+    """Complex normal likelihood times priors, all constants included: its integral is the evidence.
+
+    Attributes:
+        psi: coordinate of an entry of ψ.
+        frequency: coordinate of a natural frequency.
+        damping: coordinate of a damping ratio.
+        noise: coordinate of a noise density.
+        modes: number of modes, m.
+        channels: number of channels, n.
+        exponent: power of the frequency by which the quantity differs from the displacement.
+    """
+
+    psi: PriorNormal
+    frequency: PriorNormal
+    damping: PriorNormal
+    noise: PriorNormal
+    modes: int = eqx.field(static=True)
+    channels: int = eqx.field(static=True)
+    exponent: int = eqx.field(static=True)
+
+    def parts(self, x: Point) -> Shapes:
+        """Scaled shapes, frequencies, damping ratios and the noise of every channel."""
+        n = self.channels
+        size = self.modes * (n + 2)
+        rows = x[:size].reshape(self.modes, n + 2)
+        noise = self.noise.push(x[size:])
+        return Shapes(
+            self.psi.push(rows[:, :n]),
+            self.frequency.push(rows[:, n]),
+            self.damping.push(rows[:, n + 1]),
+            jnp.broadcast_to(noise, (n,)),
+        )
+
+    def terms(self, x: Point, data: FourierOrdinates) -> Float[Array, " k"]:
+        """Log CN(F_k; 0, E_k) of every frequency."""
+        modes = self.parts(x)
+        levels = resonance(data.frequency, modes.frequency, modes.damping, self.exponent)
+        return log_complex_normal(modes, levels, data)
+
+    def __call__(self, x: Point, data: FourierOrdinates) -> Scalar:
+        """Log density at one point."""
+        return jnp.sum(self.terms(x, data)) + jnp.sum(normal_log_density(x))
+
+    def pointwise(self, x: Point, data: FourierOrdinates) -> dict[str, Array]:
+        """The log likelihood of every frequency."""
+        return {"ordinates": self.terms(x, data)}
+
+    def predictive(self, key: Key, x: Point, data: FourierOrdinates) -> dict[str, Array]:
+        """New ordinates in the unit of the data, real and imaginary parts along the last axis."""
+        modes = self.parts(x)
+        key_modes, key_noise = jax.random.split(key)
+        levels = resonance(data.frequency, modes.frequency, modes.damping, self.exponent)
+        shape = (*jnp.shape(data.real), 2)
+        forces = jax.random.normal(key_modes, (shape[0], 2, self.modes), x.dtype)
+        moved = (forces * jnp.sqrt(levels.T / 2)[:, None, :]) @ modes.psi
+        own = jax.random.normal(key_noise, shape, x.dtype) * jnp.sqrt(modes.noise / 2)[:, None]
+        return {"ordinates": jnp.asarray(data.scale) * (moved.transpose(0, 2, 1) + own)}
+
+    def constrain(self, x: Point, data: FourierOrdinates) -> dict[str, Array]:
+        """Frequencies in Hz, damping ratios, powers, shapes of unit length and noise densities."""
+        modes = self.parts(x)
+        length = jnp.linalg.norm(modes.psi, axis=1)
+        noise = self.noise.push(x[self.modes * (self.channels + 2) :])
+        unit = jnp.square(data.scale)
+        return {
+            "frequency": modes.frequency,
+            "damping": modes.damping,
+            "power": unit * jnp.square(length),
+            "shape": modes.psi / length[:, None],
+            "noise": unit * (noise[0] if noise.shape == (1,) else noise),
+        }
+
+    def unconstrain(self, values: dict[str, Array], data: FourierOrdinates) -> Point:
+        """The point with these parameters; a shape counts by its direction."""
+        length = jnp.linalg.norm(values["shape"], axis=1)
+        root = jnp.sqrt(values["power"]) / (data.scale * length)
+        columns = [
+            self.psi.pull(values["shape"] * root[:, None]),
+            self.frequency.pull(values["frequency"])[:, None],
+            self.damping.pull(values["damping"])[:, None],
+        ]
+        noise = self.noise.pull(jnp.atleast_1d(values["noise"]) / jnp.square(data.scale))
+        return jnp.concatenate([jnp.concatenate(columns, axis=1).reshape(-1), noise])
+
+
+def log_complex_normal(
+    modes: Shapes, levels: Float[Array, "m k"], data: FourierOrdinates
+) -> Float[Array, " k"]:
+    """Log CN(F_k; 0, E_k) by the m x m matrices W_k; `levels` are L_i(f_k)."""
+    real, imaginary = jnp.asarray(data.real), jnp.asarray(data.imaginary)
+    weighted = modes.psi / modes.noise
+    seen = jnp.stack([weighted @ real.T, weighted @ imaginary.T])
+    gained = explained(weighted @ modes.psi.T, jnp.sqrt(levels), seen)
+    total = (jnp.square(real) + jnp.square(imaginary)) @ (1 / modes.noise)
+    constant = jnp.sum(jnp.log(modes.noise)) + real.shape[1] * LOG_PI
+    return gained - total - constant
+
+
+@in_float64
+def modal_shapes(
+    record: Channels | FourierOrdinates,
+    modes: int = 3,
+    *,
+    band: tuple[float, float] | None = None,
+    frequency_range: tuple[float, float] | None = None,
+    damping_range: tuple[float, float] = (0.001, 0.05),
+    shape_scale: float = SHAPE_SCALE,
+    noise_prior: tuple[float, float] = FLOOR_PRIOR,
+    noise: Literal["common", "channel"] = "common",
+    motion: Motion = "acceleration",
+) -> Problem:
+    """The posterior of frequencies, damping ratios, shapes and noise given all channels.
+
+    Every prior is normalised and no parameter is profiled, so evidences of different numbers of
+    modes compare. The priors of powers and noise are relative to the mean square of the ordinates:
+    that looks at the data once, through one number, the same for every number of modes. The search
+    for the posterior begins near the peaks of the spectrum and their singular vectors.
+
+    Args:
+        record: a record, with its band; or its ordinates, from `fourier_ordinates` or
+            `scaled_ordinates`.
+        modes: number of modes, m.
+        band: lowest and highest frequency in Hz, with a record.
+        frequency_range: bounds of the uniform prior of every natural frequency, in Hz; the band,
+            or else the range of the ordinates, if None.
+        damping_range: bounds of the uniform prior of every damping ratio.
+        shape_scale: deviation of the normal prior of every entry of ψ, the root of a mode's power
+            times its shape, as a multiple of the root of the mean power of a channel in the band.
+        noise_prior: median and log deviation of the log-normal prior of noise densities, as a
+            multiple of the mean square of the ordinates.
+        noise: one density for all sensors, or one for each channel.
+        motion: what was measured.
+
+    Raises:
+        ValueError: one channel, too few frequencies for so many modes, or a setting out of range.
+    """
+    if isinstance(record, FourierOrdinates):
+        data = record
+    elif band is None:
+        raise ValueError("expected a band, LOW and HIGH in Hz, with a record")
+    else:
+        data = fourier_ordinates(record, band)
+    at = np.asarray(data.frequency)
+    bounds = frequency_range or band or (float(at[0]), float(at[-1]))
+    require_range("frequency_range", bounds)
+    require_range("damping_range", damping_range)
+    positive(shape_scale=shape_scale, noise_median=noise_prior[0], noise_deviation=noise_prior[1])
+    if motion not in EXPONENTS:
+        raise ValueError(f"expected motion {', '.join(EXPONENTS)}, got {motion!r}")
+    if noise not in ("common", "channel"):
+        raise ValueError(f"expected noise 'common' or 'channel', got {noise!r}")
+    m, channels = number_of("modes", modes), data.real.shape[1]
+    _require_enough(m, channels, at.size, channels if noise == "channel" else 1)
+    width = float(at[-1] - at[0])
+    posterior = ModalShapesPosterior(
+        psi=PriorNormal(Normal(0.0, shape_scale * math.sqrt(width))),
+        frequency=PriorNormal(Uniform(*bounds)),
+        damping=PriorNormal(Uniform(*damping_range)),
+        noise=PriorNormal(LogNormal(math.log(noise_prior[0]), noise_prior[1])),
+        modes=m,
+        channels=channels,
+        exponent=EXPONENTS[motion],
+    )
+    return _problem(posterior, data, channels if noise == "channel" else 1)
+
+
+def _require_enough(modes: int, channels: int, frequencies: int, noises: int) -> None:
+    """Refuse data that cannot say anything about so many modes."""
+    if channels < 2:
+        raise ValueError(
+            "one channel has no shapes: expected at least two, or use modal_powers on its spectrum"
+        )
+    parameters, numbers = modes * (channels + 2) + noises, 2 * channels * frequencies
+    if numbers < 2 * parameters or frequencies < 4 * modes:
+        raise ValueError(
+            f"{modes} modes of {channels} channels have {parameters} parameters: expected at least "
+            f"twice as many numbers and four frequencies per mode in the band, got {numbers} at "
+            f"{frequencies} frequencies"
+        )
+
+
+def _problem(posterior: ModalShapesPosterior, data: FourierOrdinates, noises: int) -> Problem:
+    """The posterior with the signed permutations of its modes, and a start near the spectrum."""
+    m, n = posterior.modes, posterior.channels
+    group = Product(SignedPermutation(m, n + 2, unsigned=2), Trivial(noises))
+    last = ["noise"] if noises == 1 else [f"noise[{c}]" for c in range(n)]
+    return Problem(
+        posterior,
+        group,
+        data=data,
+        prior=standard_normal(group.dim),
+        start=spectrum_start(posterior, data, noises),
+        names=[
+            *(
+                name
+                for i in range(m)
+                for name in (
+                    *(f"psi[{i},{c}]" for c in range(n)),
+                    f"frequency[{i}]",
+                    f"damping[{i}]",
+                )
+            ),
+            *last,
+        ],
+        constrain=WithData(posterior.constrain),
+        unconstrain=WithData(posterior.unconstrain),
+        pointwise=posterior.pointwise,
+        predictive=posterior.predictive,
+        dims={
+            **dict.fromkeys(("frequency", "damping", "power"), ("mode",)),
+            "shape": ("mode", "channel"),
+            **({} if noises == 1 else {"noise": ("channel",)}),
+        },
+    )
+
+
+@in_float64
+def simulate_shapes(key: Key, problem: Problem, x: ArrayLike) -> FourierOrdinates:
+    """Data like those of a `modal_shapes` problem, drawn from its likelihood at x."""
+    posterior, data = problem.log_density, problem.data
+    if not isinstance(posterior, ModalShapesPosterior):
+        raise ValueError("expected a problem that modal_shapes made")
+    drawn = np.asarray(posterior.predictive(key, jnp.asarray(x, float), data)["ordinates"])
+    real, imaginary = (drawn[..., part] / data.scale for part in range(2))
+    return data._replace(real=real, imaginary=imaginary)

@@ -1,0 +1,121 @@
+"""Where the search for modes with shapes begins: peaks of the spectrum and their singular vectors.
+
+From the prior of fifty parameters nothing is found in reasonable time. The largest eigenvalue of
+the spectral matrix, averaged over a few neighbours, peaks at the modes, and its eigenvector there
+is nearly a shape. The start is a mixture of broad t distributions, each around modes at frequencies
+that are drawn in proportion to that eigenvalue; of many such guesses the best are kept.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING
+
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Float
+from scipy.special import ndtri
+
+from folt.flows import Mixture
+from folt.models.ordinates import FourierOrdinates
+from folt.problem.batching import map_points
+from folt.types import Point
+
+if TYPE_CHECKING:
+    from folt.models.shapes import ModalShapesPosterior
+
+GUESSES, KEPT = 512, 16
+"""Guesses of all modes together, and those of the largest density that are kept."""
+
+SHARPEST = 0.005
+"""Damping ratio of a peak as wide as the neighbours that are averaged."""
+
+DAMPING_QUANTILES = (0.1, 0.6)
+"""Prior quantiles between which damping ratios are guessed: those of most structures."""
+
+RELATIVE_WIDTH, FREQUENCY_WIDTH, DAMPING_WIDTH, NOISE_WIDTH = 0.5, 0.1, 0.5, 0.3
+"""Deviations of the t around a guess: of the entries of ψ relative to their root mean square, of
+the others in their coordinates, in which the prior has deviation one."""
+
+FARTHEST = 4.0
+"""Score beyond which a frequency counts as outside the prior."""
+
+SMALLEST_NOISE = 1e-12
+"""Least noise as a share of the largest eigenvalue, where rounding leaves none."""
+
+DEGREES = 5.0
+"""Degrees of freedom of the t: guesses may be wrong by several deviations."""
+
+
+def averaging_reach(data: FourierOrdinates) -> int:
+    """Frequencies on either side over which the spectral matrix is averaged.
+
+    They are as wide as a sharp mode in the middle of the band, but at least as many as give the
+    matrix its full rank.
+    """
+    at, n = np.asarray(data.frequency), data.real.shape[1]
+    step = float(at[-1] - at[0]) / max(at.size - 1, 1)
+    reach = max(round(SHARPEST * 0.5 * (at[0] + at[-1]) / step), n // 2 + 1)
+    return max(min(reach, at.size // 8), 1)
+
+
+def averaged_matrices(data: FourierOrdinates) -> Float[np.ndarray, "k n n"]:
+    """Real part of the spectral matrix at every frequency, averaged over a few neighbours."""
+    at, n = np.asarray(data.frequency), data.real.shape[1]
+    reach = averaging_reach(data)
+    products = np.einsum("ki,kj->kij", data.real, data.real)
+    products += np.einsum("ki,kj->kij", data.imaginary, data.imaginary)
+    sums = np.concatenate([np.zeros((1, n, n)), np.cumsum(products, axis=0)])
+    first = np.maximum(np.arange(at.size) - reach, 0)
+    last = np.minimum(np.arange(at.size) + reach + 1, at.size)
+    return (sums[last] - sums[first]) / (last - first)[:, None, None]
+
+
+def spectrum_start(posterior: ModalShapesPosterior, data: FourierOrdinates, noises: int) -> Mixture:
+    """A mixture of broad t distributions near the spectrum, in the coordinates of a posterior."""
+    m, n = posterior.modes, posterior.channels
+    values, vectors = np.linalg.eigh(averaged_matrices(data))
+    at, largest = np.asarray(data.frequency), values[:, -1]
+    rest = np.maximum(values[:, : max(n - m, 1)].mean(axis=1), SMALLEST_NOISE * largest)
+    scores = np.asarray(posterior.frequency.pull(jnp.asarray(at)))
+    usable = np.isfinite(scores) & (np.abs(scores) < FARTHEST)
+    chance = np.where(usable, largest, 0.0) if usable.any() else largest
+    generator = np.random.default_rng(0)
+    chosen = np.stack(
+        [
+            generator.choice(at.size, size=m, p=chance / chance.sum(), replace=False)
+            for _ in range(GUESSES)
+        ]
+    )
+    damping_scores = ndtri(generator.uniform(*DAMPING_QUANTILES, chosen.shape))
+    damping = np.asarray(posterior.damping.push(jnp.asarray(damping_scores)))
+    # A resonance of unit power is 1/(πfξ) high, whatever was measured.
+    roots = np.sqrt(largest[chosen] * math.pi * at[chosen] * damping)
+    psi = np.asarray(posterior.psi.pull(jnp.asarray(roots[..., None] * vectors[chosen, :, -1])))
+    noise = np.asarray(posterior.noise.pull(jnp.full((GUESSES, noises), np.median(rest))))
+    entries = RELATIVE_WIDTH * np.sqrt(np.mean(psi**2, axis=2, keepdims=True))
+    widths = [np.broadcast_to(entries, psi.shape), *_alike(chosen, FREQUENCY_WIDTH, DAMPING_WIDTH)]
+    means = _points([psi, np.clip(scores, -FARTHEST, FARTHEST)[chosen], damping_scores], noise)
+    deviations = _points(widths, np.full(noise.shape, NOISE_WIDTH))
+    densities = map_points(_log_density, (posterior, data), means)
+    best = np.argsort(-np.nan_to_num(densities, nan=-np.inf))[:KEPT]
+    factors = np.eye(means.shape[1]) / deviations[best, None, :]
+    return Mixture(jnp.zeros(KEPT), jnp.asarray(means[best]), jnp.asarray(factors), DEGREES)
+
+
+def _log_density(
+    context: tuple[ModalShapesPosterior, FourierOrdinates], x: Point
+) -> Float[Array, ""]:
+    posterior, data = context
+    return posterior(x, data)
+
+
+def _alike(like: np.ndarray, *values: float) -> list[np.ndarray]:
+    return [np.full(like.shape, value) for value in values]
+
+
+def _points(rows: list[np.ndarray], last: np.ndarray) -> Float[np.ndarray, "guess dim"]:
+    """Points from (ψ, f, ξ) of every mode of every guess, and what follows the modes."""
+    psi, frequency, damping = rows
+    blocks = np.concatenate([psi, frequency[..., None], damping[..., None]], axis=2)
+    return np.concatenate([blocks.reshape(len(blocks), -1), last], axis=1)

@@ -1,0 +1,158 @@
+"""Mode shapes of a simulated structure: found, signed, compared, checked, written, refused."""
+
+import csv
+import dataclasses
+import json
+from pathlib import Path
+from types import SimpleNamespace
+
+import jax
+import numpy as np
+import pytest
+
+from brief import EFFORT
+from folt.cli import run
+from folt.modal import (
+    Settings,
+    Structure,
+    identification,
+    identify,
+    mac_rows,
+    measured_channels,
+    shape_draws,
+    shape_rows,
+    simulate_record,
+)
+from folt.modal.records import record_of
+from folt.modal.results import as_tree
+from folt.modal.shape_pictures import shape_pictures
+from folt.modal.shapes import singular_values
+
+SHAPES = np.array([[1.0, 0.3], [0.6, -1.0], [-0.2, 0.5]])
+FRAME = Structure(frequency=(0.8, 0.86), damping=(0.01, 0.02), power=(1.0, 0.6), shapes=SHAPES)
+BAND = (0.7, 1.0)
+
+
+@pytest.fixture(scope="module")
+def record():
+    return simulate_record(jax.random.key(4), FRAME, rate=8.0, minutes=10)
+
+
+@pytest.fixture(scope="module")
+def found(record):
+    measured = measured_channels(record, BAND)
+    settings = Settings(frequency_range=BAND, draws=300, chains=2, effort=EFFORT)
+    return identify(measured, 2, settings, progress=False)
+
+
+def test_shapes_are_found_with_their_sign(found):
+    """A MAC of .95 and frequencies within 1 % are many deviations away from what is found."""
+    assert found.model == "shapes"
+    rows = shape_rows(found.fit, ("a", "b", "c"))
+    assert [(row["mode"], row["channel"]) for row in rows[:3]] == [(1, "a"), (1, "b"), (1, "c")]
+    mean = np.array([row["mean"] for row in rows]).reshape(2, 3)
+    truth = FRAME.unit_shapes().T * np.array([[1.0], [-1.0]])  # the largest entry is positive
+    for one, true in zip(mean, truth, strict=True):
+        assert one @ true / np.linalg.norm(one) > np.sqrt(0.95)
+    assert all(row["low"] <= row["mean"] <= row["high"] for row in rows)
+    modes = as_tree(found)["modes"]
+    assert [row["frequency_hz"] for row in modes] == pytest.approx([0.8, 0.86], rel=0.01)
+
+
+def made(shapes, frequency):
+    return SimpleNamespace(posterior={"shape": shapes, "frequency": frequency})
+
+
+def test_signs_and_labels_of_draws_do_not_change_the_table():
+    """Where every other draw is flipped or relabelled, a plain mean would vanish."""
+    rng = np.random.default_rng(0)
+    shapes = np.array([[0.6, 0.8], [-0.1, -1.0]]) + 0.05 * rng.normal(size=(2, 50, 2, 2))
+    shapes /= np.linalg.norm(shapes, axis=-1, keepdims=True)
+    frequency = np.array([0.8, 0.9]) + 0.01 * rng.uniform(size=(2, 50, 2))
+    plain = shape_rows(made(shapes, frequency), ("a", "b"))
+    signs = rng.choice([-1.0, 1.0], size=(2, 50, 2, 1))
+    mixed = made((signs * shapes)[:, :, ::-1], frequency[:, :, ::-1])
+    assert shape_rows(mixed, ("a", "b")) == plain
+    assert plain[3]["mean"] > 0.9  # of the second mode the largest entry was negative
+    assert abs((signs * shapes).mean(axis=(0, 1))).max() < 0.5
+    assert mac_rows(mixed, 0.02) == mac_rows(made(shapes, frequency), 0.02)
+
+
+def test_mac_and_the_resolution_by_hand():
+    shapes = np.array([[[[1.0, 0.0], [0.6, 0.8]], [[1.0, 0.0], [0.0, 1.0]]]])
+    frequency = np.array([[[0.80, 0.81], [0.80, 0.90]]])
+    (row,) = mac_rows(made(shapes, frequency), 0.02)
+    assert (row["mode"], row["other"]) == (1, 2)
+    assert row["mac"] == pytest.approx(0.18)
+    assert row["closer_than_resolution"] == 0.5
+
+
+def test_singular_values_leave_their_bands_where_the_model_is_wrong(found):
+    """About 5 % lie outside; a third channel with four times the noise takes many out."""
+    right = singular_values(found.fit)
+    assert right.outside < 0.2
+    data = found.fit.problem.data
+    loud = np.random.default_rng(1).normal(size=data.real.shape)
+    loud *= np.array([0.0, 0.0, 1.0]) * 4 * right.measured[:, -1].mean() / float(data.scale)
+    problem = found.fit.problem.with_data(data._replace(real=data.real + loud))
+    wrong = singular_values(dataclasses.replace(found.fit, problem=problem))
+    assert wrong.outside > 0.3
+
+
+def test_bars_stand_on_the_mean_and_the_intervals(found):
+    names = ("a", "b", "c")
+    figures = shape_pictures(found.fit, names)
+    bars = [patch.get_height() for axes in figures["shapes"].axes for patch in axes.patches]
+    np.testing.assert_allclose(bars, shape_draws(found.fit).mean(axis=0).ravel())
+    assert len(figures["singular_values"].axes[0].lines) == 6
+
+
+def test_the_command_writes_shapes(tmp_path, monkeypatch, record, found, capsys):
+    """The fit of before stands in for another of the same record."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(identification, "fitted", lambda *_: found.fit)
+    titles = "folt.report.kept.page"  # the page itself takes seconds to draw
+    monkeypatch.setattr(titles, lambda fit: " ".join(part.title for part in fit.sections))
+    monkeypatch.setenv("JAX_COMPILATION_CACHE_DIR", "elsewhere, so the command leaves it alone")
+    text = "\n".join(",".join(f"{v:.8g}" for v in row) for row in record.values)
+    Path("record.csv").write_text("north,east,twist\n" + text)
+    words = ["--rate", "8", "--band", "0.7", "1.0", "--modes", "2", "--draws", "200"]
+    assert run(["modal", "record.csv", *words, "--out", "out", "--json"]) == 0
+    told = json.loads(capsys.readouterr().out)
+    assert told["model"] == "shapes"
+    assert told["resolution_hz"] == pytest.approx(1 / 600)
+    with Path("out/shapes.csv").open() as stream:
+        rows = list(csv.DictReader(stream))
+    assert list(rows[0]) == ["mode", "channel", "mean", "low", "high"]
+    assert [row["channel"] for row in rows[:3]] == ["north", "east", "twist"]
+    assert float(rows[0]["mean"]) == told["shapes"][0]["mean"]
+    assert told["mac"][0]["mac"] < 0.5
+    written = {path.name for path in Path("out").iterdir()}
+    assert {"modes.csv", "mac.csv", "shapes.png", "singular_values.png"} <= written
+    assert "Mode shapes" in Path("out/report.html").read_text()
+
+
+TIME = np.arange(4800) / 8.0
+WHITE = np.random.default_rng(2).normal(size=(4800, 4))
+PEAK = np.sin(2 * np.pi * 0.85 * TIME)[:, None] + 0.3 * WHITE
+BAD = {
+    "copy": (np.column_stack([PEAK[:, 0], -3 * PEAK[:, 0]]), "channel b is a copy of channel a"),
+    "unit": (PEAK[:, :2] * [1.0, 1e6], "channel b moves 1e.06 times as much as channel a"),
+    "flat": (WHITE, "holds no peak"),
+    "short": (PEAK[:90, :2], "9.56 periods"),
+}
+
+
+@pytest.mark.parametrize("name", BAD)
+def test_records_without_shapes_are_refused_in_one_sentence(name):
+    values, words = BAD[name]
+    record = record_of(values, 8.0, tuple("abcd")[: values.shape[1]])
+    with pytest.raises(ValueError, match=words) as caught:
+        measured_channels(record, BAND)
+    assert "\n" not in str(caught.value)
+
+
+def test_shapes_of_a_spectrum_are_refused(found):
+    plain = dataclasses.replace(found.measured, ordinates=None)
+    with pytest.raises(ValueError, match="at least two channels for shapes"):
+        identify(plain, 2, Settings(model="shapes"))
