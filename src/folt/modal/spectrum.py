@@ -8,7 +8,8 @@ from pathlib import Path
 import numpy as np
 from jaxtyping import Float
 
-from folt.store.tables import Kind, read_table
+from folt.store.columns import Kind
+from folt.store.tables import read_table
 
 REQUIRED = ("frequency_hz", "psd")
 
