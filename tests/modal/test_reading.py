@@ -35,7 +35,7 @@ READ = {
     "a clock": ("Time (s),a,b", lines(seconds)),
     "a clock in milliseconds": ("time_ms,a,b", lines(lambda i: f"{1000 * i / RATE}")),
     "a clock rounded to milliseconds": ("Time [s],a,b", lines(lambda i: f"{i / RATE:.3f}")),
-    "a clock of seven digits": ("Time [s],a,b", lines(lambda i: f"{998.5 + i / RATE:.6g}")),
+    "a clock of seven digits": ("Time [s],a,b", lines(lambda i: f"{999.5 + i / RATE:.7g}")),
     "a clock in single precision": (
         "Time [s],a,b",
         lines(lambda i: repr(float(np.float32(70_000 + i / RATE + 0.01)))),
@@ -91,6 +91,12 @@ REFUSED = {
         lines(lambda i: f"{i / 10:.1f}", skip=(7,)),
         10.0,
         "line 9, column 'Time'.*uneven after 0.6 s.*a sample missing",
+    ),
+    "a missing sample in seven digits": (
+        "Time,a,b",
+        lines(lambda i: f"{999.5 + i / RATE:.7g}", skip=(30,)),
+        None,
+        "line 32, column 'Time'.*a sample missing",
     ),
     "many missing samples": ("Time,a,b", lines(seconds, skip=(7, 8, 9)), None, "3 samples missing"),
     "a clock that stands": (

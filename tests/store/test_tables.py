@@ -6,7 +6,8 @@ import importlib.util
 import numpy as np
 import pytest
 
-from folt.store.tables import Kind, read_table, suspected
+from folt.store.columns import Kind, suspected
+from folt.store.tables import read_table
 from folt.store.words import Style, moments, style_of
 
 NAN = np.nan

@@ -11,8 +11,8 @@ import typer
 if TYPE_CHECKING:
     import numpy as np
 
+    from folt.store.columns import Table
     from folt.store.strict_json import Document
-    from folt.store.tables import Table
 
 SHOWN_LINES = 5
 """Lines that a sentence names before it counts the others."""
@@ -104,7 +104,8 @@ def observations(
     """
     import numpy as np
 
-    from folt.store.tables import Kind, read_table
+    from folt.store.columns import Kind
+    from folt.store.tables import read_table
 
     reading = columns if isinstance(columns, Reading) else Reading(columns)
     if counts and reading.standardize:

@@ -6,9 +6,9 @@ from pathlib import Path
 
 import numpy as np
 
+from folt.store.columns import Column, Kind, Table
 from folt.store.files import require_readable
 from folt.store.layout import TIME_NAMES
-from folt.store.tables import Column, Kind, Table
 
 ARRAYS = (".npy", ".npz", ".mat")
 

@@ -7,8 +7,8 @@ from typing import NamedTuple
 import numpy as np
 from jaxtyping import Float
 
+from folt.store.columns import Column, Kind, Table
 from folt.store.layout import TIME_NAMES
-from folt.store.tables import Column, Kind, Table
 from folt.store.words import BRACKET
 
 SECONDS = {
@@ -235,9 +235,11 @@ def _numeric(table: Table, position: int) -> Clock:
 def _resolution(values: np.ndarray) -> np.ndarray:
     """The last digit of every time: as many decimals, digits or single precision as all have."""
     known = values[np.isfinite(values) & (values != 0)]
-    size = 10.0 ** np.floor(
-        np.log10(np.abs(np.where(np.isfinite(values) & (values != 0), values, 1)))
-    )
+    if not known.size:
+        return np.zeros(len(values))
+    nothing = ~np.isfinite(values) | (values == 0)
+    sizes = np.where(nothing, np.min(np.abs(known)), np.abs(values))
+    size = 10.0 ** np.floor(np.log10(sizes))
     found = np.zeros(len(values))
     for digits in range(DIGITS):
         if np.allclose(known, np.round(known, digits), rtol=1e-13, atol=0):

@@ -7,7 +7,8 @@ from pathlib import Path
 from folt.modal.arrays import ARRAYS, table_of_arrays
 from folt.modal.clock import clocks_of, rate_of
 from folt.modal.records import Record, record_of
-from folt.store.tables import Kind, Table, read_table, suspected
+from folt.store.columns import Kind, Table, suspected
+from folt.store.tables import read_table
 
 
 def read_record(path: str | Path, rate: float | None = None, channels: str = "") -> Record:

@@ -9,7 +9,8 @@ import numpy as np
 from jaxtyping import Float
 
 from folt.models.ordinates import FourierOrdinates
-from folt.store.tables import Kind, read_table
+from folt.store.columns import Kind
+from folt.store.tables import read_table
 
 REQUIRED = ("frequency_hz", "psd")
 
