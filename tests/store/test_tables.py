@@ -97,6 +97,7 @@ REFUSED = {
     "-999": ("x\n1.5\n-999\n2\n3\n", "line 3, column 'x': -999 lies far.*--missing -999"),
     "dates alone": ("day\n2024-01-01\n2024-01-02\n", "nothing below|no column of numbers"),
     "an unclosed quote": ('a,b\n1,"2\n3,4\n5,6\n', "line 2"),
+    "a quoted novel": ('a,b\n1,"' + 200_000 * "x" + '"\n2,3\n', "cannot be read as a table"),
     "bytes": ("\x89PNG\r\n\x1a\n\0\0\0\rIHDR", "is not a text file"),
 }
 

@@ -206,7 +206,8 @@ def _can_be_clock(column: Column) -> bool:
 
 def _is_clock(table: Table, column: Column, first: bool) -> bool:
     """By its name; without a heading by even steps that no vibration has."""
-    steps = np.diff(column.values)
+    with np.errstate(invalid="ignore"):  # of infinite times
+        steps = np.diff(column.values)
     if not table.named:
         even = len(steps) >= FEW and np.all(steps > 0) and np.ptp(steps) < UNEVEN * np.median(steps)
         return bool(first and even and len(table.columns) > 1)

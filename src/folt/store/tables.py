@@ -7,6 +7,7 @@ that a column that nobody asks for may hold anything.
 
 from __future__ import annotations
 
+import csv
 import dataclasses
 import io
 import re
@@ -41,11 +42,17 @@ def read_table(path: str | Path, missing: Sequence[str] | None = None) -> Table:
     Raises:
         ValueError: the file cannot be read, or its lines differ in the number of columns.
     """
+    import pandas as pd
+
     path = Path(path)
     source = text_of(path)
-    found = layout(source.text, str(path), source.delimiter)
     words = tuple(missing or ())
-    frame = _frame(found, words)
+    try:
+        found = layout(source.text, str(path), source.delimiter)
+        frame = _frame(found, words)
+    except (csv.Error, pd.errors.ParserError) as error:  # quotation marks beyond repair
+        said = " ".join(str(error).split())
+        raise ValueError(f"{path} cannot be read as a table: {said}") from error
     names = _names(found)
     columns = []
     for j in range(found.width):
@@ -149,7 +156,9 @@ def _without(values: np.ndarray, style: Style, missing: Sequence[str]) -> np.nda
 def _is_index(column: Column, name: str, position: int) -> bool:
     """Whether a column counts the rows: by its name, or as one without a name before the others."""
     values = column.values
-    if column.kind is not Kind.NUMBERS or column.stray or np.any(values != np.round(values)):
+    if column.kind is not Kind.NUMBERS or column.stray or not np.isfinite(values).all():
+        return False
+    if np.any(values != np.round(values)):
         return False
     unnamed = (not name and position == 0) or name.lower().startswith("unnamed:")
     return bool(
