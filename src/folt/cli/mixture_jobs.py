@@ -70,6 +70,8 @@ def job_for(name: str, table: Observations, components: int, options: Document) 
 
 def fit_files(fit: Fit, table: Observations) -> dict[str, bytes]:
     """The fit, its page with the data in it, that picture, and who belongs where."""
+    import pandas
+
     from folt.fit.memberships import memberships
     from folt.fit.section import Section
     from folt.report.figures import png
@@ -91,7 +93,11 @@ def fit_files(fit: Fit, table: Observations) -> dict[str, bytes]:
         sections.append(membership_section(fit, found))
     more = {
         "mixture.png": png(figure),
-        "memberships.csv": found.frame().to_csv(float_format="%.6g").encode(),
+        # Rows that were dropped keep their numbers, so that the table can be joined to the file.
+        "memberships.csv": found.frame()
+        .set_index(pandas.Index(table.rows, name="row"))
+        .to_csv(float_format="%.6g")
+        .encode(),
     }
     return files_of(dataclasses.replace(fit, sections=tuple(sections)), more)
 
