@@ -130,7 +130,7 @@ def test_the_mixture_is_found_exchangeable(problem):
     assert problem.group == Joint(3, (Blocks(1), Blocks(1), ZeroSum()))
     assert problem.names[:3] == ("mu[0]", "mu[1]", "mu[2]")
     assert folt.check(problem).holds
-    assert dict(problem.dims)["weights"] == ("component",)
+    assert dict(problem.dims)["weights"] == ("components",)
 
 
 def test_relabelling_points_relabels_values(problem):
@@ -322,7 +322,7 @@ def test_a_fit_carries_sites_and_deterministics(fit):
 
 def test_arviz_takes_the_fit_as_it_is(fit):
     data = fit.to_arviz(posterior_predictive=True)
-    assert data.posterior["mu"].dims == ("chain", "draw", "component")
+    assert data.posterior["mu"].dims == ("chain", "draw", "components")
     assert {"log_likelihood", "posterior_predictive", "sample_stats"} <= set(data.groups())
     assert data.log_likelihood["y"].shape == (4, 200, 60)
     terms = data.log_likelihood["y"].values[0, 0]

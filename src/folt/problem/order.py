@@ -65,8 +65,13 @@ def _keys(group: Relabelling | Joint, names: tuple[str, ...]) -> str:
     used = [np.flatnonzero(column) for column in weights.T]
     named = [names[place] for places in used for place in places]
     if all(name.startswith("-") for name in named):
-        return f"{common([name[1:] for name in named])} descends"
-    return f"{common(list(dict.fromkeys(named)))} ascends"
+        return _verb(common([name[1:] for name in named]), "descend")
+    return _verb(common(list(dict.fromkeys(named))), "ascend")
+
+
+def _verb(names: str, verb: str) -> str:
+    """Subject and verb, of which the latter has an s where there is one name."""
+    return f"{names} {verb}" if ", " in names else f"{names} {verb}s"
 
 
 def common(names: Sequence[str]) -> str:
