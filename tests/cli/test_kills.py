@@ -20,6 +20,7 @@ import folt.sampling
 import folt.sampling.certification
 from faults import killed_at_every_point
 from folt.cli import app, run
+from folt.fit.memberships import Memberships
 from folt.fit.section import Section
 from folt.fleet import Here, fit_many
 from folt.fleet import Job as FleetJob
@@ -73,6 +74,9 @@ def place(fits, tmp_path, monkeypatch):
     monkeypatch.setattr(
         "folt.modal.results.contents", lambda found: folt.report.kept.files_of(found.fit)
     )
+    sure = np.ones((12, 1))
+    known = Memberships(sure, sure, sure, ("1",))
+    monkeypatch.setattr("folt.fit.memberships.memberships", lambda fit: known)
     monkeypatch.setattr("folt.report.kept.page", lambda fit: f"page of {fit.provenance['seed']}")
     monkeypatch.setattr("folt.report.page.page", lambda fit, _=(): "page")
     monkeypatch.setattr("folt.cli.demonstration.draw", lambda fit, seed: {"data": None})

@@ -130,6 +130,7 @@ class _Pool:
         self.new, self.busy = np.zeros(slots, bool), np.ones(slots, bool)
         self._begin(np.arange(slots))
 
+    @np.errstate(over="ignore", invalid="ignore")  # gradients may be huge far from the mass
     def advance(self, refill: bool) -> None:
         """One gradient for every search; those that end give way to new ones, or stop."""
         rows = np.flatnonzero(self.busy)

@@ -114,6 +114,7 @@ class Modes:
         return (self.distances(action, points) < reach).mean(axis=0)
 
 
+@np.errstate(over="ignore", invalid="ignore")  # ends of searches may lie anywhere
 def modes_of(
     gradients: Gradients,
     ends: Ends,

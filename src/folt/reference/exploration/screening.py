@@ -33,6 +33,7 @@ def screened_points(action: Action, modes: Modes, most: int) -> int:
     return round(most * share)
 
 
+@np.errstate(over="ignore", invalid="ignore")  # as in modes that are very narrow
 def unexplained(
     action: Action, modes: Modes, points: Points, values: Values, count: int
 ) -> Float[np.ndarray, "chosen dim"]:
