@@ -215,9 +215,8 @@ def test_descents_begin_at_the_modes_of_an_earlier_fit_as_well():
 
 def test_the_two_searches_must_agree(monkeypatch):
     """A mode that the reference has and the particles lost is a doubt; the rule can be lost."""
-    seen = ExplorationFacts(
-        500, (ModeFacts(0.6, 300, 0.6, 0.6), ModeFacts(0.4, 200, 0.4, 0.4)), 0, 1_024, 90, 20
-    )
+    modes_seen = (ModeFacts(0.6, 300, 0.6, 0.6), ModeFacts(0.4, 200, 0.4, 0.4))
+    seen = ExplorationFacts(600, modes_seen, 0, 1_024, 90, 20, arrived=500)
     lost = dataclasses.replace(seen, modes=(seen.modes[0], ModeFacts(0.4, 200, 0.02, 0.4)))
     chance = dataclasses.replace(
         seen, modes=(seen.modes[0], ModeFacts(0.4, 1, 0.4, 0.4, True, True))
@@ -229,7 +228,7 @@ def test_the_two_searches_must_agree(monkeypatch):
     assert light.agree
     assert not lost.agree
     assert not chance.agree
-    assert seen.smallest_basin == 3 / 500
+    assert seen.smallest_basin == 3 / 500  # descents that were cut short do not count
     monkeypatch.setattr(facts, "DIFFERENCE", 1.0)  # rule off
     assert lost.agree
 
@@ -286,6 +285,20 @@ def test_a_problem_may_bring_its_own_start():
 
 
 # What cannot be explored, or not wholly.
+
+
+def test_descents_that_arrive_nowhere_claim_no_basin():
+    """The largest value stands at a hard edge: no gradient vanishes there, and that is said."""
+
+    def log_density(x):
+        return jnp.where(jnp.all(x > 0), -jnp.sum(x), -jnp.inf)
+
+    found = explored(Problem(log_density, Trivial(2), prior=standard_normal(2, 3.0))).exploration
+    assert found.descents > 100
+    assert found.modes == ()
+    assert found.smallest_basin is None
+    assert "descents arrived at a maximum" in explored_words(found)
+    assert "no gradient" not in explored_words(found)
 
 
 def test_a_black_box_is_tempered_alone_and_says_so():

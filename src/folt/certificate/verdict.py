@@ -1,8 +1,8 @@
 """The verdict: the gravest outcome whose condition the numbers of a certificate meet.
 
 Conditions read numbers, never sentences, and are written so that one which meets NaN applies: what
-cannot be computed speaks for nobody. All of them rest on the draws that the certificate saw:
-what the reference and the proposal both missed has no outcome.
+cannot be computed speaks for nobody. They rest on the draws that the certificate saw
+and on the search for modes before them: what both searches missed has no outcome.
 """
 
 from __future__ import annotations

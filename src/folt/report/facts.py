@@ -304,7 +304,7 @@ def _exploration(found: ExplorationFacts) -> Facts:
     return [
         Fact(
             "Descents",
-            f"{found.descents:,}",
+            f"{found.descents:,}, {found.arrived:,} arrived at a maximum",
             "searches along the gradient from the start and from tempered particles",
         ),
         Fact(

@@ -36,6 +36,7 @@ class Explored:
         tempered: share of the particles within the reach of each mode.
         barely: whether a mode was found late, or hardly found.
         ladders: how many ladders were climbed.
+        descents: descents made where none arrived at a maximum.
     """
 
     ladder: Ladder
@@ -44,6 +45,7 @@ class Explored:
     tempered: PerMode = dataclasses.field(default_factory=lambda: np.empty(0))
     barely: Bool[np.ndarray, " modes"] = dataclasses.field(default_factory=_nothing)
     ladders: int = 1
+    descents: int = 0
 
     @property
     def lost(self) -> Int[np.ndarray, " n"]:
@@ -92,7 +94,7 @@ class Explored:
         """
         ladder = (len(self.ladder.walk.points), self.ladder.ancestors, len(self.ladder.rungs))
         if self.modes is None or self.masses is None:
-            return ExplorationFacts(0, (), 0, *ladder, self.ladders)
+            return ExplorationFacts(self.descents, (), 0, *ladder, self.ladders)
         columns = zip(
             self.absolute.tolist(),
             self.modes.hits.sum(axis=1).tolist(),
@@ -110,4 +112,5 @@ class Explored:
             self.ladders,
             self.modes.gradients,
             self.modes.runaways,
+            self.modes.arrived,
         )

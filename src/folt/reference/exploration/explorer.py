@@ -140,7 +140,7 @@ class Explorer:
         ends = descents(gradients, starts, scale, SLOTS, rounds)
         modes = modes_of(gradients, ends, centre, scale, action, known)
         if modes is None:
-            return Explored(ladder)
+            return Explored(ladder, descents=len(ends.values))
         modes = self._screened(starts, modes)
         masses = masses_of(generator, self.landscape, modes, action)
         tempered = modes.shares(action, ladder.walk.points)

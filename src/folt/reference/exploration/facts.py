@@ -60,6 +60,7 @@ class ExplorationFacts:
         ladders: how many ladders were climbed: two where the first disagreed with the descents.
         gradients: gradients that descents and Newton steps took.
         runaways: descents that ran away from the start.
+        arrived: descents that ended at a maximum; one that was cut short says nothing of basins.
         audited: mass around the modes that the finished proposal under-reaches tenfold; NaN before
             the proposal is known.
         audited_error: its standard error.
@@ -74,13 +75,14 @@ class ExplorationFacts:
     ladders: int = 1
     gradients: int = 0
     runaways: int = 0
+    arrived: int = 0
     audited: float = float("nan")
     audited_error: float = float("nan")
 
     @property
     def smallest_basin(self) -> float | None:
         """Basin of attraction, as a share of the starts, that was found with 95 % if it exists."""
-        return min(1.0, RULE_OF_THREE / self.descents) if self.descents else None
+        return min(1.0, RULE_OF_THREE / self.arrived) if self.arrived else None
 
     @property
     def chance_of_new(self) -> float | None:

@@ -66,6 +66,7 @@ class Modes:
         peaked: whether the curvature is positive in every direction; one that is not is kept with
             a floor.
         descents: descents made, but for those that screening proposed.
+        arrived: how many of them ended at a maximum, light ones included.
         once: ends whose log density comes near the best that were reached by a single descent,
             those that are no modes included.
         gradients: gradients that descents and Newton steps took.
@@ -80,6 +81,7 @@ class Modes:
     hits: Int[np.ndarray, "modes sources"]
     peaked: Bool[np.ndarray, " modes"]
     descents: int
+    arrived: int
     once: int
     gradients: int
     runaways: int = 0
@@ -144,7 +146,7 @@ def modes_of(
     left = np.isfinite(values)
     promising = values > np.max(values, initial=-np.inf) - DEPTH - points.shape[1]
     found: list[_Mode] = []
-    spent, once = ends.gradients, 0
+    spent, once, arrived = ends.gradients, 0, 0
     for _ in range(MOST_LOOKED_AT):
         if not left.any() or len(found) == MOST:
             break
@@ -160,6 +162,7 @@ def modes_of(
         near = (near & left) | (np.arange(len(left)) == best)
         left &= ~near
         mode.hits = hits[near].sum(axis=0)
+        arrived += int(mode.hits[:SCREENED_SOURCE].sum())
         once += int(mode.hits.sum() == 1 and promising[best])
         found.append(mode)
     if not found:
@@ -173,6 +176,7 @@ def modes_of(
         np.stack([mode.hits for mode in kept]),
         np.array([mode.peaked for mode in kept]),
         int(np.sum(ends.sources < SCREENED_SOURCE)) + (0 if known is None else known.descents),
+        arrived,
         once + int(np.sum(left & promising)),
         spent + (0 if known is None else known.gradients),
         len(far),

@@ -20,6 +20,12 @@ def explored_words(facts: ExplorationFacts | None, exact: bool = False) -> str:
     if facts is None:
         return "Nothing was searched besides: a mode that they have missed stays unseen."
     basin = facts.smallest_basin
+    if basin is None and facts.descents:
+        return (
+            f"Modes were looked for by {facts.particles:,} tempered particles; none of "
+            f"{facts.descents:,} descents arrived at a maximum, as where the density ends at an "
+            "edge: a mode that is light when hot may be missing."
+        )
     if basin is None:
         return (
             f"Modes were looked for by {facts.particles:,} tempered particles alone, since there "
@@ -27,9 +33,9 @@ def explored_words(facts: ExplorationFacts | None, exact: bool = False) -> str:
         )
     found = "one mode" if len(facts.modes) == 1 else f"{len(facts.modes)} modes"
     return (
-        f"{facts.descents:,} descents and {facts.particles:,} tempered particles found {found}; a "
-        f"mode that attracts more than 1 in {1.0 / basin:,.0f} descents was seen with 95 % "
-        "confidence, one with a smaller basin that is also light when hot may be missing."
+        f"{facts.descents:,} descents, of which {facts.arrived:,} arrived at a maximum, and "
+        f"{facts.particles:,} tempered particles found {found}; a mode that attracts more than 1 "
+        f"in {1.0 / basin:,.0f} descents was seen with 95 % confidence, one with a smaller basin that is also light when hot may be missing."
     )
 
 
@@ -40,7 +46,8 @@ def modes_words(facts: ExplorationFacts) -> str:
         return f"looked for by {particles} alone"
     masses = ", ".join(f"{100 * mode.mass:.3g}" for mode in facts.modes[:MOST_NAMED])
     more = ", …" if len(facts.modes) > MOST_NAMED else ""
-    found = "one" if len(facts.modes) == 1 else f"{len(facts.modes)} ({masses}{more} %)"
+    counts = {0: "none", 1: "one"}
+    found = counts.get(len(facts.modes), f"{len(facts.modes)} ({masses}{more} %)")
     again = ", tempered twice" if facts.ladders > 1 else ""
     agree = "" if facts.agree else "; the two searches disagree"
     return f"{found} by {facts.descents:,} descents and {particles}{again}{agree}"
