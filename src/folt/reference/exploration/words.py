@@ -35,7 +35,8 @@ def explored_words(facts: ExplorationFacts | None, exact: bool = False) -> str:
     return (
         f"{facts.descents:,} descents, of which {facts.arrived:,} arrived at a maximum, and "
         f"{facts.particles:,} tempered particles found {found}; a mode that attracts more than 1 "
-        f"in {1.0 / basin:,.0f} descents was seen with 95 % confidence, one with a smaller basin that is also light when hot may be missing."
+        f"in {1.0 / basin:,.0f} descents was seen with 95 % confidence, one with "
+        "a smaller basin that is also light when hot may be missing."
     )
 
 
