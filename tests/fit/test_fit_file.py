@@ -4,6 +4,7 @@ import dataclasses
 import json
 import math
 import re
+from types import SimpleNamespace
 
 import h5py
 import jax
@@ -19,6 +20,7 @@ from brief import brief_fit
 from cases import GROUPS
 from folt.certificate.certificate import Certificate
 from folt.diagnostics import Coverage
+from folt.fit import thinning
 from folt.fit.file import to_bytes
 from folt.fit.section import Section
 from folt.fit.serial import NotStorableError, pack, unpack
@@ -442,15 +444,70 @@ def test_the_log_likelihood_is_in_the_file(tmp_path):
     assert same(again.log_likelihood, back.log_likelihood)
 
 
-def test_too_many_log_likelihood_terms_are_thinned_by_draws(fit, tmp_path, monkeypatch):
-    monkeypatch.setattr(folt.fit.file, "TERMS", 1_000)
-    terms = {"y": np.arange(2 * 60 * 20.0).reshape(2, 60, 20)}
-    back = folt.load(
-        dataclasses.replace(fit, problem=None, log_likelihood=terms).save(tmp_path / "f")
-    )
-    np.testing.assert_array_equal(back.log_likelihood["y"], terms["y"][:, ::3])
-    data = back.to_arviz().log_likelihood
-    assert data.draw.values.tolist() == list(range(0, 60, 3))
+def test_memory_of_terms_is_bounded_whatever_draws_and_observations(monkeypatch):
+    """Blocks that are evaluated, and terms that stay, are counted: no more than was said."""
+    monkeypatch.setattr(thinning, "TERMS", 9_000)
+    monkeypatch.setattr(thinning, "TERMS_AT_ONCE", 500)
+    counted, blocks = thinning.map_points, []
+
+    def counting(function, problem, points, length):
+        values = counted(function, problem, points, length=length)
+        blocks.append(sum(value.size for value in values.values()))
+        return values
+
+    monkeypatch.setattr(thinning, "map_points", counting)
+    problem = folt.models.gaussian_mixture(np.linspace(-3.0, 3.0, 40), 2)
+    draws = np.random.default_rng(0).normal(size=(2, 700, problem.dim))
+    fit = SimpleNamespace(draws=draws, problem=problem)
+    terms = thinning.log_likelihoods(fit)
+    assert max(blocks) <= 2 * 500
+    assert terms.at.tolist() == list(range(0, 700, 7))
+    assert sum(blocks) == terms.values["y"].size == 2 * 100 * 40
+    for chain, place in ((0, 0), (1, 42)):
+        with jax.enable_x64(True):
+            alone = problem.log_likelihoods(jnp.asarray(draws[chain, 7 * place]))["y"]
+        np.testing.assert_allclose(terms.values["y"][chain, place], alone, rtol=1e-12)
+
+
+def by_budget(fit):
+    """The same fit, had nobody asked for its number of draws."""
+    return dataclasses.replace(fit, provenance={**fit.provenance, "draws_asked": False})
+
+
+def test_a_file_keeps_some_of_the_draws_that_nobody_asked_for(fit, tmp_path, monkeypatch):
+    monkeypatch.setattr(thinning, "ENOUGH", 20)
+    chosen = by_budget(fit)
+    back = folt.load(chosen.save(tmp_path / "fit.nc"), problem=fit.problem)
+    np.testing.assert_array_equal(back.draws, fit.draws[:, ::3])
+    np.testing.assert_array_equal(back.log_ratio, fit.log_ratio[:, ::3])
+    assert back.steps_per_draw == 3 * fit.steps_per_draw
+    assert same(back.certificate, fit.certificate)
+    assert back.is_certified_whole
+    assert "kept these of 120" in back.summary()
+    longer = back.extend(5)
+    assert longer.draws.shape == (2, 25, 4)
+    assert not longer.is_certified_whole
+    assert "120 of the 130 draws" in longer.summary()
+    assert folt.load(longer.save(tmp_path / "longer.nc")).draws.shape == (2, 25, 4)
+    assert page(back)
+    assert back.to_arviz().posterior.sizes["draw"] == 20
+    again = folt.load(back.save(tmp_path / "again.nc", keep=10))
+    np.testing.assert_array_equal(again.draws, fit.draws[:, ::6])
+    assert (again.drawn, again.steps_per_draw) == (120, 6 * fit.steps_per_draw)
+    for whole in (chosen.save(tmp_path / "all.nc", keep="all"), fit.save(tmp_path / "asked.nc")):
+        np.testing.assert_array_equal(folt.load(whole).draws, fit.draws)
+    for keep in ("some", 0, True, 2.5):
+        with pytest.raises(ValueError, match="expected keep"):
+            fit.save(tmp_path / "refused.nc", keep=keep)
+
+
+def test_terms_of_a_thinned_file_are_those_of_its_draws(fit, tmp_path):
+    terms = thinning.Terms({"y": np.arange(2 * 20 * 5.0).reshape(2, 20, 5)}, np.arange(0, 60, 3))
+    loaded = dataclasses.replace(fit, problem=None, log_likelihood=terms)
+    back = folt.load(loaded.save(tmp_path / "f", keep=30))
+    assert back.log_likelihood.at.tolist() == list(range(0, 30, 3))
+    np.testing.assert_array_equal(back.log_likelihood.values["y"], terms.values["y"][:, ::2])
+    assert back.to_arviz().log_likelihood.draw.values.tolist() == list(range(0, 30, 3))
 
 
 @pytest.mark.parametrize("name", ["nothing.nc", "."])

@@ -11,6 +11,7 @@ import jax
 import numpy as np
 from jaxtyping import Array
 
+from folt.fit.thinning import log_likelihoods
 from folt.problem import Problem
 from folt.problem.axes import fitting_coords, matching_dims
 from folt.problem.batching import map_points
@@ -37,7 +38,8 @@ def to_inference_data(
 
     Args:
         fit: the fit.
-        log_likelihood: add the terms that `arviz.loo` needs, if the fit's problem has them.
+        log_likelihood: add the terms that `arviz.loo` needs, if the fit's problem has them; where
+            they would be more than sixteen million, those of evenly spaced draws.
         posterior_predictive: add one replicate of the observations per draw.
         seed: of the replicates.
 
@@ -54,8 +56,8 @@ def to_inference_data(
         },
     }
     terms = log_likelihoods(fit) if log_likelihood else None
-    if terms:
-        groups["log_likelihood"] = terms
+    if terms is not None:
+        groups["log_likelihood"] = terms.values
     if posterior_predictive:
         groups["posterior_predictive"] = _for_every_draw(fit, _replicates, seed)
     constant = _named_data(fit)
@@ -66,11 +68,8 @@ def to_inference_data(
         warnings.filterwarnings("ignore", "More chains", UserWarning)
         data = arviz.from_dict(**groups, **_axes(fit, groups))
     data.posterior = say_order(data.posterior.assign_attrs(attributes(fit)), fit)
-    if terms:
-        length = next(iter(terms.values())).shape[1]
-        every = -(-fit.draws.shape[1] // length)
-        at = np.arange(0, fit.draws.shape[1], every)
-        data.log_likelihood = data.log_likelihood.assign_coords(draw=at)
+    if terms is not None:
+        data.log_likelihood = data.log_likelihood.assign_coords(draw=terms.at)
     return data
 
 
@@ -108,13 +107,6 @@ def say_order(posterior: xarray.Dataset, fit: Fit) -> xarray.Dataset:
     return posterior
 
 
-def log_likelihoods(fit: Fit) -> dict[str, np.ndarray] | None:
-    """The terms of every draw, computed where the problem is known, else as its file has them."""
-    if fit.problem is None:
-        return fit.log_likelihood
-    return None if fit.problem.pointwise is None else _for_every_draw(fit, _log_likelihoods)
-
-
 @in_float64
 def _for_every_draw(
     fit: Fit, function: Callable[[Problem, tuple[Key, Point]], dict[str, Array]], seed: int = 0
@@ -129,10 +121,6 @@ def _for_every_draw(
         name: value.reshape(*fit.draws.shape[:2], *value.shape[1:])
         for name, value in values.items()
     }
-
-
-def _log_likelihoods(problem: Problem, drawn: tuple[Key, Point]) -> dict[str, Array]:
-    return problem.log_likelihoods(drawn[1])
 
 
 def _replicates(problem: Problem, drawn: tuple[Key, Point]) -> dict[str, Array]:

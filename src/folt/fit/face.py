@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from folt.certificate.face import chain_rows, headline, tone
-from folt.fit.text import decimals, effective_draws
-from folt.problem.faces import Face, folding
+from folt.fit.text import decimals, draws_words, effective_draws
+from folt.problem.faces import Face
 
 if TYPE_CHECKING:
     from folt.fit.fit import Fit
@@ -24,8 +24,7 @@ ENTRIES = 4
 def fit_face(fit: Fit) -> Face:
     """Verdict, what was drawn, a row per parameter, the numbers behind them, where to go on."""
     status = fit.certificate.status
-    chains, draws = fit.draws.shape[:2]
-    rows = [("Draws", f"{chains} chains of {draws:,}, {folding(fit.group)}")]
+    rows = [("Draws", draws_words(fit))]
     rows += [(name, means(values)) for name, values in list(fit.posterior.items())[:ROWS]]
     if len(fit.posterior) > ROWS:
         rows[-1] = ("…", f"{len(fit.posterior) - ROWS + 1} more parameters")

@@ -19,12 +19,13 @@ import xarray
 from folt.certificate.certificate import Certificate
 from folt.certificate.learnt import Digests, Learnt
 from folt.certificate.outcomes import RULES
-from folt.fit.arviz import attributes, log_likelihoods, say_order
+from folt.fit.arviz import attributes, say_order
 from folt.fit.fit import Fit, ReferenceSummary
 from folt.fit.netcdf import group_names, netcdf_bytes, read_group, sealed, unsealed
 from folt.fit.plausible import require_plausible
 from folt.fit.section import Section, require_harmless
 from folt.fit.serial import NotStorableError, pack, unpack
+from folt.fit.thinning import Keep, Terms, log_likelihoods, thinned
 from folt.problem import Problem
 from folt.store import write_whole
 from folt.store.strict_json import Document
@@ -38,25 +39,24 @@ LEARNT = ("exact", "rounded")
 RAW = "raw_posterior_"
 """Begins the names of the reference's raw chains in the user's parameters."""
 
-TERMS = 16_000_000
-"""Log-likelihood terms that a file holds, four bytes each; of more, evenly spaced draws stay."""
 
-
-def save(fit: Fit, path: Path) -> Path:
+def save(fit: Fit, path: Path, keep: Keep = None) -> Path:
     """Write a fit; an existing file is replaced only by a complete one.
 
     Raises:
         WriteError: the path cannot be written.
+        ValueError: `keep` is neither "all" nor a number of draws.
     """
-    return write_whole(Path(path), to_bytes(fit))
+    return write_whole(Path(path), to_bytes(fit, keep))
 
 
-def to_bytes(fit: Fit) -> bytes:
+def to_bytes(fit: Fit, keep: Keep = None) -> bytes:
     """The file of a fit, made in memory: a full disk cannot damage what is being made."""
+    fit = thinned(fit, keep)
     groups = {"posterior": _posterior(fit), "sample_stats": _sample_stats(fit), "folt": _own(fit)}
-    terms = log_likelihoods(fit)
-    if terms:
-        groups["log_likelihood"] = _log_likelihood(fit, terms)
+    terms = log_likelihoods(fit, np.float32)
+    if terms is not None:
+        groups["log_likelihood"] = _log_likelihood(terms)
     return sealed(netcdf_bytes(groups), FORMAT)
 
 
@@ -113,7 +113,6 @@ def _read(data: bytes) -> tuple[Fit, Document]:
     own, posterior, stats = (read_group(data, g) for g in ("folt", "posterior", "sample_stats"))
     meta = json.loads(_text(own["meta"]))
     arrays = [own[f"array_{i}"].values for i in range(meta["arrays"])]
-    terms = read_group(data, "log_likelihood") if "log_likelihood" in group_names(data) else {}
     certificate = unpack(meta["certificate"], [])
     fit = Fit(
         draws=own["draws"].values,
@@ -142,10 +141,18 @@ def _read(data: bytes) -> tuple[Fit, Document]:
             Section(title, text, require_harmless(_text(own[f"section_{k}"])))
             for k, (title, text) in enumerate(meta["sections"])
         ),
-        log_likelihood={str(name): terms[name].values for name in terms} or None,
+        log_likelihood=_terms(data),
         learnt=_learnt(own, meta),
     )
     return fit, certificate["status"]
+
+
+def _terms(data: bytes) -> Terms | None:
+    """The pointwise log likelihoods of a file, where it has any."""
+    if "log_likelihood" not in group_names(data):
+        return None
+    group = read_group(data, "log_likelihood")
+    return Terms({str(name): group[name].values for name in group}, group["draw"].values)
 
 
 def _posterior(fit: Fit) -> xarray.Dataset:
@@ -165,22 +172,16 @@ def _sample_stats(fit: Fit) -> xarray.Dataset:
     return xarray.Dataset(variables, coords=_coordinates(fit))
 
 
-def _log_likelihood(fit: Fit, terms: dict[str, np.ndarray]) -> xarray.Dataset:
-    """Single precision, whose rounding is far below what `arviz.loo` can resolve."""
-    size = sum(values.size for values in terms.values())
-    every = -(-size // TERMS)
+def _log_likelihood(terms: Terms) -> xarray.Dataset:
     variables = {
         name: (
             ["chain", "draw", *(f"{name}_dim_{i}" for i in range(values.ndim - 2))],
-            values[:, ::every].astype(np.float32),
+            values.astype(np.float32),
         )
-        for name, values in terms.items()
+        for name, values in terms.values.items()
     }
-    coordinates = _coordinates(fit)
-    length = next(iter(terms.values())).shape[1]
-    # A loaded fit may hold every k-th draw already.
-    coordinates["draw"] = coordinates["draw"][:: -(-fit.draws.shape[1] // length)][::every]
-    return xarray.Dataset(variables, coords=coordinates)
+    chains = len(next(iter(terms.values.values())))
+    return xarray.Dataset(variables, coords={"chain": np.arange(chains), "draw": terms.at})
 
 
 def _coordinates(fit: Fit) -> dict[str, np.ndarray]:

@@ -113,7 +113,7 @@ def cautions(fit: Fit) -> list[str]:
     if not fit.is_certified_whole:
         sentences.append(
             f"The certificate was made from {fit.certificate.chains.draws:,} of the "
-            f"{fit.accepted.size:,} draws; the others were added later by the same kernel."
+            f"{fit.drawn:,} draws; the others were added later by the same kernel."
         )
     return sentences
 
@@ -193,13 +193,12 @@ def effective_draws(fit: Fit, rows: Sequence[Estimate] | None = None) -> float:
 
 def facts(fit: Fit, rows: Sequence[Estimate] | None = None) -> Table:
     """The numbers that stand behind the verdict, a line each."""
-    chains, draws, _ = fit.draws.shape
     ess, found = effective_draws(fit, rows), fit.certificate.exploration
     table = Table.grid(padding=(0, 2, 0, 0))
     table.add_column(style="bold", no_wrap=True)
     table.add_column()
     shown = [
-        ("Draws", f"{chains} chains of {draws}, {folding(fit.group)}"),
+        ("Draws", draws_words(fit)),
         *([("Order", order_sentence(fit))] if fit.order else []),
         ("Acceptance", f"{100.0 * fit.accept_rate:.1f} %"),
         ("Effective", f"{ess:.0f} draws at least, {ess / fit.accepted.size:.2f} per draw"),
@@ -214,6 +213,13 @@ def facts(fit: Fit, rows: Sequence[Estimate] | None = None) -> Table:
     for name, text in shown:
         table.add_row(name, Text(text))
     return table
+
+
+def draws_words(fit: Fit) -> str:
+    """How many draws there are, of how many if a file kept only some, and what was folded."""
+    chains, draws, _ = fit.draws.shape
+    kept = f" (its file kept these of {fit.drawn:,})" if fit.drawn > fit.accepted.size else ""
+    return f"{chains} chains of {draws}{kept}, {folding(fit.group)}"
 
 
 def _divided_out(fit: Fit) -> list[tuple[str, str]]:
