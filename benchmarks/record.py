@@ -108,7 +108,7 @@ def provenance(
     command: str, cpu_s: float, commits: Iterable[str | None] | None = None
 ) -> dict[str, Any]:
     """Where numbers come from: made just now, or by runs at these commits."""
-    from folt.paper.provenance import processor, versions
+    from folt.paper.document import processor, versions
 
     found = [commit()] if commits is None else dict.fromkeys(commits)
     return {

@@ -6,7 +6,7 @@ import pytest
 import folt
 from folt import reference
 from folt.certificate.held_out import HeldOut
-from folt.certificate.split import split_by_chain
+from folt.certificate.learnt import split_by_chain
 from folt.models import label_switching
 from folt.problem import ratio
 from folt.reference import Exact

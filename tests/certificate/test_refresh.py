@@ -4,8 +4,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from folt.certificate.held_out import Judged
-from folt.certificate.refresh import LEAST, MOST, refreshed, steps_for
+from folt.certificate.held_out import LEAST, MOST, Judged, refreshed, steps_for
 
 
 class Scalars:

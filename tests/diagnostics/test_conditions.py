@@ -13,18 +13,18 @@ from scipy.integrate import quad
 from scipy.stats import norm
 
 from folt.certificate.outcomes import AMBIGUOUS
-from folt.diagnostics.conditions import (
+from folt.flows import Gaussian
+from folt.groups import Group, Permutation, Reflection, Trivial
+from folt.models import broken_banana, gaussian_pair, label_switching
+from folt.paper.theorems import conditions
+from folt.paper.theorems.conditions import (
     Interpolation,
     cross_copy_gaps,
     hit_probability,
     published_conditions,
     theorem_conditions,
 )
-from folt.diagnostics.separation import boundary_density_ratio, separation_table
-from folt.flows import Gaussian
-from folt.groups import Group, Permutation, Reflection, Trivial
-from folt.models import broken_banana, gaussian_pair, label_switching
-from folt.paper.theorems import conditions
+from folt.paper.theorems.oscillation import boundary_density_ratio, separation_table
 from folt.problem.batching import map_keys, map_points
 from folt.problem.boundary import boundary_mass, label_switch_rate
 

@@ -15,22 +15,22 @@ from scipy.spatial import cKDTree
 from scipy.stats import chi2
 
 import folt
-from folt.diagnostics.covering import (
+from folt.flows import Gaussian
+from folt.groups import Group, Permutation, Reflection
+from folt.models import banana, broken_banana, gaussian_pair, label_switching
+from folt.paper.theorems import covering, covering_of
+from folt.paper.theorems.covering import (
+    QUERIES,
     CoveringRadius,
     covering_radius,
+    diameter,
     effective_draws,
     hpd_threshold,
     log_ball_volume,
     overlap_scales,
 )
-from folt.diagnostics.diameter import QUERIES, diameter
-from folt.diagnostics.oscillation import oscillation_term
-from folt.flows import Gaussian
-from folt.groups import Group, Permutation, Reflection
-from folt.models import banana, broken_banana, gaussian_pair, label_switching
-from folt.paper.theorems import covering, covering_of
-from folt.paper.theorems.draws import halves, nearly_independent
-from folt.paper.theorems.slopes import largest_gradient
+from folt.paper.theorems.oscillation import oscillation_term
+from folt.paper.theorems.slopes import halves, largest_gradient, nearly_independent
 from folt.problem.batching import map_keys, map_points
 from folt.problem.black_box import BlackBox
 from folt.problem.fold import Folded

@@ -10,14 +10,14 @@ from scipy import stats
 from finite_chains import finite_chains, random_chains
 from folt.diagnostics import (
     Mixing,
+    confidence,
     effective_sizes,
     mixing,
     mixing_certificate,
     published_gap,
-    thresholds,
     valid_gap,
 )
-from folt.diagnostics.confidence import binomial_upper, mean_lower
+from folt.diagnostics.confidence import binomial_upper, mean_lower, threshold_ranks
 from folt.diagnostics.coupling_bounds import (
     acceptance,
     ess_bound,
@@ -26,7 +26,6 @@ from folt.diagnostics.coupling_bounds import (
     variance_bound,
 )
 from folt.diagnostics.mixing import EPSILONS
-from folt.diagnostics.thresholds import threshold_ranks
 from known_ratios import (
     LAWS,
     Atoms,
@@ -193,9 +192,9 @@ def test_acceptance_is_the_mean_over_draws():
     generator = np.random.default_rng(2)
     fresh = np.round(generator.normal(0, 3, 500), 1)
     fresh[:40] = -np.inf
-    thresholds = np.concatenate([fresh[40:90], [-80.0, 30.0]])
-    plain = np.exp(np.minimum(fresh - thresholds[:, None], 0.0)).mean(axis=1)
-    np.testing.assert_allclose(acceptance(fresh, thresholds), plain, rtol=1e-12)
+    confidence = np.concatenate([fresh[40:90], [-80.0, 30.0]])
+    plain = np.exp(np.minimum(fresh - confidence[:, None], 0.0)).mean(axis=1)
+    np.testing.assert_allclose(acceptance(fresh, confidence), plain, rtol=1e-12)
 
 
 def test_meeting_estimate_is_the_mean_over_pairs():
@@ -294,9 +293,9 @@ def test_certificate_covers(name):
 def test_mutant_with_point_estimates_fails(monkeypatch, name, part):
     """Taking shares or means at their word breaks the promise at every law."""
     if part == "binomial_upper":
-        monkeypatch.setattr(thresholds, part, lambda k, n, delta: np.asarray(k / n))
+        monkeypatch.setattr(confidence, part, lambda k, n, delta: np.asarray(k / n))
     else:
-        monkeypatch.setattr(thresholds, part, lambda values, delta: values.mean(axis=-1))
+        monkeypatch.setattr(confidence, part, lambda values, delta: values.mean(axis=-1))
     allowed = stats.binom.isf(1e-4, 60, 0.2)
     assert failures(LAWS[name], np.random.default_rng(9), 60, 0.2) > allowed
 

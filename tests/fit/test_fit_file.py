@@ -35,7 +35,7 @@ from folt.flows import (
 from folt.groups import Blocks, Fixed, Joint, Permutation, ZeroSum
 from folt.models import broken_banana, label_switching
 from folt.problem import Problem
-from folt.problem.axes import fitting_dims
+from folt.problem.named_values import fitting_dims
 from folt.reference import Exact
 from folt.report.page import page
 from folt.store import Step, watched

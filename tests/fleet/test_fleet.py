@@ -30,9 +30,9 @@ from fleet_jobs import (
 from folt.fleet import Here, Job, fit_many
 from folt.fleet.on_dask import AtAddress, OnDask
 from folt.fleet.processes import Processes
+from folt.fleet.rows import frame
 from folt.fleet.runners import Lost
 from folt.fleet.schedule import Schedule
-from folt.fleet.table import frame
 from folt.fleet.work import Ended, Fault, versions
 from folt.flows import Gaussian
 from folt.reference import Exact

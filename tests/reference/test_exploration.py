@@ -14,7 +14,7 @@ import pytest
 
 import folt
 from cases import GROUPS
-from folt.certificate.audit import audit
+from folt.certificate.certify import audit
 from folt.flows import Mixture, standard_normal
 from folt.groups import Permutation, Reflection, SignedPermutation, Trivial
 from folt.problem import Problem
@@ -265,7 +265,7 @@ def test_the_audit_finds_a_component_that_the_proposal_lacks(monkeypatch):
         share, error = audit(jax.random.key(1), ratio, fresh, around)
         assert abs(share - missed) < 0.1
         assert missed == 0.0 or share > 4 * error
-    monkeypatch.setattr("folt.certificate.audit.UNDER_REACHED", 1e300)
+    monkeypatch.setattr("folt.certificate.certify.UNDER_REACHED", 1e300)
     ratio = LogRatio(Target(problem), lacking, problem.group)
     _, fresh = ratio.draw(jax.random.key(0), 500)
     assert audit(jax.random.key(1), ratio, fresh, around)[0] == 0.0

@@ -10,7 +10,7 @@ import pytest
 import scipy.stats
 
 import folt
-from folt.certificate.split import split_by_chain
+from folt.certificate.learnt import split_by_chain
 from folt.flows import Gaussian, Mixture, standard_normal
 from folt.groups import Permutation, Reflection, Trivial
 from folt.problem import Problem

@@ -9,8 +9,7 @@ import numpy as np
 import pytest
 
 import folt
-from folt.certificate.learnt import MOST, Learnt, digests_of
-from folt.certificate.split import known_first, split_by_chain
+from folt.certificate.learnt import MOST, Learnt, digests_of, known_first, split_by_chain
 from folt.groups import Permutation, Trivial
 from folt.models import gaussian_mixture
 from folt.reference import Given, Reference

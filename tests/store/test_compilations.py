@@ -7,8 +7,8 @@ import sys
 import jax
 import pytest
 
-from folt.store import compilations
-from folt.store.compilations import MOST_BYTES, SWITCH, remember_compilations
+from folt.store import private
+from folt.store.private import MOST_BYTES, SWITCH, remember_compilations
 
 CHILD = """
 import jax, numpy as np
@@ -74,7 +74,7 @@ def settings():
 def test_the_folder_is_bounded_and_the_users_own(settings, tmp_path, monkeypatch):
     monkeypatch.delenv(SWITCH, raising=False)
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
-    monkeypatch.setattr(compilations, "_machine", lambda: "this")
+    monkeypatch.setattr(private, "_machine", lambda: "this")
     folder = remember_compilations.__wrapped__()
     assert folder is not None
     assert folder.name == "this"
@@ -124,6 +124,6 @@ def test_half_a_write_is_removed_and_whole_ones_stay(tmp_path):
         (tmp_path / name).write_bytes(b"x" * 100)
     (tmp_path / "whole-atime").write_bytes(bytes(8))
     (tmp_path / "short-atime").write_bytes(bytes(3))
-    compilations._tidy(tmp_path)
+    private._tidy(tmp_path)
     left = {path.name for path in tmp_path.iterdir()} - {".lockfile"}
     assert left == {"whole-cache", "whole-atime"}

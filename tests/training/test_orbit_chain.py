@@ -13,7 +13,7 @@ import folt
 from cases import random_chain
 from folt.flows import ClassChain, Mixture, OrbitSafety, StudentT
 from folt.groups import Blocks, Fixed, Joint, Permutation, Product, SignedPermutation, ZeroSum
-from folt.groups.relabelling import Relabelling
+from folt.groups.permutation import Relabelling
 from folt.problem.batching import map_points
 from folt.problem.fold import Folded
 from folt.training import (

@@ -8,7 +8,7 @@ from scipy.spatial import cKDTree
 from scipy.stats import binom, chi2
 from table import write_table
 
-from folt.diagnostics.covering import covering_radius, effective_draws
+from folt.paper.theorems.covering import covering_radius, effective_draws
 
 RUNS, DELTA = 200, 0.05
 TURN = np.linspace(0.0, 2.0 * np.pi, 1200)

@@ -7,14 +7,14 @@ import pytest
 from scipy import stats
 from table import write_table
 
-from folt.certificate.refresh import steps_for
+from folt.certificate.held_out import steps_for
 from folt.diagnostics import (
+    confidence,
     coupling_bounds,
     effective_size,
     mixing,
     mixing_certificate,
     split_rhat,
-    thresholds,
 )
 from known_ratios import (
     LAWS,
@@ -193,7 +193,7 @@ def test_mutant_with_point_estimates_falls_short(monkeypatch, part):
         "binomial_upper": lambda k, n, delta: np.asarray(k / n),
         "mean_lower": lambda values, delta: values.mean(axis=-1),
     }
-    monkeypatch.setattr(thresholds, part, mutants[part])
+    monkeypatch.setattr(confidence, part, mutants[part])
     generator = np.random.default_rng(42)
     for law in LAWS.values():
         drawn = (law.draw(generator, PROPOSALS, TARGETS) for _ in range(100))

@@ -300,7 +300,7 @@ def component_numbers(text: str) -> list[int]:
     low, high = int(ends[0]), int(ends[-1])
     if not 1 <= low <= high:
         raise ValueError(f"expected 1 ≤ LOW ≤ HIGH components, got {text!r}")
-    from folt.groups.limits import require_labels
+    from folt.groups.arrangements import require_labels
 
     require_labels("components", high)
     return list(range(low, high + 1))

@@ -7,11 +7,15 @@ bounded one `IntervalScores`; these work elementwise on arrays. Probabilities th
 the rows of transition matrices, take `CentredScores`.
 """
 
-from folt.coordinates.augmented import AugmentedShares
-from folt.coordinates.elementary import Coordinate, Identity, IntervalScores, Log, Logit
-from folt.coordinates.gamma import Gamma
-from folt.coordinates.location_scale import LocationScale, Prior
-from folt.coordinates.prior_normal import PriorNormal
+from folt.coordinates.elementary import (
+    Coordinate,
+    Identity,
+    IntervalScores,
+    Log,
+    Logit,
+    PriorNormal,
+)
+from folt.coordinates.location_scale import Gamma, LocationScale, Prior
 from folt.coordinates.priors import (
     Cauchy,
     Exponential,
@@ -25,7 +29,7 @@ from folt.coordinates.priors import (
     Uniform,
 )
 from folt.coordinates.rotation import RotationChart
-from folt.coordinates.simplex import CentredScores, LogRatios, SimplexCoordinate
+from folt.coordinates.simplex import AugmentedShares, CentredScores, LogRatios, SimplexCoordinate
 
 __all__ = [
     "AugmentedShares",

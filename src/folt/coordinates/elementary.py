@@ -1,4 +1,7 @@
-"""The grammar of a coordinate, and those that need no prior."""
+"""The grammar of a coordinate, and those that need no prior.
+
+The coordinate in which a known prior is standard normal.
+"""
 
 from __future__ import annotations
 
@@ -10,14 +13,16 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
-from folt.coordinates.leaves import (
+from folt.coordinates.location_scale import Prior
+from folt.coordinates.scores import COUNT, log_count, log_volume, score_of_log, shift
+from folt.coordinates.tails import (
     Leaf,
     Values,
     from_nearest_end,
+    normal_log_density,
     parameter,
     require_interval,
 )
-from folt.coordinates.scores import COUNT, log_count, log_volume, score_of_log, shift
 
 
 class Coordinate(eqx.Module):
@@ -134,3 +139,33 @@ class IntervalScores(Coordinate):
 def _opposite(x: Values) -> Values:
     """Two scores that sum to zero, at distance x from it."""
     return jnp.stack([x, -x], axis=-1) / math.sqrt(2.0)
+
+
+class PriorNormal(Coordinate):
+    """The coordinate x = Φ⁻¹(F(v)) of a parameter v with prior distribution function F.
+
+    The prior density becomes exactly N(0, 1), and independent, identically distributed blocks
+    stay exchangeable.
+    """
+
+    prior: Prior
+
+    def __check_init__(self) -> None:
+        if not isinstance(self.prior, Prior):
+            raise ValueError(
+                f"PriorNormal needs a prior whose distribution function and inverse are known, "
+                f"such as folt.coordinates.Normal(0, 1), got {type(self.prior).__name__}; "
+                f"without one, use Log() for a positive or Logit(low, high) for a bounded parameter"
+            )
+
+    def push(self, x: Values) -> Values:
+        """The value F⁻¹(Φ(x))."""
+        return self.prior.from_normal(x)
+
+    def pull(self, value: Values) -> Values:
+        """The coordinate Φ⁻¹(F(value))."""
+        return self.prior.to_normal(value)
+
+    def log_slope(self, x: Values) -> Values:
+        """Log φ(x) - log p(push(x)), because the prior p turns into φ."""
+        return normal_log_density(x) - self.prior.log_prob(self.push(x))

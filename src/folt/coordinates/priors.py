@@ -12,21 +12,19 @@ import jax
 import jax.numpy as jnp
 from jax.scipy.special import erf
 
-from folt.coordinates.leaves import (
-    Leaf,
-    Values,
-    from_nearest_end,
-    parameter,
-    require_interval,
-    require_positive,
-)
 from folt.coordinates.location_scale import HalfLine, LocationScale, Prior
 from folt.coordinates.tails import (
+    Leaf,
+    Values,
     from_log_tails,
+    from_nearest_end,
     log_smaller_tail,
     log_tails,
     normal_log_density,
+    parameter,
     quantile_of_log,
+    require_interval,
+    require_positive,
     smaller_tail,
 )
 

@@ -14,7 +14,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
-from folt.coordinates.gamma import Gamma
+from folt.coordinates.location_scale import Gamma
 from folt.coordinates.tails import normal_log_density
 from folt.groups import Rotation
 from folt.types import Point, Scalar

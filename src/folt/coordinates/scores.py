@@ -20,7 +20,7 @@ import numpy as np
 from jax.scipy.special import logsumexp
 from jaxtyping import Array, Float
 
-from folt.coordinates.leaves import Values
+from folt.coordinates.tails import Values
 
 COUNT = 20.0
 """Number of observations that scores are made for."""

@@ -15,9 +15,8 @@ from folt.diagnostics.chains import (
     summarise_chains,
 )
 from folt.diagnostics.confidence import binomial_upper, mean_lower
-from folt.diagnostics.coupling_bounds import acceptance
+from folt.diagnostics.coupling_bounds import acceptance, effective_sizes
 from folt.diagnostics.coverage import Coverage, coverage
-from folt.diagnostics.dependence import effective_sizes
 from folt.diagnostics.evidence import (
     Difference,
     Evidence,
@@ -29,10 +28,17 @@ from folt.diagnostics.evidence import (
     psis_evidence,
 )
 from folt.diagnostics.faults import Faults
-from folt.diagnostics.gap import gap_upper, published_gap, valid_gap
 from folt.diagnostics.mixing import Mixing, draws_needed, mixing_certificate
 from folt.diagnostics.pareto import ParetoTail, pareto_tail
-from folt.diagnostics.quantile_core import RHOS, Core, proposal_core, target_core
+from folt.diagnostics.quantile_core import (
+    RHOS,
+    Core,
+    gap_upper,
+    proposal_core,
+    published_gap,
+    target_core,
+    valid_gap,
+)
 from folt.diagnostics.switching import Switching, switching
 
 __all__ = [

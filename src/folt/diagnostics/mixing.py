@@ -26,20 +26,20 @@ from typing import Any
 import numpy as np
 from jaxtyping import Float
 
-from folt.diagnostics.coupling_bounds import (
-    ess_bound,
-    meeting_estimate,
-    total_variation_bound,
-    variance_bound,
-)
-from folt.diagnostics.dependence import effective_sizes
-from folt.diagnostics.thresholds import (
+from folt.diagnostics.confidence import (
     THRESHOLDS,
     Thresholds,
     accept_lower,
     bounds_at,
     steps_to,
     threshold_ranks,
+)
+from folt.diagnostics.coupling_bounds import (
+    effective_sizes,
+    ess_bound,
+    meeting_estimate,
+    total_variation_bound,
+    variance_bound,
 )
 
 EPSILONS = (0.1, 0.05, 0.01)

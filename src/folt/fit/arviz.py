@@ -13,8 +13,8 @@ from jaxtyping import Array
 
 from folt.fit.thinning import log_likelihoods
 from folt.problem import Problem
-from folt.problem.axes import fitting_coords, matching_dims
 from folt.problem.batching import map_points
+from folt.problem.named_values import fitting_coords, matching_dims
 from folt.store.private import imported_arviz
 from folt.store.strict_json import Document
 from folt.types import Key, Point, in_float64

@@ -22,10 +22,9 @@ from folt.fit.thinning import Keep, Terms
 from folt.flows import Safety
 from folt.groups import Group
 from folt.problem import Problem
-from folt.problem.axes import fitting_coords, fitting_dims, label_axes
 from folt.problem.batching import map_points
-from folt.problem.faces import Face
-from folt.problem.order import order_words
+from folt.problem.faces import Face, order_words
+from folt.problem.named_values import fitting_coords, fitting_dims, label_axes
 from folt.problem.ratio import IDENTITY_ONLY, LogRatio, Target
 from folt.store.strict_json import Document
 from folt.types import Distribution, in_float64

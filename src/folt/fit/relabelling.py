@@ -14,7 +14,7 @@ from jaxtyping import Float, Int
 from folt.certificate.outcomes import AMBIGUOUS
 from folt.fit.labels import labelled
 from folt.groups import Element, Group, Product, SignedPermutation
-from folt.groups.relabelling import Relabelling
+from folt.groups.permutation import Relabelling
 from folt.groups.signed import SignedArrangement
 from folt.problem.batching import map_points
 from folt.types import Point, in_float64

@@ -10,13 +10,11 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
-from folt.fleet.folder import opened, requests_of
 from folt.fleet.job import Job, require_jobs
 from folt.fleet.progress import Bar
-from folt.fleet.rows import Row, columns, estimates_in
+from folt.fleet.rows import INDEX, Row, Table, columns, estimates_in, frame
 from folt.fleet.runners import Runner
-from folt.fleet.schedule import Schedule
-from folt.fleet.table import INDEX, Table, frame
+from folt.fleet.schedule import Schedule, opened, requests_of
 from folt.fleet.work import ROW, TOKEN, TRACE, Ended, Place, Ticket, versions
 from folt.store import Entry, IncompleteError, Store, WriteError
 from folt.store.files import make_part, remove

@@ -11,9 +11,19 @@ from collections.abc import Iterator, Sequence
 from types import TracebackType
 from typing import Any
 
-from folt.fleet.packing import packed, performed, require_packable
 from folt.fleet.runners import Lost
-from folt.fleet.work import Ended, Fault, Place, Ticket, difference, said, versions
+from folt.fleet.work import (
+    Ended,
+    Fault,
+    Place,
+    Ticket,
+    difference,
+    packed,
+    performed,
+    require_packable,
+    said,
+    versions,
+)
 
 GREETING = 10.0
 """Seconds that a scheduler has to answer."""

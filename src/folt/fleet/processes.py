@@ -18,9 +18,8 @@ from multiprocessing.connection import Connection, wait
 from types import TracebackType
 from typing import Any, NamedTuple
 
-from folt.fleet.packing import packed, performed, require_packable
 from folt.fleet.runners import Lost, require_at_hand
-from folt.fleet.work import Ended, Fault, Place, Ticket
+from folt.fleet.work import Ended, Fault, Place, Ticket, packed, performed, require_packable
 
 ONE_THREAD = {
     "OMP_NUM_THREADS": "1",

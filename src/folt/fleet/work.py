@@ -1,10 +1,13 @@
 """What happens where a job runs: build, fit, write the fit, and the row last.
 
 Only names, settings and small rows travel. Nothing heavy is imported before a job needs it.
+
+Jobs on their way to another process: packed here, unpacked and performed there.
 """
 
 from __future__ import annotations
 
+import dataclasses
 import functools
 import platform
 import threading
@@ -16,6 +19,9 @@ from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
+import cloudpickle
+
+from folt.fleet.identity import is_future
 from folt.fleet.job import Job
 from folt.fleet.rows import Row, fit_row, require_row
 from folt.store import Entry
@@ -25,6 +31,7 @@ from folt.store.strict_json import Document
 if TYPE_CHECKING:
     from folt.fit import Fit
     from folt.problem import Problem
+
 
 ROW, FIT, PAGE = "row.json", "fit.nc", "report.html"
 
@@ -285,3 +292,56 @@ def said(error: BaseException) -> str:
     name = type(error).__name__
     plainly = isinstance(error, TimedOutError) or (isinstance(error, ValueError) and words)
     return (words if plainly else f"{name}: {words}" if words else name)[:500]
+
+
+def require_packable(tickets: Sequence[Ticket]) -> None:
+    """Refuse jobs that cannot be sent.
+
+    Raises:
+        ValueError: naming the first.
+    """
+    for ticket in tickets:
+        packed([ticket])
+
+
+def packed(tickets: Sequence[Ticket]) -> tuple[bytes, list[object]]:
+    """Tickets as bytes, and the futures that Dask hands to the worker as values."""
+    given = [ticket.job.data if is_future(ticket.job.data) else None for ticket in tickets]
+    light = [
+        ticket if future is None else ticket._replace(job=_with_data(ticket.job, ()))
+        for ticket, future in zip(tickets, given, strict=True)
+    ]
+    try:
+        return cloudpickle.dumps(light), given
+    except Exception as error:
+        raise ValueError(
+            f"job {tickets[0].job.name!r} cannot be sent to a worker: {said(error)}; build the "
+            "problem there, from data that can be sent"
+        ) from error
+
+
+def performed(
+    names: Sequence[str], jobs: bytes, place: Place, given: Sequence[object] | None = None
+) -> list[Ended]:
+    """Unpack jobs where they are to run, and run them.
+
+    Args:
+        names: of the jobs.
+        jobs: the tickets as bytes.
+        place: what the jobs of the run share.
+        given: data that came by another way, in the place of those in the tickets.
+    """
+    try:
+        tickets = cloudpickle.loads(jobs)
+    except BaseException as error:  # an imported module may raise anything
+        words = f"cannot be unpacked on the worker: {said(error)}"
+        return [Ended(name, None, 0.0, Fault.RAISED, words) for name in names]
+    whole = [
+        ticket._replace(job=_with_data(ticket.job, data)) if data is not None else ticket
+        for ticket, data in zip(tickets, given or [None] * len(tickets), strict=True)
+    ]
+    return perform(whole, place)
+
+
+def _with_data(job: Job, data: object) -> Job:
+    return dataclasses.replace(job, data=data)

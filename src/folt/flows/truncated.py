@@ -19,7 +19,7 @@ from folt.flows.assignments import likely_arrangements, most_arrangements
 from folt.flows.elliptical import log_abs_det, log_radial
 from folt.flows.mixture import Mixture
 from folt.groups import Group
-from folt.groups.relabelling import Relabelling
+from folt.groups.permutation import Relabelling
 from folt.types import Key, OrbitSummed, Point, Scalar
 
 

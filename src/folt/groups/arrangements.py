@@ -2,12 +2,18 @@
 
 An arrangement is an integer array a of length m: place i of the result takes what stood at
 place a[i]. Every group that permutes something is written with these.
+
+What the constructors of groups accept, and what they say otherwise.
+
+Limits that are known before anything is imported or computed.
 """
 
 from __future__ import annotations
 
 import functools
 import itertools
+import operator
+from typing import SupportsIndex
 
 import jax
 import jax.numpy as jnp
@@ -16,6 +22,49 @@ from jaxtyping import Array, Int
 from numpy.typing import ArrayLike
 
 from folt.types import Key
+
+MOST_LABELS = 14
+"""Most exchangeable labels that a sum over all their orders takes: it goes through 2^m sets."""
+
+MOST_LIKELY_LABELS = 20
+"""Most exchangeable labels at all: beyond those above, the likeliest orders alone are summed."""
+
+
+def require_labels(word: str, count: int) -> None:
+    """Refuse more exchangeable labels than any proposal can be summed over.
+
+    Args:
+        word: what the labels are called.
+        count: how many there are.
+
+    Raises:
+        ValueError: with the largest number.
+    """
+    if count > MOST_LIKELY_LABELS:
+        raise ValueError(f"expected at most {MOST_LIKELY_LABELS} {word}, got {count}")
+
+
+def whole(name: str, value: SupportsIndex) -> int:
+    """The value as an int, or a ValueError that names the argument."""
+    try:
+        return operator.index(value)
+    except TypeError:
+        raise ValueError(
+            f"{name} must be a whole number, got {value!r} ({type(value).__name__})"
+        ) from None
+
+
+def require_positive(name: str, value: SupportsIndex) -> None:
+    """Raise unless the value is a whole number of at least one."""
+    if whole(name, value) < 1:
+        raise ValueError(f"{name} must be at least 1, got {value}")
+
+
+def require_position(name: str, value: SupportsIndex, length: int) -> None:
+    """Raise unless the value counts a place, from zero, in something of the given length."""
+    if not 0 <= whole(name, value) < length:
+        raise ValueError(f"{name} must be one of 0 to {length - 1}, got {value}")
+
 
 Arrangement = Int[Array | np.ndarray, " m"]
 Stack = Int[np.ndarray, "n m"]

@@ -12,8 +12,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from folt.groups.base import Element, Group, require_enumerable
-from folt.groups.block_form import BlockForm
+from folt.groups.base import BlockForm, Element, Group, require_enumerable
 from folt.types import Key, Point
 
 

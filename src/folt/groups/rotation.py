@@ -10,7 +10,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
-from folt.groups.arguments import require_positive
+from folt.groups.arrangements import require_positive
 from folt.groups.base import Element, Group
 from folt.types import Key, Point
 

@@ -11,7 +11,6 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
-from folt.groups.arguments import require_position, require_positive
 from folt.groups.arrangements import (
     Arrangement,
     adjacent_swaps,
@@ -21,12 +20,13 @@ from folt.groups.arrangements import (
     identity_arrangement,
     inverted,
     random_arrangement,
+    require_position,
+    require_positive,
     sorting_arrangement,
     swap_factors,
 )
-from folt.groups.base import Element, Group, require_enumerable
-from folt.groups.block_form import BlockForm, rows_of
-from folt.groups.signs import (
+from folt.groups.base import BlockForm, Element, Group, require_enumerable, rows_of
+from folt.groups.reflection import (
     Signs,
     all_signs,
     fixing_signs,

@@ -19,7 +19,7 @@ from folt.coordinates import (
     Prior,
     PriorNormal,
 )
-from folt.coordinates.leaves import Leaf, parameter
+from folt.coordinates.tails import Leaf, parameter
 from folt.groups import zero_sum_basis
 from folt.types import Key
 

@@ -10,7 +10,7 @@ from jax.scipy.special import gammaln
 from jaxtyping import Array, Float
 
 from folt.coordinates import AugmentedShares
-from folt.coordinates.leaves import Leaf
+from folt.coordinates.tails import Leaf
 from folt.interop.coordinates import SimplexRows
 from folt.types import Key, Scalar
 

@@ -21,7 +21,7 @@ from jaxtyping import Array, Float
 from folt.coordinates import Identity
 from folt.interop.sites import Site, bounded_site, opaque_site, simplex_site, zero_sum_site
 from folt.interop.stan_model import Program
-from folt.store.cmdstan import shape_of, stems
+from folt.store.draws import shape_of, stems
 from folt.types import Scalar
 
 POINTS = 6

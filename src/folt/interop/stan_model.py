@@ -12,7 +12,7 @@ from typing import Any, Protocol
 import numpy as np
 from jaxtyping import Float
 
-from folt.store.cmdstan import by_name
+from folt.store.draws import by_name
 
 Free = Float[np.ndarray, " free"]
 """Unconstrained parameters."""

@@ -11,9 +11,8 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
-from folt.coordinates.gamma import Gamma, log_prob_of_log
-from folt.coordinates.leaves import Leaf, as_leaf
-from folt.coordinates.tails import normal_log_density
+from folt.coordinates.location_scale import Gamma, log_prob_of_log
+from folt.coordinates.tails import Leaf, as_leaf, normal_log_density
 from folt.types import Distribution, Key, Point, Scalar
 
 

@@ -6,11 +6,17 @@ it asymmetric. `broken` is a banana whose arms truly differ; folding it needs th
 
 from __future__ import annotations
 
-from folt.paper.pairs import folded_and_unfolded, run_pair, sections
 from folt.paper.rows import Job, by_method
 from folt.paper.settings import Settings
-from folt.paper.shared_fits import SharedFits
-from folt.paper.tables import Claim, Row, gammas, like_with_like, number, spread
+from folt.paper.shared_fits import SharedFits, folded_and_unfolded, run_pair, sections
+from folt.paper.tables import (
+    Claim,
+    Row,
+    gammas,
+    like_with_like,
+    number,
+    spread,
+)
 
 NAME = "banana"
 TITLE = "Banana (Table 1)"

@@ -10,8 +10,7 @@ import numpy as np
 
 from folt.fit import in_user_parameters
 from folt.paper.baselines import chain_facts
-from folt.paper.published import figure_of
-from folt.paper.rows import Job, by_method, estimates, row, thinned_trace
+from folt.paper.rows import Job, by_method, estimates, figure_of, row, thinned_trace
 from folt.paper.settings import Settings
 from folt.paper.shared_fits import SharedFits, folded_draws, random_permutation_chains
 from folt.paper.tables import (

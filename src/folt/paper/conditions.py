@@ -12,13 +12,12 @@ import time
 import jax
 import numpy as np
 
-from folt.diagnostics.separation import boundary_density_ratio, separation_table
-from folt.paper.published import figure_of, published_figures
-from folt.paper.rows import Job, by_method, row
+from folt.paper.rows import Job, by_method, figure_of, published_figures, row
 from folt.paper.settings import Settings
 from folt.paper.shared_fits import SharedFits
 from folt.paper.tables import Claim, Row, markdown, number, spread
 from folt.paper.theorems import conditions
+from folt.paper.theorems.oscillation import boundary_density_ratio, separation_table
 from folt.problem import Problem
 from folt.problem.boundary import boundary_mass
 from folt.reference import Exact

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from folt.paper.pairs import folded_and_unfolded, run_pair, sections
 from folt.paper.rows import Job, by_method
 from folt.paper.settings import Settings
-from folt.paper.shared_fits import SharedFits
+from folt.paper.shared_fits import SharedFits, folded_and_unfolded, run_pair, sections
 from folt.paper.tables import (
     Claim,
     Row,

@@ -12,11 +12,9 @@ import numpy as np
 
 from folt.fit import in_user_parameters
 from folt.models import modal_spectrum, simulate_spectrum
-from folt.paper.pairs import folded_and_unfolded, sections
-from folt.paper.published import figure_of
-from folt.paper.rows import Job, by_method, estimates, row, thinned_trace
+from folt.paper.rows import Job, by_method, estimates, figure_of, row, thinned_trace
 from folt.paper.settings import Settings
-from folt.paper.shared_fits import SharedFits
+from folt.paper.shared_fits import SharedFits, folded_and_unfolded, sections
 from folt.paper.tables import (
     NOTHING,
     Claim,

@@ -1,9 +1,15 @@
-"""Rows: what one fit says, as plain numbers ready for JSON."""
+"""Rows: what one fit says, as plain numbers ready for JSON.
+
+The paper's figures, printed and saved, by table, case and method.
+"""
 
 from __future__ import annotations
 
 import dataclasses
+import functools
+import json
 from collections.abc import Sequence
+from importlib.resources import files
 from typing import Any
 
 import jax
@@ -11,11 +17,34 @@ import numpy as np
 
 from folt.diagnostics import effective_size
 from folt.fit import Fit
-from folt.paper.published import published
 from folt.problem.ratio import IDENTITY_ONLY, LogRatio, Target
 from folt.reference import Exact
 from folt.store.strict_json import Document, plain
 from folt.types import in_float64
+
+
+@functools.cache
+def published_figures() -> Document:
+    """`{table: {case: {method: {"printed": ..., "saved": ...}}}}`.
+
+    `printed` is what the paper prints, `saved` what the output files released with its code hold.
+    """
+    text = (files("folt.paper") / "published.json").read_text(encoding="utf-8")
+    return json.loads(text)["tables"]
+
+
+def published(table: str, case: str, method: str) -> Document | None:
+    """The figures of one row; None where the paper has none."""
+    return published_figures().get(table, {}).get(case, {}).get(method)
+
+
+def figure_of(row: Document, source: str, *path: str) -> Any:
+    """One published number of a row, such as `figure_of(row, "saved", "gamma", "0.05")`."""
+    found = (row.get("published") or {}).get(source)
+    for key in path:
+        found = found.get(key) if isinstance(found, dict) else None
+    return found
+
 
 EMPTY: Document = dict.fromkeys(
     (

@@ -14,7 +14,7 @@ from folt.fleet.many import run_jobs
 from folt.fleet.rows import Row as FleetRow
 from folt.fleet.work import FailedJobsError
 from folt.paper import document as documents
-from folt.paper.provenance import provenance
+from folt.paper.document import provenance
 from folt.paper.rows import Job, row
 from folt.paper.settings import Settings
 from folt.paper.shared_fits import SharedFits

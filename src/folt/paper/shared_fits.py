@@ -1,9 +1,12 @@
-"""Problems by name, and fits that several tables share."""
+"""Problems by name, and fits that several tables share.
+
+Tables of folded beside unfolded fits: what banana, dimension and label-switching share.
+"""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 
 import equinox as eqx
 import jax
@@ -13,8 +16,15 @@ from folt.chains import Chains, relabelled_sweep, run_chains
 from folt.fit import Fit
 from folt.groups import Group, Trivial
 from folt.models import banana, bayesian_mixture, broken_banana, gaussian_pair, label_switching
-from folt.paper.rows import facts
+from folt.paper.rows import Job, facts, row
 from folt.paper.settings import Settings
+from folt.paper.tables import (
+    Row,
+    chain_table,
+    diagnostic_table,
+    every_rho_table,
+    ratio_table,
+)
 from folt.problem import Problem
 from folt.problem.batching import map_points
 from folt.problem.ratio import IDENTITY_ONLY, LogRatio, Target
@@ -215,3 +225,31 @@ def _propose(proposal: Distribution, key: Key) -> Point:
 
 def _stream(seed: int) -> Key:
     return jax.random.fold_in(jax.random.key(seed), CHAIN_STREAM)
+
+
+def folded_and_unfolded(cases: Iterable[str], settings: Settings) -> list[Job]:
+    """Every case folded, a job per seed, and unfolded once."""
+    jobs = []
+    for case in cases:
+        jobs += [Job(case, ("folded",), seed) for seed in settings.folded_seeds]
+        jobs.append(Job(case, ("unfolded",), settings.seed))
+    return jobs
+
+
+def run_pair(fits: SharedFits, table: str, problem: str, job: Job) -> list[Row]:
+    """One row of such a table."""
+    (method,) = job.methods
+    parts = fits.facts(problem, job.seed, folded=method == "folded")
+    return [row(table, job.case, method, job.seed, **parts)]
+
+
+def sections(rows: list[Row], *, ratios: bool = True) -> list[tuple[str, str]]:
+    """Headed tables of ours beside the published figures."""
+    parts = [
+        ("γ at ρ = 0.05", diagnostic_table(rows)),
+        ("γ at every ρ (proposal draws), ours / printed / saved", every_rho_table(rows)),
+        ("Chains, ours / published", chain_table(rows)),
+    ]
+    if ratios:
+        parts.insert(1, ("Improvement by folding", ratio_table(rows)))
+    return parts

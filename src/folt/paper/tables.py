@@ -6,8 +6,7 @@ import math
 from collections.abc import Callable, Iterable, Sequence
 from typing import NamedTuple
 
-from folt.paper.published import figure_of
-from folt.paper.rows import by_method
+from folt.paper.rows import by_method, figure_of
 from folt.store.strict_json import Document
 
 RHOS = ("0.025", "0.05", "0.1", "0.25")

@@ -19,7 +19,7 @@ import numpy as np
 from jax.extend import core
 from jaxtyping import ArrayLike, PyTree
 
-from folt.store.compilations import remember_compilations
+from folt.store.private import remember_compilations
 from folt.types import Density, Key, Scalar
 
 Function = Callable[..., PyTree]

@@ -15,17 +15,18 @@ import numpy as np
 from jaxtyping import Array, ArrayLike, Float, PyTree
 
 from folt.groups import Group
-from folt.problem.axes import Coords, require_lengths
 from folt.problem.batching import LARGE_CHUNK, map_keys
 from folt.problem.evaluated import Evaluated, Points
 from folt.problem.faces import Face, problem_face
 from folt.problem.fold import Folded
 from folt.problem.named_values import (
+    Coords,
     by_draw,
     own_shapes,
     parameters_at,
     points_at,
     require_inside,
+    require_lengths,
     takes_key,
 )
 from folt.problem.quotient import (

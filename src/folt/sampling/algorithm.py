@@ -14,12 +14,10 @@ from typing import Literal
 import jax
 import numpy as np
 
-from folt.certificate.audit import audit
-from folt.certificate.certify import certify, examine
+from folt.certificate.certify import audit, certify, examine
 from folt.certificate.facts import ReferenceFacts, SymmetryFacts
 from folt.certificate.held_out import Judged
-from folt.certificate.learnt import Learnt
-from folt.certificate.split import known_first, split_by_chain
+from folt.certificate.learnt import Learnt, known_first, split_by_chain
 from folt.chains import Chains, run_chains
 from folt.chains.threads import one_blas_thread
 from folt.diagnostics import switching

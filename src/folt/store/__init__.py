@@ -14,8 +14,7 @@ from folt.store.entry import (
     fingerprint,
 )
 from folt.store.files import Step, WriteError, digest, watched, write_whole
-from folt.store.lock import LockedError
-from folt.store.store import Store, abandon
+from folt.store.store import LockedError, Store, abandon
 
 __all__ = [
     "Entry",

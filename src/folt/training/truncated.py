@@ -19,8 +19,8 @@ from folt.flows import TruncatedOrbit
 from folt.flows.assignments import most_arrangements
 from folt.flows.elliptical import precision_root
 from folt.groups import Group
-from folt.groups.limits import MOST_LABELS, require_labels
-from folt.groups.relabelling import Relabelling
+from folt.groups.arrangements import MOST_LABELS, require_labels
+from folt.groups.permutation import Relabelling
 from folt.problem.batching import map_points
 from folt.problem.orbits import Components, HostDistribution
 from folt.problem.orbits.components import log_sum_exp

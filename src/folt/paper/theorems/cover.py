@@ -15,27 +15,28 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
-from folt.diagnostics.covering import (
+from folt.fit import Fit
+from folt.groups import Element, Group, Trivial
+from folt.paper.theorems.covering import (
     HEURISTIC,
     CoveringRadius,
     covering_radius,
+    diameter,
     effective_draws,
     hpd_threshold,
     overlap_scales,
 )
-from folt.diagnostics.diameter import diameter
-from folt.diagnostics.oscillation import OscillationTerm, oscillation_term
-from folt.fit import Fit
-from folt.groups import Element, Group, Trivial
-from folt.paper.theorems.draws import (
+from folt.paper.theorems.oscillation import OscillationTerm, oscillation_term
+from folt.paper.theorems.slopes import (
     LARGEST_TABLE,
     Draws,
     halves,
+    largest_gradient,
     nearly_independent,
     require_draws,
     thinned,
+    widened_floors,
 )
-from folt.paper.theorems.slopes import largest_gradient, widened_floors
 from folt.problem import Problem
 from folt.problem.batching import map_points
 from folt.problem.fold import Folded
