@@ -149,3 +149,52 @@ def test_densities_that_call_lapack_are_known():
     plain = Gaussian.from_moments(np.zeros(2), np.eye(2))
     assert not calls_lapack(plain)
     assert calls_lapack(Covariance(plain.mean, plain.factor))
+
+
+def _mixture(y, x):
+    """A log likelihood of two terms per observation."""
+    return jnp.logaddexp(-((y - x[0]) ** 2), -((y - x[1]) ** 2)).sum()
+
+
+@pytest.mark.parametrize("observations", [7, 3_000])
+def test_pieces_give_the_same_bits_whatever_is_asked_for(monkeypatch, observations):
+    """A sum over observations is added up in another order where a piece is one point."""
+    y = np.random.default_rng(1).normal(size=observations)
+    points = np.random.default_rng(2).normal(size=(300, 2))
+    found = []
+    for size in (1 << 10, 1 << 18, 2 << 20):
+        monkeypatch.setattr(batching, "PIECE_BYTES", size)
+
+        def function(y, x):
+            return jax.value_and_grad(_mixture, argnums=1)(y, x)
+
+        whole = map_points(function, y, points, length=1024)
+        some = map_points(function, y, points[:5], length=1024)
+        np.testing.assert_array_equal(some[0], whole[0][:5])
+        found.append(np.column_stack(whole))
+    np.testing.assert_array_equal(found[1], found[2])
+    np.testing.assert_allclose(found[0], found[2], rtol=1e-12)
+
+
+def test_pieces_follow_the_largest_array_even_inside_a_loop():
+    def looped(y, x):
+        return jax.lax.fori_loop(0, 2, lambda _, total: total + _mixture(y, x), 0.0)
+
+    for observations, piece in ((8, batching.PIECE), (1 << 14, 32), (1 << 18, 2), (1 << 24, 1)):
+        y = np.broadcast_to(np.float32(0.0), observations)
+        points = np.zeros((64, 2), np.float32)
+        assert batching.piece_length(looped, y, points) == piece
+
+
+def test_only_the_pieces_that_are_asked_for_are_computed(monkeypatch):
+    monkeypatch.setattr(batching, "PIECE", 16)
+    seen = []
+
+    def counted(_, x):
+        jax.debug.callback(lambda one: seen.append(float(one)), x[0])
+        return x[0]
+
+    map_points(counted, 0.0, np.arange(20.0)[:, None], length=1024)
+    jax.effects_barrier()
+    assert sorted(set(seen)) == list(range(20))
+    assert len(seen) == 32
