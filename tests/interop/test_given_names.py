@@ -1,6 +1,5 @@
 """Draws of NumPyro and PyMC: every coordinate comes back from the values it stands for."""
 
-import arviz as az
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -13,6 +12,7 @@ import numpyro.distributions as dist  # noqa: E402
 from numpyro.infer import MCMC, NUTS  # noqa: E402
 
 import folt  # noqa: E402
+from arviz_either import arviz  # noqa: E402
 from folt.reference import Given  # noqa: E402
 
 Y = np.asarray(folt.models.bayesian_mixture_data()[:40])
@@ -87,7 +87,7 @@ def test_numpyro_draws_serve_as_they_are():
     assert expected.draws.shape == (6, 45, 5)
     grouped = Given(sampler.get_samples(group_by_chain=True))(None, problem)
     flat = Given(sampler.get_samples(), chains=3)(None, problem)
-    data = Given(az.from_numpyro(sampler))(None, problem)
+    data = Given(arviz.from_numpyro(sampler))(None, problem)
     for other in (grouped, flat, data):
         np.testing.assert_array_equal(other.draws, expected.draws)
     with pytest.raises(ValueError, match="group_by_chain=True"):

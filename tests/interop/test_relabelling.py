@@ -1,7 +1,6 @@
 """Relabelling of existing draws: permuted, never lost; every method finds planted labels."""
 
 import json
-import warnings
 
 import numpy as np
 import pytest
@@ -9,6 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import folt
+from arviz_either import arviz, from_dict
 from folt.cli import run
 from folt.interop.relabelling import Ecr, GaussianOrbit, Pivot, Sort, Stephens
 from folt.interop.relabelling.assignment import assign, permuted, permuted_square, total_cost
@@ -167,10 +167,7 @@ def test_bad_input_is_one_sentence(name):
 
 
 def written(tmp_path, mixed):
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        import arviz
-    data = arviz.from_dict(
+    data = from_dict(
         posterior={**mixed, "other": np.zeros((CHAINS, LENGTH))},
         sample_stats={"lp": np.zeros((CHAINS, LENGTH))},
     )
@@ -187,11 +184,7 @@ def test_command_relabels_a_file(tmp_path, planted, capsys):
     printed = capsys.readouterr().out
     assert "R-hat before" in printed
     assert "another question" in printed
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        import arviz
-
-        back = arviz.from_netcdf(str(out / "relabelled.nc"))
+    back = arviz.from_netcdf(str(out / "relabelled.nc"))
     found = {name: back.posterior[name].values for name in ("mu", "T", "z", "p")}
     for name, values in found.items():
         np.testing.assert_array_equal(values, clean[name])

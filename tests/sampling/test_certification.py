@@ -3,12 +3,12 @@
 import functools
 import json
 
-import arviz as az
 import numpy as np
 import pytest
 
 import folt
 import folt.sampling.certification
+from arviz_either import from_dict
 from brief import from_moments
 from folt.cli import run
 from folt.models import label_switching
@@ -45,7 +45,7 @@ def test_stuck_chains_are_folded_and_certified():
     draws = stuck_chains()
     apart = np.stack([draws["x0"], draws["x1"]], axis=-1)
     assert folt.reference.health(apart)[0] > 1.5
-    fit = folt.certify(problem, az.from_dict(posterior=draws), seed=3, progress=False)
+    fit = folt.certify(problem, from_dict(posterior=draws), seed=3, progress=False)
     assert fit.certificate.reference.rhat < 1.02
     assert fit.provenance["seed"] == 3
     assert fit.certificate.symmetry.order == 2
@@ -68,7 +68,7 @@ def test_the_command(tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("JAX_COMPILATION_CACHE_DIR", "elsewhere, so the command leaves it alone")
     (tmp_path / "model.py").write_text(MODEL)
-    az.from_dict(posterior=stuck_chains()).to_netcdf("posterior.nc")
+    from_dict(posterior=stuck_chains()).to_netcdf("posterior.nc")
     assert run(["certify", "posterior.nc", "model.py:problem", "--json", "--out", "out"]) == 0
     told = json.loads(capsys.readouterr().out)
     assert told["command"] == "certify"
@@ -88,7 +88,7 @@ def test_the_command(tmp_path, monkeypatch, capsys):
 def test_bad_input_is_one_line(words, message, tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     (tmp_path / "model.py").write_text(MODEL)
-    az.from_dict(posterior={"mu": np.zeros((4, 10))}).to_netcdf("other.nc")
+    from_dict(posterior={"mu": np.zeros((4, 10))}).to_netcdf("other.nc")
     assert run(["certify", *words, "--out", "out"]) == 2
     told = capsys.readouterr().err
     assert message in told

@@ -1,6 +1,5 @@
 """Draws people have: points and parameters are inverse, and every form of draws is taken."""
 
-import arviz as az
 import equinox as eqx
 import jax
 import jax.numpy as jnp
@@ -9,6 +8,7 @@ import pytest
 import xarray as xr
 
 import folt
+from arviz_either import OLD, from_dict
 from folt.models import (
     bayesian_mixture,
     factor_analysis,
@@ -161,9 +161,9 @@ class Sampler:
 
 
 def forms(folder):
-    data = az.from_dict(posterior=DRAWS)
+    data = from_dict(posterior=DRAWS)
     data.to_netcdf(str(folder / "posterior.nc"))
-    dataset = data.posterior
+    dataset = data.posterior if OLD else data.posterior.to_dataset()
     dataset.to_netcdf(folder / "plain.nc", engine="h5netcdf")
     turned = dataset.transpose("mu_dim_0", "sigma_dim_0", "draw", "chain")
     return {
@@ -241,7 +241,7 @@ def test_chains_stuck_in_different_labellings_agree_once_folded():
     for values in stuck.values():
         for chain, order in enumerate(orders):
             values[chain] = values[chain][:, order]
-    reference = reference_for(problem, az.from_dict(posterior=stuck))(None, problem)
+    reference = reference_for(problem, from_dict(posterior=stuck))(None, problem)
     assert reference.rhat < 1.05
     assert not reference.cautions
     straight = Given({"mu": mu, "sigma": sigma})(None, problem)
@@ -255,7 +255,7 @@ def test_chains_stuck_in_different_labellings_agree_once_folded():
     [
         (object(), "expected ArviZ InferenceData, .* got object"),
         ("nowhere.nc", "found nothing at nowhere.nc"),
-        (az.from_dict(prior={"mu": DRAWS["mu"]}), "expected a group 'posterior', got prior"),
+        (from_dict(prior={"mu": DRAWS["mu"]}), "expected a group 'posterior', got prior"),
         (xr.Dataset({"mu": ("sample", np.ones(5))}), "none called chain or draw among sample"),
     ],
 )

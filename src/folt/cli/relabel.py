@@ -96,7 +96,7 @@ def relabel(
         allocations=allocations,
     )
     shown = sort_by or chosen[0]
-    draws = netcdf_bytes({name: relabelled[name] for name in relabelled.groups()})
+    draws = netcdf_bytes(relabelled)
 
     def picture() -> dict[str, bytes]:
         before = data["posterior"][shown].values

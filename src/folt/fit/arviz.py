@@ -1,11 +1,11 @@
-"""A fit as ArviZ InferenceData."""
+"""A fit as ArviZ has it: InferenceData before its version 1, a DataTree of xarray since."""
 
 from __future__ import annotations
 
 import json
 import warnings
 from collections.abc import Callable
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import jax
 import numpy as np
@@ -20,7 +20,6 @@ from folt.store.strict_json import Document
 from folt.types import Key, Point, in_float64
 
 if TYPE_CHECKING:
-    import arviz
     import xarray
 
     from folt.fit.fit import Fit
@@ -28,7 +27,7 @@ if TYPE_CHECKING:
 
 def to_inference_data(
     fit: Fit, *, log_likelihood: bool = True, posterior_predictive: bool = False, seed: int = 0
-) -> arviz.InferenceData:
+) -> Any:
     """Posterior in the user's parameters, with statistics of the chain and of the observations.
 
     Labels are those of the fit, sorted or likeliest under the proposal; their axis is named
@@ -66,11 +65,19 @@ def to_inference_data(
     with warnings.catch_warnings():
         # ArviZ takes more chains than draws for axes that were mistaken for each other.
         warnings.filterwarnings("ignore", "More chains", UserWarning)
-        data = arviz.from_dict(**groups, **_axes(fit, groups))
-    data.posterior = say_order(data.posterior.assign_attrs(attributes(fit)), fit)
+        data = _made(arviz, groups, _axes(fit, groups))
+    data["posterior"].attrs.update(attributes(fit))
+    say_order(data["posterior"], fit)
     if terms is not None:
-        data.log_likelihood = data.log_likelihood.assign_coords(draw=terms.at)
+        data["log_likelihood"].coords["draw"] = terms.at
     return data
+
+
+def _made(arviz: Any, groups: Document, axes: Document) -> Any:
+    """Groups as keywords until ArviZ 1, as one mapping since."""
+    if int(arviz.__version__.split(".")[0]) < 1:
+        return arviz.from_dict(**groups, **axes)
+    return arviz.from_dict(groups, **axes)
 
 
 def _axes(fit: Fit, groups: Document) -> Document:

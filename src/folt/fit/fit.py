@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import jax
 import numpy as np
@@ -30,8 +30,6 @@ from folt.store.strict_json import Document
 from folt.types import Distribution, in_float64
 
 if TYPE_CHECKING:
-    import arviz
-
     from folt.fit.section import Section
 
 
@@ -338,8 +336,10 @@ class Fit(Analysis):
 
     def to_arviz(
         self, *, log_likelihood: bool = True, posterior_predictive: bool = False, seed: int = 0
-    ) -> arviz.InferenceData:
-        """The fit as ArviZ InferenceData, its certificate in the attributes of the posterior.
+    ) -> Any:
+        """The fit as ArviZ has it, its certificate in the attributes of the posterior.
+
+        This is InferenceData before ArviZ 1, and a DataTree of xarray since.
 
         Args:
             log_likelihood: add the pointwise log-likelihood, if the problem has it.

@@ -150,8 +150,10 @@ def modes_figure(frequency: np.ndarray, damping: np.ndarray) -> Figure:
                 markeredgewidth=0,
                 rasterized=True,
             )
-            histogram(above, *np.histogram(frequency[:, j], f_edges), colour)
-            histogram(beside, *np.histogram(damping[:, j], d_edges), colour, "horizontal")
+            counts, edges = np.histogram(frequency[:, j], f_edges)
+            histogram(above, counts, edges, colour)
+            counts, edges = np.histogram(damping[:, j], d_edges)
+            histogram(beside, counts, edges, colour, "horizontal")
             _cross(panel, frequency[:, j], damping[:, j], colour, f"mode {j + 1}")
         for margin in (above, beside):
             margin.set_axis_off()

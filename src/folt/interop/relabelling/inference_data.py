@@ -1,4 +1,4 @@
-"""Posterior files: read with ArviZ, relabelled, written whole."""
+"""Posterior files in ArviZ's layout: read group by group, relabelled, written whole."""
 
 from __future__ import annotations
 
@@ -7,42 +7,42 @@ import json
 import os
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import numpy as np
+import xarray
 
 from folt.interop.relabelling.methods import Relabeller
 from folt.interop.relabelling.relabel import Relabelled, relabel
-from folt.store.private import imported_arviz
 from folt.store.strict_json import Document
 
-if TYPE_CHECKING:
-    import arviz
+Groups = dict[str, xarray.Dataset]
+"""The groups of a file, `posterior` among them."""
 
 
-def read_posterior(path: Path) -> arviz.InferenceData:
+def read_posterior(path: Path) -> Groups:
     """The file in memory, closed again so that it can be replaced.
 
     Raises:
-        ValueError: nothing there, or nothing that ArviZ reads as a posterior.
+        ValueError: nothing there, or nothing with a posterior.
     """
     if not os.path.isfile(path):
         raise ValueError(f"expected a netCDF file with a posterior, found nothing at {path}")
     try:
-        data = imported_arviz().from_netcdf(str(path))
-        loaded = data.load()
-        data.close()
+        opened = xarray.open_groups(path, engine="h5netcdf", phony_dims="access")
+        groups = {name.strip("/"): group.load() for name, group in opened.items() if name != "/"}
+        for group in opened.values():
+            group.close()
     except Exception as error:  # whatever libraries make of a file that is damaged or forged
         raise ValueError(
             f"{path} cannot be read as ArviZ netCDF: {type(error).__name__}: {error}"
         ) from error
-    if "posterior" not in (loaded if loaded is not None else data).groups():
+    if "posterior" not in groups:
         raise ValueError(f"{path} has no posterior group")
-    return loaded if loaded is not None else data
+    return groups
 
 
 def relabel_posterior(
-    data: arviz.InferenceData,
+    data: Groups,
     variables: Sequence[str],
     *,
     method: Relabeller | None = None,
@@ -50,7 +50,7 @@ def relabel_posterior(
     square: Sequence[str] = (),
     probabilities: str | None = None,
     allocations: str | None = None,
-) -> tuple[arviz.InferenceData, Relabelled]:
+) -> tuple[Groups, Relabelled]:
     """A copy of the data with these variables relabelled, everything else as it was.
 
     Args:
@@ -80,7 +80,7 @@ def relabel_posterior(
         probabilities=None if probabilities is None else posterior[probabilities].values,
         allocations=None if allocations is None else _whole(posterior[allocations].values),
     )
-    copy = data.copy()
+    copy = {name: group.copy(deep=name == "posterior") for name, group in data.items()}
     for name in names:
         copy["posterior"][name].values = done.draws[name]
     if probabilities is not None:
