@@ -1,104 +1,123 @@
 """What modes explain of complex normal ordinates, with derivatives written out.
 
-With a_i the amplitudes of the modes at one frequency, G the m x m matrix of inner products of their
-shapes in the metric of the noise, and q the products of shapes and ordinates in that metric,
+With W a Hermitian m x m matrix and u an m-vector at every frequency,
 
-    W = I + (a_i·G_ij·a_j)_ij,    u = (a_i·q_i)_i,    explained = uᴴ W⁻¹ u - log|W|.
+    explained = uᴴ W⁻¹ u - log|W|.
 
-The factors of W are written out entry by entry for all frequencies at once, several times faster
-than a batch of small factorisations. Derivatives through them would be slow in turn (twelve times
-the value); with z = W⁻¹u and P = W⁻¹ + Re z·zᴴ the change of `explained` is
+W is real where the forces of different modes are uncorrelated; u then has a real and an imaginary
+part that share its factors. The factors are written out entry by entry for all frequencies at once,
+several times faster than a batch of small factorisations. Derivatives through them would be slow in
+turn; with z = W⁻¹u the change of `explained` is
 
-    2·Re zᴴ du - Σ_ij P_ij·dW_ij.
+    2·Re zᴴ du - Re Σ_ij (conj(z_i)·z_j + conj(W⁻¹_ij))·dW_ij.
 """
 
 from __future__ import annotations
+
+import functools
+import operator
+from collections.abc import Iterable
 
 import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
-Rows = list[list[Array]]
-"""Entries of lower triangular matrices, each an array over the frequencies."""
+Vector = tuple[Array, ...]
+"""Entries of a vector, each an array over the frequencies."""
+
+Lower = tuple[Vector, ...]
+"""Entries of a lower triangle, row by row, each an array over the frequencies."""
 
 
 @jax.custom_jvp
-def explained(
-    inner: Float[Array, "m m"], amplitude: Float[Array, "m k"], seen: Float[Array, "2 m k"]
-) -> Float[Array, " k"]:
+def explained(matrix: Lower, parts: tuple[Vector, ...]) -> Float[Array, " k"]:
     """uᴴ W⁻¹ u - log|W| at every frequency.
 
     Args:
-        inner: G.
-        amplitude: a_i at every frequency.
-        seen: real and imaginary parts of q.
+        matrix: lower triangle of W, of real or of complex entries.
+        parts: u; as its real and its imaginary part where W is real.
     """
-    factor = _factor(inner, amplitude)
-    return _value(factor, [_forward(factor, list(amplitude * part)) for part in seen])
+    factor = _factor(matrix)
+    return _value(factor, [_forward(factor, part) for part in parts])
 
 
 @explained.defjvp
 def _explained_jvp(
-    primals: tuple[Array, Array, Array], tangents: tuple[Array, Array, Array]
+    primals: tuple[Lower, tuple[Vector, ...]], tangents: tuple[Lower, tuple[Vector, ...]]
 ) -> tuple[Array, Array]:
-    inner, amplitude, seen = primals
-    d_inner, d_amplitude, d_seen = tangents
-    m = amplitude.shape[0]
-    factor = _factor(inner, amplitude)
-    halves = [_forward(factor, list(amplitude * part)) for part in seen]
-    solved = jnp.stack([jnp.stack(_backward(factor, half)) for half in halves])
-    unit = jnp.eye(m, dtype=inner.dtype)[:, :, None] * jnp.ones_like(amplitude[0])
-    inverse = jnp.stack([jnp.stack(_backward(factor, _forward(factor, list(e)))) for e in unit])
-    weight = inverse + jnp.einsum("pik,pjk->ijk", solved, solved)
-    along = jnp.sum(solved * seen, axis=0) - jnp.einsum("ijk,ij,jk->ik", weight, inner, amplitude)
-    slope = weight * amplitude[:, None] * amplitude[None, :]
-    change = 2 * jnp.sum(along * d_amplitude, axis=0)
-    change = change + 2 * jnp.sum(amplitude * solved * d_seen, axis=(0, 1))
-    return _value(factor, halves), change - jnp.einsum("ijk,ij->k", slope, d_inner)
-
-
-def _value(factor: Rows, halves: Rows) -> Float[Array, " k"]:
-    """The squares of L⁻¹u less the logarithm of |W| = |L|²."""
-    value = jnp.zeros_like(factor[0][0])
-    for i, row in enumerate(factor):
-        value = value - 2 * jnp.log(row[i])
-    for half in halves:
-        for one in half:
-            value = value + jnp.square(one)
-    return value
-
-
-def _factor(inner: Float[Array, "m m"], amplitude: Float[Array, "m k"]) -> Rows:
-    """Cholesky factors of W, row by row."""
-    factor: Rows = []
-    for i in range(amplitude.shape[0]):
-        row: list[Array] = []
+    (matrix, parts), (d_matrix, d_parts) = primals, tangents
+    m = len(matrix)
+    factor = _factor(matrix)
+    halves = [_forward(factor, part) for part in parts]
+    solved = [_backward(factor, half) for half in halves]
+    inverse = _inverse_factor(factor)
+    change = jnp.zeros_like(factor[0][0].real)
+    for z, d_u in zip(solved, d_parts, strict=True):
+        for i in range(m):
+            change = change + 2 * jnp.real(jnp.conj(z[i]) * d_u[i])
+    for i in range(m):
         for j in range(i + 1):
-            entry = inner[i, j] * amplitude[i] * amplitude[j] + (1.0 if i == j else 0.0)
+            # Entry (i, j) of W⁻¹ = L⁻ᴴ L⁻¹, conjugated.
+            weight = _sum(inverse[k][i] * jnp.conj(inverse[k][j]) for k in range(i, m))
+            weight = weight + _sum(jnp.conj(z[i]) * z[j] for z in solved)
+            both = 1.0 if i == j else 2.0
+            change = change - both * jnp.real(weight * d_matrix[i][j])
+    return _value(factor, halves), change
+
+
+def _value(factor: Lower, halves: list[Vector]) -> Float[Array, " k"]:
+    """The squares of L⁻¹u less the logarithm of |W| = |L|²."""
+    squares = _sum(jnp.real(one * jnp.conj(one)) for half in halves for one in half)
+    return squares - 2 * _sum(jnp.log(jnp.real(row[i])) for i, row in enumerate(factor))
+
+
+def _sum(terms: Iterable[Array]) -> Array:
+    """The sum of some arrays, without an array of zeros to begin with."""
+    return functools.reduce(operator.add, terms)
+
+
+def _factor(matrix: Lower) -> Lower:
+    """Cholesky factors L of W = L·Lᴴ, row by row."""
+    factor: list[Vector] = []
+    for i, entries in enumerate(matrix):
+        row: list[Array] = []
+        for j, entry in enumerate(entries):
+            other = row if i == j else factor[j]
             for k in range(j):
-                entry = entry - row[k] * (row[k] if i == j else factor[j][k])
-            row.append(jnp.sqrt(entry) if i == j else entry / factor[j][j])
-        factor.append(row)
-    return factor
+                entry = entry - row[k] * jnp.conj(other[k])
+            row.append(jnp.sqrt(entry.real).astype(entry.dtype) if i == j else entry / factor[j][j])
+        factor.append(tuple(row))
+    return tuple(factor)
 
 
-def _forward(factor: Rows, right: list[Array]) -> list[Array]:
-    """The solution of factor·y = right."""
+def _forward(factor: Lower, right: Vector) -> Vector:
+    """The solution of L·y = right."""
     solved: list[Array] = []
     for i, left in enumerate(right):
         for k in range(i):
             left = left - factor[i][k] * solved[k]
         solved.append(left / factor[i][i])
-    return solved
+    return tuple(solved)
 
 
-def _backward(factor: Rows, right: list[Array]) -> list[Array]:
-    """The solution of factorᵀ·y = right."""
-    m = len(right)
-    solved = list(right)
+def _backward(factor: Lower, right: Vector) -> Vector:
+    """The solution of Lᴴ·y = right."""
+    m, solved = len(right), list(right)
     for i in reversed(range(m)):
         left = right[i]
         for k in range(i + 1, m):
-            left = left - factor[k][i] * solved[k]
+            left = left - jnp.conj(factor[k][i]) * solved[k]
         solved[i] = left / factor[i][i]
-    return solved
+    return tuple(solved)
+
+
+def _inverse_factor(factor: Lower) -> Lower:
+    """L⁻¹, row by row."""
+    inverse: list[Vector] = []
+    for i, row in enumerate(factor):
+        found = []
+        for j in range(i):
+            product = _sum(row[k] * inverse[k][j] for k in range(j, i))
+            found.append(-product / row[i])
+        inverse.append((*found, 1 / row[i]))
+    return tuple(inverse)

@@ -152,7 +152,13 @@ def log_complex_normal(
     real, imaginary = jnp.asarray(data.real), jnp.asarray(data.imaginary)
     weighted = modes.psi / modes.noise
     seen = jnp.stack([weighted @ real.T, weighted @ imaginary.T])
-    gained = explained(weighted @ modes.psi.T, jnp.sqrt(levels), seen)
+    inner, roots = weighted @ modes.psi.T, jnp.sqrt(levels)
+    matrix = tuple(
+        tuple(inner[i, j] * roots[i] * roots[j] + (1.0 if i == j else 0.0) for j in range(i + 1))
+        for i in range(len(roots))
+    )
+    parts = tuple(tuple(root * one for root, one in zip(roots, part, strict=True)) for part in seen)
+    gained = explained(matrix, parts)
     total = (jnp.square(real) + jnp.square(imaginary)) @ (1 / modes.noise)
     constant = jnp.sum(jnp.log(modes.noise)) + real.shape[1] * LOG_PI
     return gained - total - constant
