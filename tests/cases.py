@@ -38,9 +38,7 @@ from folt.flows import (
     Mixture,
     Pushed,
     Safety,
-    SpectralCoupling,
     StudentT,
-    certified,
     standard_normal,
     symmetric_root,
 )
@@ -72,10 +70,12 @@ from folt.models import (
     simulate_multivariate_gaussian_mixture,
     simulate_poisson_mixture,
 )
+from folt.paper.flow import SpectralCoupling, certified
+from folt.paper.training import PaperFlow
 from folt.problem import Problem
 from folt.problem.fold import Folded
 from folt.reference import AdaptiveRandomWalk, Exact, Given, HostChains, TemperedChains
-from folt.training import OrbitChain, OrbitMixture, PaperFlow, ThriftyMixture
+from folt.training import OrbitChain, OrbitMixture, ThriftyMixture
 from folt.types import Distribution, ReferenceSampler, Trainer
 from likelihoods import (
     Likelihood,

@@ -25,16 +25,10 @@ from folt.fit import thinning
 from folt.fit.file import to_bytes
 from folt.fit.section import Section
 from folt.fit.serial import NotStorableError, pack, unpack
-from folt.flows import (
-    Gaussian,
-    Mixture,
-    Pushed,
-    Safety,
-    SpectralCoupling,
-    StudentT,
-)
+from folt.flows import Gaussian, Mixture, Pushed, Safety, StudentT
 from folt.groups import Blocks, Fixed, Joint, Permutation, ZeroSum
 from folt.models import broken_banana, label_switching
+from folt.paper.flow import SpectralCoupling
 from folt.problem import Problem
 from folt.problem.named_values import fitting_dims
 from folt.reference import Exact

@@ -26,20 +26,15 @@ from cases import (
     shaken,
     small_coupling,
 )
-from folt.flows import (
-    Gaussian,
-    Mixture,
-    Pushed,
-    Safety,
+from folt.flows import Gaussian, Mixture, Pushed, Safety, StudentT, standard_normal, whitening
+from folt.groups import Permutation
+from folt.paper.flow import (
     SpectralCoupling,
-    StudentT,
+    _pull_layer,
+    _push_layer,
     certified,
     paper_architecture,
-    standard_normal,
-    whitening,
 )
-from folt.flows.coupling import _pull_layer, _push_layer
-from folt.groups import Permutation
 from folt.problem.fold import Folded
 from folt.types import Distribution
 

@@ -11,15 +11,17 @@ from scipy import stats
 
 import folt
 from folt.fit.text import cost_words
-from folt.flows import Gaussian, Mixture, Pushed, SpectralCoupling
+from folt.flows import Gaussian, Mixture, Pushed
 from folt.groups import Permutation, Trivial
 from folt.models import broken_banana, label_switching
+from folt.paper.flow import SpectralCoupling
+from folt.paper.training import PaperFlow
 from folt.problem import Problem
 from folt.problem.fold import Folded
 from folt.problem.ratio import LogRatio, Target
 from folt.reference import Concern, Exact, TemperedChains
 from folt.sampling import presets, settled
-from folt.training import OrbitMixture, PaperFlow, Setting
+from folt.training import OrbitMixture, Setting
 
 LEVEL = 1e-4  # about twenty goodness-of-fit checks: a false alarm about once in 500 runs
 
@@ -235,7 +237,7 @@ def test_a_truncated_orbit_is_exact_and_never_better(problem):
 
 def test_the_papers_preset_made_smaller(problem):
     tiny = dataclasses.replace(
-        presets.PRESETS["paper"], trainer=PaperFlow(layers=2, width=8, steps=50)
+        presets.PRESETS["paper"](), trainer=PaperFlow(layers=2, width=8, steps=50)
     )
     fit = sampled(problem, flow=None, preset=tiny, draws=100)
     assert isinstance(fit.proposal, Pushed)  # no safety in the paper

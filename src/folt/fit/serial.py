@@ -14,12 +14,14 @@ import folt.flows
 import folt.groups
 from folt.store.strict_json import Document
 
-ROOMS = (folt.groups.__name__, folt.flows.__name__)
+ROOMS = (folt.groups.__name__, folt.flows.__name__, "folt.paper.flow")
 """Only classes defined in these rooms are stored and built."""
 
 
 def _known() -> dict[str, type[object]]:
-    """Folt's own groups, their parts, and flows by name."""
+    """Folt's own groups, their parts, and flows by name; the paper's flow is above this room."""
+    import folt.paper.flow  # its classes are found below
+
     found: dict[str, type[object]] = {}
     queue: list[type[object]] = [eqx.Module, folt.groups.Part]
     while queue:

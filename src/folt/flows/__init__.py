@@ -5,13 +5,6 @@ Where a distribution is a map of a simpler one, `push` goes from the latent spac
 """
 
 from folt.flows.class_chain import ClassChain
-from folt.flows.coupling import (
-    LipschitzBounds,
-    SpectralCoupling,
-    certified,
-    paper_architecture,
-    refreshed,
-)
 from folt.flows.gaussian import Gaussian, standard_normal
 from folt.flows.mixture import Mixture
 from folt.flows.pushed import Pushed, symmetric_root, whitening
@@ -22,17 +15,12 @@ from folt.flows.truncated import TruncatedOrbit
 __all__ = [
     "ClassChain",
     "Gaussian",
-    "LipschitzBounds",
     "Mixture",
     "OrbitSafety",
     "Pushed",
     "Safety",
-    "SpectralCoupling",
     "StudentT",
     "TruncatedOrbit",
-    "certified",
-    "paper_architecture",
-    "refreshed",
     "standard_normal",
     "symmetric_root",
     "whitening",

@@ -7,9 +7,10 @@ import hashlib
 from pathlib import Path
 from typing import Literal
 
+from folt.paper.training import PaperFlow
 from folt.reference import AdaptiveRandomWalk, Exact, TemperedChains
 from folt.store.strict_json import Document
-from folt.training import OrbitMixture, PaperFlow, Setting
+from folt.training import OrbitMixture, Setting
 from folt.types import ReferenceSampler, Trainer
 
 BRIEF = Setting(rounds=4, fresh=1024, linearised=2048)

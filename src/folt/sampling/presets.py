@@ -10,7 +10,7 @@ from folt.problem import Problem
 from folt.reference import Exact, HostChains, Sampler
 from folt.reference.cautions import Caution, Concern
 from folt.reference.exploration.descents import LAST_STARTS, ROUNDS, SLOTS
-from folt.training import OrbitMixture, PaperFlow, ThriftyMixture
+from folt.training import OrbitMixture, ThriftyMixture
 from folt.training.effort import EFFORTS, Effort, evaluations_of_black_box
 from folt.types import Trainer
 
@@ -96,10 +96,15 @@ def preset_of(effort: Effort) -> Preset:
     )
 
 
-PRESETS = {
-    "default": preset_of(Effort.default()),
-    "paper": Preset(Effort.thorough(), PaperFlow(), 0.0, 50_000, 20_000, 1_000, "paper"),
-}
+def paper_preset() -> Preset:
+    """The paper's own protocol, whose flow lives in the paper's room above this one."""
+    from folt.paper.training import PaperFlow
+
+    return Preset(Effort.thorough(), PaperFlow(), 0.0, 50_000, 20_000, 1_000, "paper")
+
+
+PRESETS = {"default": lambda: preset_of(Effort.default()), "paper": paper_preset}
+"""Protocols by the name that `folt.sample` takes, made when they are asked for."""
 
 
 def preset_named(name: str | Preset, effort: Effort | None = None) -> Preset:
@@ -116,7 +121,7 @@ def preset_named(name: str | Preset, effort: Effort | None = None) -> Preset:
     if name not in PRESETS:
         raise ValueError(f"expected preset {' or '.join(map(repr, PRESETS))}, got {name!r}")
     if effort is None:
-        return PRESETS[name]
+        return PRESETS[name]()
     if not isinstance(effort, Effort):
         raise ValueError(
             f"expected an effort such as folt.Effort.thorough(), got {type(effort).__name__}"

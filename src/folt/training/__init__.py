@@ -8,8 +8,6 @@ from folt.training.guard import guard_of, invariant_guard
 from folt.training.large_groups import proposal_maker
 from folt.training.orbit_chain import OrbitChain
 from folt.training.orbit_mixture import OrbitMixture
-from folt.training.paper import fit_paper_flow
-from folt.training.paper_flow import PaperFlow
 from folt.training.regression import Sample, Setting, TrainingTask, regress
 from folt.training.thrifty import ThriftyMixture
 from folt.training.truncated import LikelyOrbits
@@ -19,13 +17,11 @@ __all__ = [
     "LikelyOrbits",
     "OrbitChain",
     "OrbitMixture",
-    "PaperFlow",
     "Sample",
     "Setting",
     "ThriftyMixture",
     "TrainingTask",
     "Wide",
-    "fit_paper_flow",
     "guard_of",
     "invariant_guard",
     "proposal_maker",

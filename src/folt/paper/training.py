@@ -7,10 +7,13 @@ sum), a step descends
 
 where softmax and softmin have temperature 0.1 and r ramps from 0 to 1. What the paper calls an
 epoch is one minibatch step.
+
+The paper's proposal as a trainer: architecture by dimension, its objective, whitened draws.
 """
 
 from __future__ import annotations
 
+import dataclasses
 import functools
 import math
 from collections.abc import Callable
@@ -23,13 +26,26 @@ import numpy as np
 from jax.scipy.special import logsumexp
 from jaxtyping import Array, Float, PyTree
 
+from folt.flows import Pushed, whitening
+from folt.paper.flow import SpectralCoupling, certified, paper_architecture, refreshed
+from folt.problem.batching import map_points
+from folt.training.regression import TrainingTask
+from folt.types import (
+    Density,
+    Distribution,
+    Key,
+    Point,
+    Points,
+    Progress,
+    Scalar,
+    Scalars,
+    in_float64,
+)
+
 if TYPE_CHECKING:
     import optax
     from jax.typing import DTypeLike
 
-from folt.flows import certified, refreshed
-from folt.problem.batching import map_points
-from folt.types import Density, Distribution, Key, Point, Points, Scalar, Scalars, in_float64
 
 Flow = TypeVar("Flow", bound=Distribution)
 Carry = tuple[PyTree, PyTree]
@@ -223,3 +239,43 @@ def _cast(tree: Flow, dtype: DTypeLike) -> Flow:
     return jax.tree.map(
         lambda leaf: leaf.astype(dtype) if eqx.is_inexact_array(leaf) else leaf, tree
     )
+
+
+@dataclasses.dataclass(frozen=True)
+class PaperFlow:
+    """Trainer: a spectrally normalised RealNVP by the paper's annealed objective.
+
+    Args:
+        layers: coupling layers; the paper's table by dimension if None.
+        width: hidden width; likewise.
+        steps: minibatch steps; likewise.
+    """
+
+    layers: int | None = None
+    width: int | None = None
+    steps: int | None = None
+
+    def __call__(
+        self,
+        key: Key,
+        task: TrainingTask,
+        start: Distribution | None = None,
+        progress: Progress | None = None,
+    ) -> Distribution:
+        """The trained flow; `start` replaces the fresh one."""
+        table = paper_architecture(task.group.dim)
+        layers, width, steps = (
+            given if given is not None else printed
+            for given, printed in zip((self.layers, self.width, self.steps), table, strict=True)
+        )
+        flow_key, fit_key = jax.random.split(key)
+        points = jnp.asarray(task.training.points)
+        if start is None:
+            base = SpectralCoupling(task.group.dim, layers, width, flow_key)
+            start = Pushed(base, *whitening(task.group, points))
+
+        def tell(done: int, loss: float) -> None:
+            if progress is not None and math.isfinite(loss):
+                progress(done / steps, f"step {done} of {steps}, loss {loss:.3f}")
+
+        return fit_paper_flow(fit_key, start, points, task.target, steps, tell)
