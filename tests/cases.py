@@ -104,6 +104,7 @@ GROUPS: dict[str, Callable[[], Group]] = {
         Product(Trivial(1), Permutation(2, 2)), SignedPermutation(2, 2)
     ),
     "joint with weights first": lambda: Joint(3, (Fixed(1), ZeroSum(), Blocks(2))),
+    "joint beside a spike": lambda: Joint(2, (Blocks(1), ZeroSum((0,)), ZeroSumRows((1,)))),
     "joint square": lambda: Joint(3, (Square(), Fixed(2))),
     "within classes": lambda: Within(Joint(5, (ZeroSum(), Blocks(2))), [(4, 0, 2), (1, 3)]),
     "within one class": lambda: Within(Joint(3, (Blocks(1), ZeroSumRows())), [(0, 2)]),

@@ -215,7 +215,84 @@ def random_effects():
     return model
 
 
+ZEROS = np.where(COUNTS % 3 == 0, 0, COUNTS)
+
+
+def spike_beside_poissons():
+    with pm.Model() as model:
+        w = pm.Dirichlet("w", UNIT)
+        lam = pm.Gamma("lam", 2.0, 0.5, shape=2)
+        parts = [pm.DiracDelta.dist(0), pm.Poisson.dist(lam[0]), pm.Poisson.dist(lam[1])]
+        pm.Mixture("y", w=w, comp_dists=parts, observed=ZEROS)
+    return model
+
+
+def known_component():
+    with pm.Model() as model:
+        w = pm.Dirichlet("w", np.ones(4))
+        mu = pm.Normal("mu", 0.0, 3.0, shape=3)
+        pm.NormalMixture("y", w=w, mu=pt.concatenate([[0.0], mu]), sigma=1.0, observed=DATA)
+    return model
+
+
+def scales_of_a_known_component():
+    with pm.Model() as model:
+        mu = pm.Normal("mu", 0.0, 3.0, shape=2)
+        sigma = pm.HalfNormal("sigma", 2.0, shape=3)
+        means = pt.concatenate([mu, [0.0]])
+        pm.NormalMixture("y", w=UNIT / 3, mu=means, sigma=sigma, observed=DATA)
+    return model
+
+
+def unequal_weights():
+    with pm.Model() as model:
+        w = pm.Dirichlet("w", np.array([1.0, 2.0, 3.0]))
+        mu = pm.Normal("mu", 0.0, 3.0, shape=2)
+        pm.NormalMixture("y", w=w, mu=pt.concatenate([[0.0], mu]), sigma=1.0, observed=DATA)
+    return model
+
+
+def two_experts():
+    with pm.Model() as model:
+        gates = pm.Normal("gates", 0.0, 2.0, shape=(2, 2))
+        slopes = pm.Normal("slopes", 0.0, 2.0, shape=(2, 2))
+        w = pm.math.softmax(pt.dot(TABLE[:, :2], gates.T), axis=-1)
+        means = pt.dot(TABLE[:, :2], slopes.T)
+        pm.NormalMixture("y", w=w, mu=means, sigma=1.0, observed=TABLE[:, 2])
+    return model
+
+
+def zero_inflated_mixture():
+    with pm.Model() as model:
+        empty, theta = pm.Beta("empty", 1.0, 1.0), pm.Beta("theta", 2.0, 2.0)
+        rate = pm.Gamma("rate", 2.0, 0.5, shape=2)
+        w = pt.stack([empty, (1 - empty) * theta, (1 - empty) * (1 - theta)])
+        parts = [pm.DiracDelta.dist(0), pm.Poisson.dist(rate[0]), pm.Poisson.dist(rate[1])]
+        pm.Mixture("y", w=w, comp_dists=parts, observed=ZEROS)
+    return model
+
+
+def decays_on_a_ground():
+    with pm.Model() as model:
+        rates = pm.LogNormal("rates", 0.0, 1.0, shape=2)
+        heights = pm.HalfNormal("heights", 2.0, shape=3)
+        decays = pt.exp(-np.arange(len(DATA))[:, None] * rates)
+        pm.Normal("y", heights[0] + pt.dot(decays, heights[1:]), 1.0, observed=DATA)
+    return model
+
+
 PYMC = {
+    "a spike beside Poissons": Case(spike_beside_poissons, (), order=2, together=moving("lam w")),
+    "a known component": Case(known_component, (), order=6, together=moving("mu w")),
+    "scales of a known component": Case(
+        scales_of_a_known_component, (), order=2, together=moving("mu sigma")
+    ),
+    "unequal weights": Case(unequal_weights, (), words="the prior of 'w' does not"),
+    "two experts": Case(two_experts, (), order=2, together=moving("gates slopes")),
+    "a zero-inflated mixture": Case(
+        zero_inflated_mixture, (), order=2, together=moving("theta rate")
+    ),
+    "decays on a ground": Case(decays_on_a_ground, (), order=2, together=moving("rates heights")),
     "four Poissons": Case(four_poissons, (), order=24, together=moving("rate w")),
     "pinned softmax": Case(pinned_softmax, (), order=2, together=moving("eta mu")),
     "shared scale and coords": Case(shared_scale_and_coords, (), order=6, together=moving("w mu")),

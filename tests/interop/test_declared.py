@@ -20,6 +20,7 @@ from corpus.numpyro_symmetric import (  # noqa: E402
     sparse_factors_with_scores,
     vectors_and_dirichlet,
 )
+from corpus.numpyro_unequal import UNEQUAL  # noqa: E402
 from folt.groups import Blocks, Joint, ZeroSum  # noqa: E402
 
 
@@ -53,6 +54,30 @@ def test_separate_scalars_may_be_declared():
     problem = folt.from_numpyro(separate_scalars, DATA, exchangeable=names)
     assert problem.group == Joint(2, (Blocks(1), Blocks(1), ZeroSum()))
     assert problem.names == ("mu1", "mu2", "s1", "s2", "theta")
+
+
+def test_entries_of_unequal_parts_may_be_declared():
+    spike = UNEQUAL["a spike before two"]
+    ranges = {"lam": None, "w": slice(1, 3)}
+    problem = folt.from_numpyro(spike.model, *spike.args, exchangeable=ranges)
+    assert problem.group == Joint(2, (Blocks(1), ZeroSum(others=(0,))))
+    assert folt.check(problem).holds
+    assert problem.group == folt.from_numpyro(spike.model, *spike.args).group
+    with pytest.raises(folt.SymmetryError, match=r'{"lam": None, "w": \[1, 2\]}'):
+        folt.from_numpyro(spike.model, *spike.args, exchangeable={"lam": None, "w": slice(0, 2)})
+    for wrong in (slice(2, 5), [2, 1], [1, 3], [1], "ab"):
+        with pytest.raises(ValueError, match="'w'"):
+            folt.from_numpyro(spike.model, *spike.args, exchangeable={"lam": None, "w": wrong})
+
+
+def test_data_that_were_forgotten_are_said():
+    def model(y=None):
+        mu = numpyro.sample("mu", dist.Normal(0.0, 3.0).expand([2]))
+        mixture = dist.MixtureSameFamily(dist.Categorical(jnp.full(2, 0.5)), dist.Normal(mu, 1.0))
+        numpyro.sample("y", mixture, obs=y)
+
+    with pytest.warns(UserWarning, match="'y' is a parameter, because the arguments of this name"):
+        folt.from_numpyro(model, exchangeable=[])
 
 
 def test_a_declared_rotation_is_divided_out_too():

@@ -11,10 +11,11 @@ from __future__ import annotations
 import dataclasses
 import functools
 from abc import ABC, abstractmethod
+from typing import Any
 
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Float
+from jaxtyping import Array, Float, Int
 
 from folt.groups.arrangements import Arrangement, require_position, require_positive
 
@@ -96,70 +97,125 @@ class Blocks(Part):
 
 
 @dataclasses.dataclass(frozen=True)
-class ZeroSum(Part):
+class _Among(Part):
+    """Labels among entries of which some carry none.
+
+    Args:
+        others: places of the entries without a label, counted from zero: the weight of a spike
+            at zero beside those of exchangeable components.
+    """
+
+    others: tuple[int, ...] = ()
+
+    def __post_init__(self) -> None:
+        places = tuple(sorted(set(self.others)))
+        if len(places) < len(self.others) or any(place < 0 for place in places):
+            raise ValueError(f"expected distinct places from 0 on as others, got {self.others}")
+        object.__setattr__(self, "others", places)
+
+    def entries(self, m: int) -> int:
+        """Number of entries, those without a label included.
+
+        Raises:
+            ValueError: a place without a label that is no entry.
+        """
+        count = m + len(self.others)
+        if self.others and self.others[-1] >= count:
+            raise ValueError(f"expected others among {count} entries, got {self.others}")
+        return count
+
+    def places(self, m: int) -> Int[np.ndarray, " m"]:
+        """The entry of every label."""
+        return np.setdiff1d(np.arange(self.entries(m)), np.array(self.others, int))
+
+    def moved(self, arrangement: Arrangement) -> Int[Any, " entries"]:
+        """The arrangement of all entries: those without a label stay."""
+        if not self.others:
+            return arrangement
+        places = self.places(len(arrangement))
+        every = jnp.arange(self.entries(len(arrangement)))
+        return every.at[places].set(jnp.asarray(places)[arrangement])
+
+
+@dataclasses.dataclass(frozen=True)
+class ZeroSum(_Among):
     """A vector w = B·c of length m that sums to zero, in m - 1 orthonormal coordinates c.
 
     The centred scores of mixture weights. A permutation P acts as the rotation BᵀPB.
+
+    Args:
+        others: places of further entries, which carry no label.
     """
 
     def length(self, m: int) -> int:
-        """One coordinate fewer than labels, m - 1."""
-        return m - 1
+        """One coordinate fewer than entries, m - 1 where all carry labels."""
+        return self.entries(m) - 1
 
     def act(self, arrangement: Arrangement, piece: Piece) -> Piece:
         """The coordinates of the permuted vector."""
-        basis = jnp.asarray(zero_sum_basis(len(arrangement)), piece.dtype)
+        moved = self.moved(arrangement)
+        basis = jnp.asarray(zero_sum_basis(len(moved)), piece.dtype)
         vector = basis @ piece
-        return piece + (vector[arrangement] - vector) @ basis
+        return piece + (vector[moved] - vector) @ basis
 
     def sort_keys(self, piece: Piece, m: int) -> Float[Array, " m"]:
-        """The vector itself."""
-        return jnp.asarray(zero_sum_basis(m), piece.dtype) @ piece
+        """The entries that carry labels."""
+        vector = jnp.asarray(zero_sum_basis(self.entries(m)), piece.dtype) @ piece
+        return vector[self.places(m)]
 
 
 @dataclasses.dataclass(frozen=True)
-class Square(Part):
-    """An m x m matrix whose rows and columns both carry the labels, P A Pᵀ."""
+class Square(_Among):
+    """An m x m matrix whose rows and columns both carry the labels, P A Pᵀ.
+
+    Args:
+        others: places of further rows and columns, which carry no label.
+    """
 
     def length(self, m: int) -> int:
-        """Number of coordinates, m²."""
-        return m * m
+        """Number of coordinates, m² where all rows carry labels."""
+        return self.entries(m) ** 2
 
     def act(self, arrangement: Arrangement, piece: Piece) -> Piece:
         """The matrix with rows and columns in their new order."""
-        return _both_sides(piece.reshape(len(arrangement), -1), arrangement).reshape(-1)
+        moved = self.moved(arrangement)
+        return _both_sides(piece.reshape(len(moved), -1), moved).reshape(-1)
 
     def sort_keys(self, piece: Piece, m: int) -> Float[Array, " m"]:
         """The diagonal."""
-        return jnp.diagonal(piece.reshape(m, m))
+        rows = self.entries(m)
+        return jnp.diagonal(piece.reshape(rows, rows))[self.places(m)]
 
 
 @dataclasses.dataclass(frozen=True)
-class ZeroSumRows(Part):
+class ZeroSumRows(_Among):
     """An m x m matrix A = C·Bᵀ whose rows sum to zero, in m(m - 1) orthonormal coordinates C.
 
     The row-wise centred scores of a transition matrix. A permutation acts on A from both
     sides: the rows of C are permuted and its columns rotated, C ↦ P C BᵀPᵀB.
+
+    Args:
+        others: places of further states, which carry no label.
     """
 
     def length(self, m: int) -> int:
-        """Number of coordinates, m(m - 1)."""
-        return m * (m - 1)
+        """Number of coordinates, m(m - 1) where all states carry labels."""
+        return self.entries(m) * (self.entries(m) - 1)
 
     def act(self, arrangement: Arrangement, piece: Piece) -> Piece:
         """The coordinates of the matrix permuted on both sides."""
-        m = len(arrangement)
-        matrix = self.matrix(piece, m)
-        moved = _both_sides(matrix, arrangement) - matrix
-        return piece + (moved @ jnp.asarray(zero_sum_basis(m), piece.dtype)).reshape(-1)
+        moved = self.moved(arrangement)
+        matrix = self.matrix(piece, len(moved))
+        change = _both_sides(matrix, moved) - matrix
+        return piece + (change @ jnp.asarray(zero_sum_basis(len(moved)), piece.dtype)).reshape(-1)
 
     def sort_keys(self, piece: Piece, m: int) -> Float[Array, " m"]:
         """The diagonal of the matrix."""
-        return jnp.diagonal(self.matrix(piece, m))
+        return jnp.diagonal(self.matrix(piece, self.entries(m)))[self.places(m)]
 
-    def matrix(self, piece: Piece, m: int) -> Float[Array, "m m"]:
+    def matrix(self, piece: Piece, rows: int) -> Float[Array, "rows rows"]:
         """The matrix A = C·Bᵀ."""
-        return piece.reshape(m, m - 1) @ jnp.asarray(zero_sum_basis(m), piece.dtype).T
+        return piece.reshape(rows, rows - 1) @ jnp.asarray(zero_sum_basis(rows), piece.dtype).T
 
 
 @dataclasses.dataclass(frozen=True)

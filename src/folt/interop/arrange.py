@@ -29,7 +29,7 @@ from folt.problem import Problem, WithData
 from folt.problem.detection import SymmetryFound, words
 from folt.problem.detection.assembly import component_axes
 from folt.problem.detection.candidates import LONGEST_AXIS, Place, stems
-from folt.problem.detection.declared import require_declared
+from folt.problem.detection.declared import Range, require_declared
 from folt.problem.detection.findings import Reason, Remark
 from folt.problem.detection.probe import TOLERANCE, Points, Probe, Terms
 from folt.problem.detection.survey import Survey, survey
@@ -37,7 +37,8 @@ from folt.problem.quotient import with_rotations
 from folt.problem.symmetry import RotationError
 from folt.types import Scalar
 
-Exchangeable = Literal["auto"] | Sequence[str]
+Exchangeable = Literal["auto"] | Sequence[str] | Mapping[str, Range]
+"""What a user says of labels: to be looked for, sites, or sites with the entries that have them."""
 
 LOG = logging.getLogger("folt")
 
@@ -155,7 +156,7 @@ def arrange(
     Args:
         sites: the latent sites.
         exchangeable: "auto", or the names of the sites that are permuted together along their
-            first axis; an empty list for none.
+            first axis, each with its entries where only some are; an empty list for none.
         model: gives the terms of the log density.
         data: handed to it.
         allow_rotation: take a model with a continuous rotation symmetry all the same.
@@ -200,14 +201,18 @@ def arrange_probed(
         raise ValueError(
             f"expected exchangeable='auto' or a list of site names, got {exchangeable!r}"
         )
-    names = [] if isinstance(exchangeable, str) else list(dict.fromkeys(exchangeable))
-    _require_known(sites, names)
-    if not isinstance(exchangeable, str) and not names:
+    named: dict[str, Range] = {}
+    if isinstance(exchangeable, Mapping):
+        named = dict(exchangeable)
+    elif not isinstance(exchangeable, str):
+        named = dict.fromkeys(exchangeable)
+    _require_known(sites, list(named))
+    if not isinstance(exchangeable, str) and not named:
         plan = Plan(sites, ())
         return Arrangement(plan, SymmetryFound(plan.group, looked=False), allow_rotation)
     # Who declares labels may mean observations that happen to be equal; who searches does not.
-    probe, places = probe_of(not names), _places(sites)
-    result = require_declared(probe, places, names) if names else survey(probe, places)
+    probe, places = probe_of(not named), _places(sites)
+    result = require_declared(probe, places, named) if named else survey(probe, places)
     plan = blocks(Plan(sites, result.factors))
     found = _account(plan.group, probe, places, result, front_end)
     return Arrangement(plan, found, allow_rotation)
@@ -235,6 +240,27 @@ def settled(
         arranged = dataclasses.replace(arranged, found=dataclasses.replace(found, divided=True))
     _tell(arranged.found)
     return arranged, symmetry or arranged.plan.group
+
+
+def warn_without_data(sites: Sequence[Site], forgotten: Sequence[str] = ()) -> None:
+    """Say that what may be meant as data is a parameter.
+
+    Args:
+        sites: the latent sites of a model without observations.
+        forgotten: those whose argument was not given, where that is known.
+    """
+    names = ", ".join(repr(name) for name in (forgotten or [site.name for site in sites]))
+    cause = (
+        "the arguments of this name were not given"
+        if forgotten
+        else "the model has no observed site"
+    )
+    warnings.warn(
+        f"{names} {'is a parameter' if ', ' not in names else 'are parameters'}, because {cause}: "
+        "were the data forgotten?",
+        UserWarning,
+        stacklevel=5,
+    )
 
 
 def _tell(found: SymmetryFound) -> None:

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import inspect
+from collections.abc import Callable, Sequence
 
 import jax
 import numpy as np
 from jaxtyping import PyTree
 
-from folt.interop.arrange import Exchangeable, arrange, problem_of
+from folt.interop.arrange import Exchangeable, arrange, problem_of, warn_without_data
 from folt.interop.numpyro_model import Predictive, split_call
 from folt.interop.numpyro_sites import seen
 from folt.problem import Problem
@@ -36,7 +37,8 @@ def from_numpyro(
         model: the model; discrete latent sites must be marginalised.
         *args: arguments of the model.
         exchangeable: names of the sites whose first axis is permuted together (transition
-            matrices on both sides), which is then verified; "auto" looks for them; [] for none.
+            matrices on both sides), which is then verified; `{name: slice}` where only some
+            entries are alike; "auto" looks for them; [] for none.
         allow_rotation: leave rotations of labels into each other in the posterior, such as those of
             a factor model with Gaussian loadings, and fold signed permutations alone; by default
             they are divided out.
@@ -60,7 +62,11 @@ def from_numpyro(
     data, call = split_call(
         model, jax.tree.map(_on_host, (args, kwargs)), shown.observed, shown.mixture
     )
-    found = arrange(shown.sites(), exchangeable, call, data, allow_rotation, "numpyro")
+    sites = shown.sites()
+    forgotten = _forgotten(model, args, kwargs, [site.name for site in sites])
+    if forgotten or not shown.values:
+        warn_without_data(sites, forgotten)
+    found = arrange(sites, exchangeable, call, data, allow_rotation, "numpyro")
     predictive = Predictive(call, found.sites, shown.replicated) if shown.replicated else None
     return problem_of(
         call,
@@ -71,6 +77,21 @@ def from_numpyro(
         dims=shown.plates,
         components=call if shown.mixture else None,
     )
+
+
+def _forgotten(
+    model: Callable[..., object],
+    args: tuple[PyTree, ...],
+    kwargs: dict[str, PyTree],
+    latent: Sequence[str],
+) -> list[str]:
+    """Latent sites named like an argument that is None: observed, had it been given."""
+    try:
+        given = inspect.signature(model).bind(*args, **kwargs)
+    except (TypeError, ValueError):  # not a function that tells its arguments
+        return []
+    given.apply_defaults()
+    return [name for name in latent if name in given.arguments and given.arguments[name] is None]
 
 
 def _on_host(leaf: object) -> object:

@@ -11,7 +11,7 @@ import jax
 from pymc.model.transform.conditioning import remove_value_transforms
 from pytensor.graph.basic import Variable
 
-from folt.interop.arrange import Exchangeable, arrange, problem_of
+from folt.interop.arrange import Exchangeable, arrange, problem_of, warn_without_data
 from folt.interop.pymc_graph import Graph, Jaxify
 from folt.interop.pymc_sites import require_model, transformed_site, variable_site
 from folt.problem import Problem
@@ -37,7 +37,8 @@ def from_pymc(
     Args:
         model: the model; discrete variables must be marginalised.
         exchangeable: names of the variables whose first axis is permuted together (transition
-            matrices on both sides), which is then verified; "auto" looks for them; [] for none.
+            matrices on both sides), which is then verified; `{name: slice}` where only some
+            entries are alike; "auto" looks for them; [] for none.
         allow_rotation: leave rotations of labels into each other in the posterior, such as those of
             a factor model with Gaussian loadings, and fold signed permutations alone; by default
             they are divided out.
@@ -91,6 +92,8 @@ def _from_pymc(
     described = [
         sites[variable.name] or transformed_site(plain, variable) for variable in plain.free_RVs
     ]
+    if not model.observed_RVs and not model.potentials:
+        warn_without_data(described)
     graph = Graph(plain, jaxify)
     data = graph.data()
     found = arrange(described, exchangeable, graph, data, allow_rotation, "pymc")

@@ -52,7 +52,8 @@ def from_stan(
         model: `bridgestan.StanModel(file, data)`, anything with its methods, or what `stan.build`
             of PyStan 3 returns; the latter is evaluated in this thread, without its server.
         exchangeable: names of the parameters whose first axis is permuted together (transition
-            matrices on both sides), which is then verified; "auto" looks for them; [] for none.
+            matrices on both sides), which is then verified; `{name: slice}` where only some
+            entries are alike; "auto" looks for them; [] for none.
         keep_order: must be True where a parameter is declared `ordered`: a compiled program has no
             density elsewhere.
         names: one name per coordinate; Stan's, with its indices, if None.

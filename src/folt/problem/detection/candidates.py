@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import dataclasses
+import itertools
+import math
 import re
 from collections.abc import Hashable, Sequence
 
@@ -10,6 +12,7 @@ import numpy as np
 
 from folt.problem.detection.moves import (
     AlongAxis,
+    Among,
     AxisReversed,
     Entries,
     Move,
@@ -22,6 +25,9 @@ from folt.problem.detection.probe import TOLERANCE, Probe
 
 LONGEST_AXIS = 20
 """Longest axis that is taken for a component axis without being named."""
+
+MOST_PARTIAL = 10
+"""Choices of labels among more entries that are all tried: two of five, nine of ten."""
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -116,11 +122,13 @@ def movers_for(
         for place in places
         if place.moves(m) and not place.ordered
     ]
-    if any(type(move) is AlongAxis for mover in movers for move in mover.moves):
+    families_of_m = [family for family in alike if len(family) == m]
+    if families_of_m or any(
+        type(move) in (AlongAxis, Entries) for mover in movers for move in mover.moves
+    ):
         movers += [part for place in places for part in _partial_movers(place, m)]
-    for family in alike:
-        if len(family) == m:
-            movers.append(_aligned(probe, movers, family_mover(family), m))
+    for family in families_of_m:
+        movers.append(_aligned(probe, movers, family_mover(family), m))
     return movers
 
 
@@ -131,23 +139,57 @@ def site_mover(place: Place, moves: tuple[Move, ...]) -> Mover:
 
 
 def _partial_movers(place: Place, m: int) -> list[Mover]:
-    """An axis of one label more than m without its first or its last one.
+    """More than m entries of which m carry the labels of other sites.
 
-    Weights of three components may be a softmax of two numbers and a zero: their labels are those
-    of the other sites but one.
+    Weights of three components may be a softmax of two numbers and a zero, and a component at a
+    fixed place has a weight and nothing else.
     """
-    if place.simplex or place.ordered:
+    if place.ordered:
         return []
+    return [
+        mover
+        for count in sorted(place.lengths())
+        if m < count <= LONGEST_AXIS
+        for chosen in _label_places(count, m)
+        for mover in movers_at(place, chosen, count)
+    ]
+
+
+def _label_places(count: int, m: int) -> list[tuple[int, ...]]:
+    """Which m of more entries may carry labels: all choices, or the first and the last ones."""
+    if math.comb(count, m) <= MOST_PARTIAL:
+        return list(itertools.combinations(range(count), m))
+    return [tuple(range(m)), tuple(range(count - m, count))]
+
+
+def movers_at(place: Place, chosen: Sequence[int], count: int) -> list[Mover]:
+    """A site whose labels are at some of the entries along an axis of this length.
+
+    Args:
+        place: the site.
+        chosen: places of the labels, ascending.
+        count: number of entries.
+    """
+    others = tuple(n for n in range(count) if n not in chosen)
     found = []
-    for axis in place.axes:
-        if place.shape[axis] != m + 1:
+    for move in place.moves(count):
+        if type(move) is AlongAxis:
+            mover = site_mover(place, (move,))
+            columns, axis = np.take(place.columns, list(chosen), axis=move.axis), move.axis
+        elif isinstance(move, Among):
+            mover = site_mover(place, (dataclasses.replace(move, others=others),))
+            columns, axis = place.columns, place.columns.ndim - 1 if type(move) is Entries else 0
+        else:
             continue
-        for places, words in ((range(m), "but the last"), (range(1, m + 1), "but the first")):
-            mover = site_mover(place, (AlongAxis(axis),))
-            columns = np.take(place.columns, list(places), axis=axis)
-            name = f"{place.name} {words}"
-            found.append(dataclasses.replace(mover, name=name, columns=columns, partial=True))
+        name = f"{place.name}[{':, ' * axis}{_range(chosen)}]"
+        found.append(dataclasses.replace(mover, name=name, columns=columns, chosen=tuple(chosen)))
     return found
+
+
+def _range(chosen: Sequence[int]) -> str:
+    """Some places as one would index them: 1:3, or [0, 2]."""
+    first, last = chosen[0], chosen[-1]
+    return f"{first}:{last + 1}" if last - first == len(chosen) - 1 else f"{list(chosen)}"
 
 
 def family_mover(family: Sequence[Place]) -> Mover:

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
-from folt.problem.detection.candidates import Place, family_mover, site_mover
+from folt.problem.detection.candidates import Place, family_mover, movers_at, site_mover
 from folt.problem.detection.findings import Attempt, Factor, Kind
 from folt.problem.detection.moves import AlongAxis, Entries, Move, Mover, Negated, TransitionSides
 from folt.problem.detection.probe import Probe
@@ -14,29 +14,37 @@ from folt.problem.detection.survey import Survey, survey
 from folt.problem.detection.words import LIKELIHOOD, attempt_in_words
 from folt.problem.symmetry import SymmetryError
 
+Range = slice | Sequence[int] | None
+"""Which entries along the first axis of a site carry labels; None for all of them."""
 
-def require_declared(probe: Probe, places: Sequence[Place], names: Sequence[str]) -> Survey:
+
+def require_declared(probe: Probe, places: Sequence[Place], named: Mapping[str, Range]) -> Survey:
     """The factor of the named sites, all permuted together along their first axis.
 
     Matrices are tried on both sides and by rows alone; the better way counts.
 
+    Args:
+        probe: the density.
+        places: all sites.
+        named: the sites, each with the entries that carry labels.
+
     Raises:
-        ValueError: sites of unequal length.
+        ValueError: sites of unequal length, or entries that a site does not have.
         SymmetryError: the density changes; with the sites to add or to leave out, if any help.
     """
-    chosen = [place for place in places if place.name in names]
-    m, movers = _movers(chosen, names)
-    movers.sort(key=lambda mover: mover.rank)
+    m, options = _options([place for place in places if place.name in named], named)
+    options.sort(key=lambda ways: ways[0][0].rank)
     best: tuple[Factor, Attempt] | None = None
-    for moves in itertools.product(*(mover.moves for mover in movers)):
-        factor = Factor(m, tuple(movers), moves, (tuple(range(m)),))
+    for ways in itertools.product(*options):
+        movers, moves = zip(*ways, strict=True)
+        factor = Factor(m, movers, moves, (tuple(range(m)),))
         worst = _worst(probe, factor)
         if best is None or worst.change.defect < best[1].change.defect:
             best = factor, worst
     assert best is not None
     factor, worst = best
     if not worst.change.holds:
-        _refuse(probe, places, names, worst)
+        _refuse(probe, places, list(named), worst)
     result = Survey(factors=[factor], attempts=[worst])
     signed, attempts, _ = with_signs(probe, factor)
     if signed.signed:
@@ -46,9 +54,17 @@ def require_declared(probe: Probe, places: Sequence[Place], names: Sequence[str]
     return result
 
 
-def _movers(chosen: Sequence[Place], names: Sequence[str]) -> tuple[int, list[Mover]]:
+Ways = list[tuple[Mover, Move]]
+"""What may be moved, and how: one of these is right."""
+
+
+def _options(chosen: Sequence[Place], named: Mapping[str, Range]) -> tuple[int, list[Ways]]:
     """What moves, and how many labels there are; equal scalars side by side are the labels."""
-    lengths = {place.name: _leading(place) for place in chosen}
+    ranges = {place.name: _entries(place, named[place.name]) for place in chosen}
+    lengths = {
+        place.name: len(ranges[place.name]) if ranges[place.name] else _leading(place)
+        for place in chosen
+    }
     vectors = {length for length in lengths.values() if length is not None}
     scalars = [place for place in chosen if lengths[place.name] is None]
     families: dict[object, list[Place]] = {}
@@ -58,17 +74,59 @@ def _movers(chosen: Sequence[Place], names: Sequence[str]) -> tuple[int, list[Mo
     counts = vectors | {len(each) for each in families.values() if each[0] not in lone}
     counts |= {2} if lone else set()
     if len(counts) != 1 or 1 in counts:
-        told = ", ".join(f"{name!r} {lengths[name] or 'none'}" for name in names)
+        told = ", ".join(f"{name!r} {lengths[name] or 'none'}" for name in named)
         raise ValueError(
-            f"exchangeable sites must share the length of their first axis, got {told}"
+            f"exchangeable sites must share the length of their first axis, got {told}; where "
+            "only some entries are exchangeable, say which: "
+            "exchangeable={'mu': None, 'weights': slice(1, 3)}"
         )
     m = counts.pop()
     movers = [
-        site_mover(place, _leading_moves(place, m)) for place in chosen if place not in scalars
+        _leading_movers(place, m, ranges[place.name]) for place in chosen if place not in scalars
     ]
-    movers += [family_mover(each) for each in families.values() if each[0] not in lone]
-    movers += [site_mover(place, (Negated(),)) for place in lone]
-    return m, movers
+    movers += [[family_mover(each)] for each in families.values() if each[0] not in lone]
+    movers += [[site_mover(place, (Negated(),))] for place in lone]
+    return m, [[(mover, move) for mover in each for move in mover.moves] for each in movers]
+
+
+def _entries(place: Place, given: Range) -> tuple[int, ...]:
+    """The entries that carry labels, ascending; empty where all do.
+
+    Raises:
+        ValueError: entries that the site does not have, or that do not ascend.
+    """
+    count = _leading(place)
+    if given is None:
+        return ()
+    every = range(count or 0)
+    if isinstance(given, slice):
+        found = tuple(every[given])
+    elif all(isinstance(entry, int) for entry in given):
+        found = tuple(given)
+    else:
+        raise ValueError(f"expected a slice or whole numbers for {place.name!r}, got {given!r}")
+    ascending = all(one < other for one, other in itertools.pairwise(found))
+    if len(found) < 2 or not ascending or not set(found) <= set(every):
+        raise ValueError(
+            f"expected at least two ascending entries of {place.name!r}, which has {len(every)} "
+            f"along its first axis, got {given!r}"
+        )
+    return () if len(found) == len(every) else found
+
+
+def _leading_movers(place: Place, m: int, chosen: tuple[int, ...]) -> list[Mover]:
+    """A site whose labels run along its first axis, or are some of the entries there."""
+    if not chosen:
+        return [site_mover(place, _leading_moves(place, m))]
+    count = _leading(place)
+    assert count is not None
+    allowed = _leading_moves(place, count)
+    return [
+        mover
+        for mover in movers_at(place, chosen, count)
+        if any(type(mover.moves[0]) is type(move) for move in allowed)
+        and getattr(mover.moves[0], "axis", 0) == 0
+    ]
 
 
 def _leading(place: Place) -> int | None:
@@ -110,7 +168,7 @@ def _refuse(probe: Probe, places: Sequence[Place], names: Sequence[str], worst: 
     for factor in found.factors:
         sites = set(factor.sites)
         if named & sites:
-            listed = "[" + ", ".join(f'"{site}"' for site in factor.sites) + "]"
+            listed = _listed(factor)
             add = ", ".join(repr(site) for site in factor.sites if site not in named)
             drop = ", ".join(repr(name) for name in names if name not in sites)
             steps = [f"add {add}"] if add else []
@@ -118,9 +176,20 @@ def _refuse(probe: Probe, places: Sequence[Place], names: Sequence[str], worst: 
             advice = " and ".join(steps)
             if advice:
                 raise SymmetryError(f"{message}: {advice}, that is exchangeable={listed}")
+            if any(mover.partial for mover in factor.movers):
+                raise SymmetryError(f"{message}: say which entries, exchangeable={listed}")
     blame = worst.change.blame
     culprit = "the likelihood" if blame == LIKELIHOOD else f"the prior of {blame!r}"
     raise SymmetryError(
         f"{message}; what changes most is {culprit}: give the components equal priors and "
         "likelihoods, name other sites, or use exchangeable='auto'"
     )
+
+
+def _listed(factor: Factor) -> str:
+    """What to declare for a factor."""
+    if not any(mover.partial for mover in factor.movers):
+        return "[" + ", ".join(f'"{site}"' for site in factor.sites) + "]"
+    ranges = {site: mover.chosen for mover in factor.movers for site in mover.sites}
+    told = (f'"{site}": {list(chosen) or None}' for site, chosen in ranges.items())
+    return "{" + ", ".join(told) + "}"

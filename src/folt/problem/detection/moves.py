@@ -105,61 +105,81 @@ class Negated(Move):
 
 
 @dataclasses.dataclass(frozen=True)
-class Entries(Move):
+class Among(Move):
+    """Labels among entries of which some carry none.
+
+    Attributes:
+        others: places of the entries without a label.
+    """
+
+    others: tuple[int, ...] = ()
+
+    def place(self, label: int) -> int:
+        """The entry of a label."""
+        for other in self.others:  # ascending
+            label += other <= label
+        return label
+
+
+@dataclasses.dataclass(frozen=True)
+class Entries(Among):
     """The entries of simplices in centred scores along the last axis."""
 
     def swapped(self, values: Values, first: int, second: int) -> Values:
         """Two columns of the logarithms exchanged."""
+        one, other = self.place(first), self.place(second)
         basis = zero_sum_basis(values.shape[-1] + 1)
         logs = values @ basis.T
-        logs[..., [first, second]] = logs[..., [second, first]]
+        logs[..., [one, other]] = logs[..., [other, one]]
         return logs @ basis
 
     def raised(self, shape: tuple[int, ...], label: int) -> np.ndarray:
         """One entry grows."""
-        return np.broadcast_to(0.7 * zero_sum_basis(shape[-1] + 1)[label], shape)
+        return np.broadcast_to(0.7 * zero_sum_basis(shape[-1] + 1)[self.place(label)], shape)
 
     def parts(self, shape: tuple[int, ...], m: int) -> tuple[Part, ...]:
         """One zero-sum vector per simplex."""
-        return (ZeroSum(),) * (int(np.prod(shape)) // (m - 1))
+        return (ZeroSum(self.others),) * (int(np.prod(shape)) // shape[-1])
 
 
 @dataclasses.dataclass(frozen=True)
-class SquareSides(Move):
-    """An m x m matrix with the labels on both sides."""
+class SquareSides(Among):
+    """A square matrix with the labels on both sides."""
 
     def swapped(self, values: Values, first: int, second: int) -> Values:
         """Rows and columns exchanged."""
-        return AlongAxis(1).swapped(AlongAxis(0).swapped(values, first, second), first, second)
+        pair = self.place(first), self.place(second)
+        return AlongAxis(1).swapped(AlongAxis(0).swapped(values, *pair), *pair)
 
     def raised(self, shape: tuple[int, ...], label: int) -> np.ndarray:
         """The diagonal entry of one label."""
         step = np.zeros(shape)
-        step[label, label] = 0.6
+        step[self.place(label), self.place(label)] = 0.6
         return step
 
     def parts(self, shape: tuple[int, ...], m: int) -> tuple[Part, ...]:
         """A square."""
-        return (Square(),)
+        return (Square(self.others),)
 
 
 @dataclasses.dataclass(frozen=True)
-class TransitionSides(Move):
+class TransitionSides(Among):
     """A transition matrix, one simplex per row, with the labels on both sides."""
 
     def swapped(self, values: Values, first: int, second: int) -> Values:
         """Rows exchanged, and the entries of every row."""
-        return Entries().swapped(AlongAxis(0).swapped(values, first, second), first, second)
+        pair = self.place(first), self.place(second)
+        return Entries().swapped(AlongAxis(0).swapped(values, *pair), *pair)
 
     def raised(self, shape: tuple[int, ...], label: int) -> np.ndarray:
         """The chance of staying with one label."""
         step = np.zeros(shape)
-        step[label] = 0.7 * zero_sum_basis(shape[-1] + 1)[label]
+        step[self.place(label)] = 0.7 * zero_sum_basis(shape[-1] + 1)[self.place(label)]
         return step
 
     def parts(self, shape: tuple[int, ...], m: int) -> tuple[Part, ...]:
         """Rows that sum to zero."""
-        return (ZeroSumRows(),)
+        return (ZeroSumRows(self.others),)
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -173,7 +193,7 @@ class Mover:
         moves: ways to move it.
         rank: the lower, the better its coordinates serve to sort labels by.
         axes: for every axis of the mover the axis of its site; None for labels made of sites.
-        partial: whether one more label is left out, at the first or the last place.
+        chosen: the entries that carry labels where others do not; empty where all do.
     """
 
     name: str
@@ -182,7 +202,12 @@ class Mover:
     moves: tuple[Move, ...]
     rank: int = 0
     axes: tuple[int | None, ...] = ()
-    partial: bool = False
+    chosen: tuple[int, ...] = ()
+
+    @property
+    def partial(self) -> bool:
+        """Whether some entries carry no label."""
+        return bool(self.chosen)
 
     @property
     def shape(self) -> tuple[int, ...]:
@@ -201,7 +226,7 @@ class Mover:
         return moved
 
     def covers(self, block: frozenset[int]) -> bool:
-        """Whether a block of coordinates is moved, but for the label that is left out."""
+        """Whether a block of coordinates is moved, but for the entries without a label."""
         return block <= self.places or (self.partial and bool(block & self.places))
 
     def part_of(self, axis: int, index: int) -> Mover:

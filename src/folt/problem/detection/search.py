@@ -128,12 +128,13 @@ class Search:
     def _collected(self, pair: Pair) -> list[tuple[int, ...]]:
         """Sets of nodes that have to move together when these labels are swapped."""
         likely = self._likely(pair)
-        if not likely:
+        seeds = [n for n in likely if not self.nodes[n].mover.partial]
+        if not seeds:
             return []
         needs = self._needs(likely, pair)
         fits = self._fits(likely, pair)
         found: list[tuple[int, ...]] = []
-        for seed in likely:
+        for seed in seeds:
             _collect((seed,), self, likely, needs, fits, found)
         return list(dict.fromkeys(tuple(sorted(each)) for each in found))
 

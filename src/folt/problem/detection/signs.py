@@ -61,7 +61,7 @@ def lone_signs(
         (mover, move.axis)
         for mover in movers
         for move in mover.moves
-        if type(move) is AlongAxis and not mover.places & taken
+        if type(move) is AlongAxis and not mover.partial and not mover.places & taken
     ]
     factors: list[Factor] = []
     attempts: list[Attempt] = []

@@ -38,7 +38,7 @@ def survey(probe: Probe, places: Sequence[Place]) -> Survey:
     found: list[Factor] = []
     for m in label_counts(places, alike):
         found += _factors(probe, places, movers_for(probe, places, alike, m), m, result)
-    result.factors = _apart(found, probe.dim, result)
+    result.factors = _apart(probe, found, result)
     _ordered(places, result)
     if not result.factors:
         _near_misses(probe, places, result)
@@ -80,7 +80,7 @@ def _factors(
     return found + [factor for factor in lone if _worth_folding(probe, factor)]
 
 
-def _apart(factors: Iterable[Factor], dim: int, result: Survey) -> list[Factor]:
+def _apart(probe: Probe, factors: Iterable[Factor], result: Survey) -> list[Factor]:
     """The factors that add to the group, the largest first, and remarks on what is too large."""
     used: list[Factor] = []
     for factor in sorted(factors, key=lambda each: (-each.order, -_plainness(each))):
@@ -89,13 +89,34 @@ def _apart(factors: Iterable[Factor], dim: int, result: Survey) -> list[Factor]:
             used.append(factor)
         elif any(isinstance(move, AxisReversed) for move in factor.moves):
             continue  # the other sense of a plain exchange that is used already
-        elif (more := _enlarges(factor, near, dim)) is None:
+        elif any(_names_nothing(probe, factor, other) for each in near for other in each):
+            continue
+        elif (more := _enlarges(factor, near, probe.dim)) is None:
             remark = Remark(Reason.OVERLAPS, factor.sites)
             if remark not in result.remarks:
                 result.remarks.append(remark)
         elif more:
             used.append(factor)
     return used
+
+
+def _names_nothing(probe: Probe, factor: Factor, other: Factor) -> bool:
+    """Whether one exchange after another only mirrors what the likelihood does not depend on.
+
+    The rows of a softmax of two classes may be exchanged, or both be negated: one after the other
+    mirrors their sum, of which there is one mode. Folding it would give no label a name.
+    """
+    if len(probe.terms) == 1 or factor.order != 2 or other.order != 2:
+        return False
+    if not (factor.classes and other.classes):
+        return False
+    images = other.swapped(factor.swapped(probe.points, (0, 1)), (0, 1))
+    along = [(1 - share) * probe.points + share * images for share in (0.25, 0.5)]
+    if not all(change.holds for change in probe.of_likelihood().changes(along)):
+        return False
+    values = probe.values.sum(axis=1)
+    slack = TOLERANCE * (1 + np.abs(values))
+    return bool(np.all(probe.evaluate(along[1]).sum(axis=1) >= values - slack))
 
 
 def _enlarges(factor: Factor, near: list[Cluster], dim: int) -> bool | None:
@@ -123,8 +144,9 @@ def _worth_folding(probe: Probe, factor: Factor) -> bool:
     """
     if len(probe.terms) > 1 and not _seen_by_others(probe, factor):
         return False
-    if not all(isinstance(move, Negated) for move in factor.moves):
+    if not all(isinstance(move, (Negated, AxisReversed)) for move in factor.moves):
         return True
+    # Two rows of a softmax: the likelihood knows their difference, and their sum has one mode.
     if len(probe.terms) > 1 and not _matters(probe.of_likelihood(), factor):
         return False
     if len(factor.places) > 1:
@@ -234,7 +256,9 @@ def _same_support(places: Sequence[Place]) -> list[list[Place]]:
 
 
 def _is_plain(mover: Mover) -> bool:
-    return any(type(move) is AlongAxis for move in mover.moves) or len(mover.sites) > 1
+    return not mover.partial and (
+        any(type(move) is AlongAxis for move in mover.moves) or len(mover.sites) > 1
+    )
 
 
 def _disjoint(movers: Iterable[Mover]) -> list[Mover]:

@@ -34,7 +34,9 @@ def account(found: SymmetryFound) -> str:
     lines += [factor_in_words(factor) for factor in found.factors]
     if not found.folded:
         lines.append(no_symmetry(found))
-    lines += [f"Nearest: {near_miss(attempt)}" for attempt in found.nearly[:MOST_NEAR]]
+    lines += [
+        f"Nearest: {near_miss(attempt, found.front_end)}" for attempt in found.nearly[:MOST_NEAR]
+    ]
     lines += [rotation_in_words(rotation, found.divided) for rotation in found.rotations]
     lines += [remark_in_words(remark, found.front_end) for remark in found.remarks]
     lines.append(f"Group: {type(found.group).__name__} of order {found.group.order}.")
@@ -44,7 +46,7 @@ def account(found: SymmetryFound) -> str:
 def warning(found: SymmetryFound) -> str:
     """What a user has to hear where nothing is folded although labels might be alike."""
     lines = [no_symmetry(found)]
-    lines += [near_miss(attempt) for attempt in found.nearly[:1]]
+    lines += [near_miss(attempt, found.front_end) for attempt in found.nearly[:1]]
     lines += [remark_in_words(remark, found.front_end) for remark in found.remarks]
     return "\n".join([*dict.fromkeys(lines), "The whole account is in problem.symmetry_found."])
 
@@ -84,13 +86,16 @@ def attempt_in_words(attempt: Attempt) -> str:
     return f"{attempt.kind.value} components {labels} of {names}"
 
 
-def near_miss(attempt: Attempt) -> str:
+def near_miss(attempt: Attempt, front_end: str = "") -> str:
     """A transformation that failed, by how much, and what stands in its way."""
     change = attempt.change
     size = f"the log density by {change.defect:.2g} of its size"
     told = f"'{attempt_in_words(attempt)}' changes {size}"
-    if change.likelihood > 1e-9 and change.blame == LIKELIHOOD:
-        return f"{told}, because the likelihood tells these labels apart."
+    if change.blame == LIKELIHOOD and front_end:
+        return (
+            f"{told}, that of the likelihood too. If more has to move with it, "
+            "exchangeable= takes the names of the sites, or the entries of each."
+        )
     if change.blame == LIKELIHOOD or not change.blame:
         return f"{told}."
     if change.likelihood > 1e-9:
