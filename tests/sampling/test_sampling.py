@@ -20,7 +20,7 @@ from folt.problem import Problem
 from folt.problem.fold import Folded
 from folt.problem.ratio import LogRatio, Target
 from folt.reference import Concern, Exact, TemperedChains
-from folt.sampling import presets, settled
+from folt.sampling import presets, settled, spending
 from folt.training import OrbitMixture, Setting
 
 LEVEL = 1e-4  # about twenty goodness-of-fit checks: a false alarm about once in 500 runs
@@ -66,6 +66,32 @@ def test_same_seed_same_draws_bit_for_bit(problem, fit):
         np.testing.assert_array_equal(getattr(again, name), getattr(fit, name))
     assert again.certificate.to_dict() == fit.certificate.to_dict()
     assert again.evaluations == fit.evaluations
+
+
+def test_a_fifth_of_the_evaluations_buys_the_draws(problem, fit, monkeypatch):
+    """Counted, so that a seed fixes the number; never fewer than the fewest."""
+    few = sampled(problem, draws=None, flow=fit.flow)
+    assert few.draws.shape == (2, spending.FEWEST, 4)
+    monkeypatch.setattr(spending, "FEWEST", 10)
+    bought, again = (sampled(problem, draws=None, flow=fit.flow) for _ in range(2))
+    np.testing.assert_array_equal(bought.draws, again.draws)
+    steps = 2 * bought.draws.shape[1] * bought.steps_per_draw
+    before = bought.evaluations["value"] - steps
+    assert 0.15 < steps / bought.evaluations["value"] < 0.2
+    assert steps < before / 4
+    assert "chosen by budget" in bought.summary()
+    assert "chosen" not in fit.summary()
+
+
+def test_budgets_count_gradients_and_are_bounded():
+    bought = spending.draws_within_budget
+    many = {"value": 400_000, "gradient": 0}
+    assert bought(many, 1, 4, 10) == 25_000
+    assert bought(many, 2, 4, 10) == bought(many, 1, 8, 10) == 12_500
+    assert bought({"value": 100_000, "gradient": 100_000}, 1, 4, 10) == 25_000
+    assert bought({"value": 10**9, "gradient": 0}, 1, 4, 10) == spending.MOST
+    assert bought({"value": 10**9, "gradient": 0}, 1, 4, 200) == spending.NUMBERS // 800
+    assert bought(many, 100, 4, 10) == bought(many, 1, 4, 10**6) == spending.FEWEST
 
 
 def test_another_seed_other_draws(problem, fit):

@@ -24,7 +24,17 @@ from folt.cli.mixture_jobs import (
     told_of,
 )
 from folt.cli.sample import Labels
-from folt.cli.terminal import EffortName, EffortOption, Out, Quiet, Seed, console, is_whole, show
+from folt.cli.terminal import (
+    Draws,
+    EffortName,
+    EffortOption,
+    Out,
+    Quiet,
+    Seed,
+    console,
+    is_whole,
+    show,
+)
 
 if TYPE_CHECKING:
     from folt.fit import Fit
@@ -82,7 +92,7 @@ def mixture(
     counts: Annotated[bool, typer.Option("--counts", help="A mixture of Poissons.")] = False,
     labels: Annotated[Labels, typer.Option(help="How components are numbered.")] = Labels.sorted,
     chains: Annotated[int, typer.Option(help="Independent chains.", min=1)] = 4,
-    draws: Annotated[int, typer.Option(help="Draws per chain.", min=1)] = 5000,
+    draws: Draws = None,
     out: Out = Path("folt-mixture"),
     workers: Workers = None,
     scheduler: Scheduler = None,
@@ -154,7 +164,7 @@ class _Settings(NamedTuple):
 
     labels: str
     chains: int
-    draws: int
+    draws: int | None
     seed: int
     effort: EffortName
 

@@ -9,7 +9,7 @@ from typing import Annotated
 import typer
 
 from folt.cli.machine import Json, fit_fields, print_json
-from folt.cli.terminal import EffortName, EffortOption, Out, Quiet, Seed, console, show
+from folt.cli.terminal import Draws, EffortName, EffortOption, Out, Quiet, Seed, console, show
 from folt.cli.user_code import prints_aside, problem_at
 
 EXAMPLES = """\
@@ -54,7 +54,7 @@ def sample(
     out: Out = Path("folt-results"),
     seed: Seed = 0,
     chains: Annotated[int, typer.Option(help="Independent chains.", min=1)] = 4,
-    draws: Annotated[int, typer.Option(help="Draws per chain.", min=1)] = 5000,
+    draws: Draws = None,
     labels: Annotated[
         Labels, typer.Option(help="The order in which components are numbered.")
     ] = Labels.sorted,

@@ -31,6 +31,15 @@ def is_whole(text: str) -> bool:
 Out = Annotated[
     Path, typer.Option("--out", parser=folder, metavar="PATH", help="Folder for the results.")
 ]
+Draws = Annotated[
+    int | None,
+    typer.Option(
+        help="Draws per chain; by default what a fifth of the fit's evaluations buys, 5000 to "
+        "50000.",
+        min=1,
+        show_default=False,
+    ),
+]
 Seed = Annotated[int, typer.Option(help="Same seed, same draws.", min=0, max=2**63 - 1)]
 
 

@@ -219,7 +219,8 @@ def draws_words(fit: Fit) -> str:
     """How many draws there are, of how many if a file kept only some, and what was folded."""
     chains, draws, _ = fit.draws.shape
     kept = f" (its file kept these of {fit.drawn:,})" if fit.drawn > fit.accepted.size else ""
-    return f"{chains} chains of {draws}{kept}, {folding(fit.group)}"
+    chosen = "" if fit.provenance.get("draws_asked", True) else ", chosen by budget"
+    return f"{chains} chains of {draws}{kept}{chosen}, {folding(fit.group)}"
 
 
 def _divided_out(fit: Fit) -> list[tuple[str, str]]:

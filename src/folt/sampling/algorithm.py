@@ -45,7 +45,7 @@ from folt.sampling.options import Options
 from folt.sampling.presets import Preset, cap_cautions, capped, preset_named
 from folt.sampling.progress import Stages
 from folt.sampling.proposals import TrainingData, proposal_from, worthwhile
-from folt.sampling.spending import Spending
+from folt.sampling.spending import Spending, draws_within_budget
 from folt.store.strict_json import Document
 from folt.training import proposal_maker
 from folt.training.effort import Effort
@@ -69,7 +69,7 @@ def sample(
     *,
     seed: int = 0,
     chains: int = 4,
-    draws: int = 5000,
+    draws: int | None = None,
     reference: object = None,
     flow: Trainer | Distribution | None = None,
     effort: Effort | None = None,
@@ -90,7 +90,8 @@ def sample(
         seed: same seed, same draws, bit for bit, on the same machine.
         chains: independent chains.
         draws: draws per chain, after a burn-in of at least the steps that are certified to bring
-            the chain within 0.05 of its target.
+            the chain within 0.05 of its target; if None, as many as a fifth of the fit's
+            evaluations buys, between 5000 and 50000.
         reference: draws (n, dim) or (chain, draw, dim) to learn from, or a sampler object of
             `folt.reference`; by default the problem's exact sampler, or tempered particles
             followed by Hamiltonian chains.
@@ -119,12 +120,12 @@ def sample(
     """
     asked = (seed, chains, draws, reference, flow, effort)
     options = Options(*asked, evaluations, preset, labels, start, whole_orbit, progress)
-    require_possible(problem, options)
-    return _sampled(problem, options)
+    width = require_possible(problem, options)
+    return _sampled(problem, options, width)
 
 
-def _sampled(problem: Problem, asked: Options) -> Fit:
-    """The algorithm with options that are known to be usable."""
+def _sampled(problem: Problem, asked: Options, width: int) -> Fit:
+    """The algorithm with options that are known to be usable, for draws of so many numbers."""
     limit = capped(problem, asked.effort, asked.preset, asked.evaluations)
     preset = preset_named(asked.preset, limit)
     sampler = reference_for(problem, asked.reference, preset.reference)
@@ -154,12 +155,13 @@ def _sampled(problem: Problem, asked: Options) -> Fit:
             steps, fresh = worthwhile(
                 keys["training"], ratio, data.selection, preset, isinstance(sampler, Given)
             )
-            examined = examine(keys["certificate"], ratio, sealed, fresh, asked.draws * steps)
+            draws = asked.draws or _affordable(target, fresh, steps, asked.chains, width)
+            examined = examine(keys["certificate"], ratio, sealed, fresh, draws * steps)
             burn_in = examined.burn_in(preset.burn_in)
-        work = asked.chains * (burn_in + asked.draws * steps)
+        work = asked.chains * (burn_in + draws * steps)
         stages.expect("sampling", *forecast(problem, account, work))
         with stages.stage("sampling"):
-            chains = run_chains(keys["chains"], ratio, asked.chains, asked.draws, burn_in, steps)
+            chains = run_chains(keys["chains"], ratio, asked.chains, draws, burn_in, steps)
         with stages.stage("certificate"):
             judged = examined.judged
             certificate = certify(
@@ -187,6 +189,13 @@ def _sampled(problem: Problem, asked: Options) -> Fit:
             "spent": spending.so_far(),
         },
     )
+
+
+def _affordable(target: Target, fresh: int, steps: int, chains: int, width: int) -> int:
+    """Draws per chain that the fit's evaluations so far, and those of its certificate, buy."""
+    images = 1 if target.problem.invariant else target.problem.group.order
+    spent = {**target.evaluations, "value": target.evaluations["value"] + fresh * images}
+    return draws_within_budget(spent, steps * images, chains, width)
 
 
 def _reference_draws(
@@ -292,6 +301,7 @@ def _provenance(problem: Problem, asked: Options, effort: str, steps: int) -> Do
         "machine": platform.machine(),
         "effort": effort,
         "steps_per_draw": steps,
+        "draws_asked": asked.draws is not None,
     }
 
 

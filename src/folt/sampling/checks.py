@@ -24,6 +24,7 @@ from folt.problem.symmetry import check as check_symmetry
 from folt.sampling.memory import in_bytes, require_memory
 from folt.sampling.options import Options, named
 from folt.sampling.presets import Preset
+from folt.sampling.spending import FEWEST
 from folt.training.effort import Effort
 from folt.types import Distribution, Trainer, host_generator, in_float64, root_key
 
@@ -80,7 +81,7 @@ def check(
     *,
     seed: int = 0,
     chains: int = 4,
-    draws: int = 5000,
+    draws: int | None = None,
     reference: object = None,
     flow: Trainer | Distribution | None = None,
     effort: Effort | None = None,
@@ -104,7 +105,7 @@ def check(
         problem: what to check; a symmetry that is broken is told, not raised.
         seed: chooses the points.
         chains: as in `folt.sample`, like all that follow.
-        draws: draws per chain.
+        draws: draws per chain; the fewest that `folt.sample` would choose if None.
         reference: draws or a sampler.
         flow: a trainer or a distribution.
         effort: what the fit may cost.
@@ -128,14 +129,14 @@ def check(
     """
     asked = (seed, chains, draws, reference, flow, effort)
     options = Options(*asked, evaluations, preset, labels, start, whole_orbit, progress)
-    memory = require_possible(problem, options)
+    width = require_possible(problem, options)
     found = check_symmetry(problem, seed=seed, points=points, allow_rotation=allow_rotation)
     far = _far_points(problem, seed, start)
     values = problem.log_folds(far)
     wrong = far[np.isnan(values) | np.isposinf(values)]
     return Account(
         **vars(found),
-        memory=memory,
+        memory=require_memory(chains, FEWEST if draws is None else draws, width),
         tried=len(far),
         undefined=len(wrong),
         undefined_point=named_point(problem, wrong[0]) if len(wrong) else (),
@@ -169,15 +170,16 @@ def require_possible(problem: Problem, options: Options) -> int:
     """Refuse what `folt.sample` cannot do; nothing is evaluated.
 
     Returns:
-        Bytes that the draws will need.
+        Coordinates and parameters of a draw.
 
     Raises:
         ValueError: with what was expected and what came.
     """
     options.require_usable(problem)
     require_scalar(problem)
-    width = _require_parts(problem)
-    return require_memory(int(options.chains), int(options.draws), problem.dim + width)
+    width = problem.dim + _require_parts(problem)
+    require_memory(options.chains, FEWEST if options.draws is None else options.draws, width)
+    return width
 
 
 def _require_parts(problem: Problem) -> int:

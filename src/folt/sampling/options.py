@@ -25,7 +25,7 @@ class Options:
 
     seed: int
     chains: int
-    draws: int
+    draws: int | None
     reference: object
     flow: Trainer | Distribution | None
     effort: Effort | None
@@ -48,7 +48,8 @@ class Options:
             whole_number("evaluations", self.evaluations, 1)
         whole_number("seed", self.seed, 0, LARGEST_SEED)
         whole_number("chains", self.chains, 1)
-        whole_number("draws", self.draws, 1)
+        if self.draws is not None:
+            whole_number("draws", self.draws, 1)
         if self.labels not in ("sorted", "proposal"):
             raise ValueError(f"expected labels 'sorted' or 'proposal', got {self.labels!r}")
         if not isinstance(self.preset, str | Preset):
