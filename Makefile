@@ -47,10 +47,12 @@ bench: $(VENV)/.installed-dev ## speed and quality; results in benchmarks/result
 tables: $(VENV)/.installed-dev ## the tables of README and docs from the committed results
 	$(BIN)/python -m benchmarks.tables
 	$(BIN)/python docs/reproduction.py
+	$(BIN)/python docs/architecture.py
 
-check: $(VENV)/.installed-dev ## lint, formatting, types, import rules
+check: $(VENV)/.installed-dev ## lint, formatting, spelling, types, import rules
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
+	$(BIN)/codespell
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 

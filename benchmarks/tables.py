@@ -2,8 +2,9 @@
 
 What stands between `<!-- table: NAME -->` and `<!-- /table -->` is replaced by the measurement of
 that name and a line that says where it comes from. `<!-- table: NAME; heading; heading -->` shows
-only these columns, `<!-- table: ONE, OTHER -->` the rows of both. `<!-- tables -->` is replaced by
-every measurement there is.
+only these columns, `<!-- table: ONE, OTHER -->` the rows of both, and a last part such as
+`only problem: galaxies` the rows with this cell. `<!-- tables -->` is replaced by every measurement
+there is.
 """
 
 from __future__ import annotations
@@ -82,7 +83,8 @@ def _by_hand(text: str) -> str:
 
 def _table(asked: str, folder: Path | None) -> str:
     sources, *columns = (part.strip() for part in asked.split(";"))
-    found = [read(name.strip(), folder) for name in sources.split(",")]
+    only = columns.pop() if columns and columns[-1].startswith("only ") else None
+    found = [_chosen(read(name.strip(), folder), only) for name in sources.split(",")]
     columns = columns or found[0]["columns"]
     rows = [row for measurement in found for row in _rows(measurement, columns)]
     notes = "\n".join(
@@ -100,6 +102,23 @@ def _every(folder: Path | None) -> str:
             f"\n## {name}\n\n{found['title']}\n\n{table}\n\n*{origin(found, full=True)}*\n"
         )
     return "".join(parts)
+
+
+def _chosen(measurement: Measurement, only: str | None) -> Measurement:
+    """The measurement with the rows that `only COLUMN: CELL` asks for; all of them without it.
+
+    Raises:
+        ValueError: no row has this cell.
+    """
+    if only is None:
+        return measurement
+    column, cell = (part.strip() for part in only.removeprefix("only ").split(":", 1))
+    columns = measurement["columns"]
+    where = columns.index(column) if column in columns else None
+    rows = [row for row in measurement["rows"] if where is not None and row[where] == cell]
+    if not rows:
+        raise ValueError(f"{measurement['name']} has no row with {cell!r} under {column!r}")
+    return {**measurement, "rows": rows}
 
 
 def _rows(measurement: Measurement, columns: Sequence[str]) -> list[list]:

@@ -2,6 +2,7 @@
 
 import ast
 import importlib
+import inspect
 import re
 import sys
 import typing
@@ -10,9 +11,13 @@ from xml.etree import ElementTree
 
 import pytest
 
+import folt
+from folt.certificate.certificate import Certificate
+
 ROOT = Path(__file__).parents[2]
 sys.path.insert(0, str(ROOT / "docs"))
 
+import architecture  # noqa: E402
 import check_links  # noqa: E402
 import outcomes  # noqa: E402
 import outputs  # noqa: E402
@@ -21,8 +26,6 @@ from outputs import without_outputs  # noqa: E402
 PAGES = sorted([ROOT / "README.md", ROOT / "CONTRIBUTING.md", *(ROOT / "docs").rglob("*.md")])
 BLOCK = re.compile(r"^```python[^\n]*\n(.*?)^```", re.DOTALL | re.MULTILINE)
 INCLUDED = re.compile(r'^--8<-- "([^"]+)"$', re.MULTILINE)
-TABLE_ROW = re.compile(r"^\|.*\|$", re.MULTILINE)
-DOTTED = re.compile(r"`([a-z_]+(?:\.\w+)+)`")
 
 
 def resolve(dotted: str) -> object:
@@ -39,23 +42,76 @@ def resolve(dotted: str) -> object:
     raise AttributeError(dotted)
 
 
-@pytest.mark.parametrize("page", ["mathematics.md", "overview.md"])
-def test_functions_named_beside_equations_exist(page):
-    rows = "\n".join(TABLE_ROW.findall((ROOT / "docs" / page).read_text(encoding="utf-8")))
-    names = set(DOTTED.findall(rows))
-    assert len(names) > 15
-    missing = []
-    for name in sorted(names):
+ROOMS = {path.stem for path in (ROOT / "src" / "folt").iterdir() if path.suffix in ("", ".py")}
+CLASSES = {"fit": folt.Fit, "problem": folt.Problem, "certificate": Certificate}
+"""What a name such as `fit` stands for in the pages, beside the room of that name."""
+FILE = re.compile(r"\.(nc|json|html|csv|png|svg|py|md|stan|npz|toml)$")
+
+
+def follow(kind: object, names: list[str]) -> None:
+    """Ask for attributes one after the other, as far as annotations tell what they are.
+
+    Raises:
+        AttributeError: one of them does not exist.
+    """
+    for name in names:
+        while typing.get_args(kind):  # by protocol and rho, or None
+            kind = next(one for one in typing.get_args(kind)[::-1] if one is not type(None))
+        if not (inspect.isclass(kind) and kind.__module__.startswith("folt.")):
+            return
+        hints = {
+            key: text for one in kind.__mro__ for key, text in inspect.get_annotations(one).items()
+        }
+        if name not in {*hints, *dir(kind)}:
+            raise AttributeError(f"{kind.__name__} has no {name}")
+        member = inspect.getattr_static(kind, name, None)
+        wrapped = getattr(member, "fget", None) or getattr(member, "func", None)
+        text = inspect.get_annotations(wrapped).get("return") if wrapped else hints.get(name)
+        module = sys.modules[kind.__module__]
         try:
-            resolve(name)
+            kind = eval(text, vars(module)) if isinstance(text, str) else text
+        except NameError:  # imported for the type checker alone
+            return
+
+
+def require(dotted: str) -> None:
+    """Refuse a dotted name of a page that stands for nothing.
+
+    Raises:
+        AttributeError: with the name.
+    """
+    root, *names = dotted.split(".")
+    try:
+        resolve(dotted)
+    except AttributeError:
+        if root not in CLASSES:
+            raise
+        follow(CLASSES[root], names)
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_names_in_the_pages_exist(page):
+    text = page.read_text(encoding="utf-8")
+    spans = re.findall(r"`([A-Za-z_]\w*(?:\.\w+)+)", text)
+    blocks = " ".join(BLOCK.findall(without_outputs(text)))
+    names = {name for name in spans if name.split(".")[0] in {"folt", *ROOMS, *CLASSES}}
+    names |= set(re.findall(r"(?<![\w./])((?:folt|fit)(?:\.[A-Za-z_]\w*)+)", blocks))
+    wrong = []
+    for name in sorted(name for name in names if not FILE.search(name)):
+        try:
+            require(name)
         except AttributeError:
-            missing.append(name)
-    assert not missing
+            wrong.append(name)
+    assert not wrong
 
 
-def test_a_name_that_does_not_exist_is_noticed():
+@pytest.mark.parametrize(
+    "name",
+    ["fold.Folded.log_probability", "folt.groups.Permutations", "fit.draw", "fit.certificate.log"],
+)
+def test_a_name_that_does_not_exist_is_noticed(name):
     with pytest.raises(AttributeError):
-        resolve("fold.Folded.log_probability")
+        require(name)
 
 
 def test_links_hold():
@@ -173,8 +229,6 @@ def test_the_table_of_outcomes_is_that_of_the_code():
 
 
 def test_the_certificate_has_what_its_page_says_to_look_at():
-    from folt.certificate.certificate import Certificate
-
     page = (ROOT / "docs" / "certificate.md").read_text(encoding="utf-8")
     rows = page[page.index("| you want to say") : page.index("## The verdict")].splitlines()[2:]
     places = {
@@ -183,11 +237,12 @@ def test_the_certificate_has_what_its_page_says_to_look_at():
     assert len(places) >= 6
     for place in places:
         name = re.sub(r"\[.*?\]", "", place)
-        found: object = Certificate
-        if name.startswith("fit."):
-            continue
-        for part in name.removeprefix("certificate.").split("."):
-            while typing.get_args(found):  # by protocol and rho, or None
-                found = next(one for one in typing.get_args(found)[::-1] if one is not type(None))
-            assert part in {*typing.get_type_hints(found), *dir(found)}, place
-            found = typing.get_type_hints(found).get(part, found)
+        if not name.startswith("fit."):
+            follow(Certificate, name.removeprefix("certificate.").split("."))
+
+
+def test_picture_and_table_of_the_rooms_are_those_of_the_sources():
+    text = architecture.PAGE.read_text(encoding="utf-8")
+    assert architecture.filled(text) == text, "run python docs/architecture.py"
+    assert architecture.PICTURE.read_text(encoding="utf-8") == architecture.picture()
+    assert architecture.reduced({("a", "b"), ("b", "c"), ("a", "c")}) == [("a", "b"), ("b", "c")]
