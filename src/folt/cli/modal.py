@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import functools
-import math
 from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -13,7 +12,6 @@ import typer
 from folt.cli.fleet import Scheduler, Workers, runner_for
 from folt.cli.machine import Json, fit_fields, print_json
 from folt.cli.modal_options import (
-    SHAPED_CHANNELS,
     Averages,
     Band,
     Channels,
@@ -72,7 +70,7 @@ def modal(
     channels: Channels = "",
     out: Out = Path("folt-modal"),
     model: ModelOption = ModelName.auto,
-    shapes: ShapesOption = None,
+    shapes: ShapesOption = True,
     averages: Averages = None,
     frequencies: Frequencies = None,
     damping: Damping = (0.1, 5.0),
@@ -92,8 +90,8 @@ def modal(
 ) -> None:
     """Natural frequencies, damping and shapes of a structure, from a record or from a spectrum.
 
-    A record of a few channels gives mode shapes too; --no-shapes, a --model, one channel or more
-    than six without --shapes use the trace of its spectrum alone, and so does --window.
+    A record of several channels gives mode shapes too; --no-shapes, a --model or one channel use
+    the trace of its spectrum alone, and so does --window.
 
     With --window an interrupted run goes on where it stopped: finished windows are kept. Windows
     are fitted here one after the other, or with --workers and --scheduler many at a time.
@@ -127,23 +125,12 @@ def modal(
         runner = runner_for(workers, scheduler, here=True)
         _windows(loaded, (*cut, length, overlap), numbers[0], settings, out, runner, as_json, quiet)
         return
-    wanted = shapes is not False and model is ModelName.auto
+    wanted = shapes and model is ModelName.auto
     read = functools.partial(_record, record, rate, channels, quiet)
-    most = 0 if not wanted else math.inf if shapes else SHAPED_CHANNELS
-    measured = _measured(psd, averages, read, band, length, overlap, most)
+    measured = _measured(psd, averages, read, band, length, overlap, wanted)
     if wanted and psd is None and measured.ordinates is None and not (as_json or quiet):
-        typer.echo(_without_shapes(measured.channels))
+        typer.echo("The record has one channel, hence no shapes: the trace model is used.")
     _spectrum(measured, numbers, settings, out, as_json, quiet)
-
-
-def _without_shapes(channels: int | None) -> str:
-    """Why the trace model is used although nobody asked for it."""
-    if channels == 1:
-        return "The record has one channel, hence no shapes: the trace model is used."
-    return (
-        f"The record has {channels} channels: the trace model is used. --shapes identifies their "
-        "shapes, which takes long for so many; --channels chooses some."
-    )
 
 
 def _measured(
@@ -153,11 +140,11 @@ def _measured(
     band: tuple[float, float] | None,
     segment: float | None,
     overlap: float,
-    most: float,
+    shapes: bool,
 ) -> Measured:
     """The spectrum as it was given, or that of a record within the band.
 
-    All channels of a record are kept, for their shapes, where they are at most so many.
+    All channels of a record are kept where shapes are wanted and there are several.
     """
     from folt.modal import measured_channels, read_spectrum, welch
 
@@ -165,7 +152,7 @@ def _measured(
         return read_spectrum(psd, averages, band)
     assert band is not None
     loaded = read()
-    if 1 < loaded.values.shape[1] <= most:
+    if shapes and loaded.values.shape[1] > 1:
         return measured_channels(loaded, band, segment=segment, overlap=overlap)
     return welch(loaded, band, segment=segment, overlap=overlap)
 

@@ -58,19 +58,14 @@ Channels = Annotated[
     str,
     typer.Option(help="Channels to use, by name or number of column: a,b. All if not given."),
 ]
-SHAPED_CHANNELS = 6
-"""Most channels whose shapes are identified without being asked for: every mode has one more
-dimension for each, and fifteen channels were not done after 25 minutes."""
-
 ModelOption = Annotated[
     ModelName, typer.Option(help="Of a spectrum: by default powers where the averages are known.")
 ]
 ShapesOption = Annotated[
-    bool | None,
+    bool,
     typer.Option(
         "--shapes/--no-shapes",
-        help="Mode shapes from all channels of a record, or the trace of its spectrum alone; "
-        f"by default shapes of 2 to {SHAPED_CHANNELS} channels.",
+        help="Mode shapes from all channels of a record, or the trace of its spectrum alone.",
     ),
 ]
 Averages = Annotated[float | None, typer.Option(help="Effective number of averages behind --psd.")]

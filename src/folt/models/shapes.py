@@ -40,7 +40,7 @@ from folt.models.modal import require_range
 from folt.models.observations import number_of, positive
 from folt.models.ordinates import Channels, FourierOrdinates, fourier_ordinates
 from folt.models.powers import EXPONENTS, FLOOR_PRIOR, Motion, resonance
-from folt.models.spectrum_start import spectrum_start
+from folt.models.spectrum_start import sharpened, spectrum_start
 from folt.problem import Problem, WithData
 from folt.types import Key, Point, Scalar, in_float64
 
@@ -229,7 +229,7 @@ def modal_shapes(
         channels=channels,
         exponent=EXPONENTS[motion],
     )
-    return _problem(posterior, data, channels if noise == "channel" else 1)
+    return sharpened(_problem(posterior, data, channels if noise == "channel" else 1))
 
 
 def _require_enough(modes: int, channels: int, frequencies: int, noises: int) -> None:
