@@ -232,6 +232,21 @@ def memberships(case: Case) -> None:
 
 
 @verb
+def predict(case: Case) -> None:
+    """The known quantity of every draw as a function of the parameters, and what cannot be."""
+    found = case.fit.predict(
+        [1.0, 2.0], lambda p, new: np.array(new) * sum(map(np.sum, p.values()))
+    )
+    parts = [value.sum(axis=tuple(range(2, value.ndim))) for value in case.fit.posterior.values()]
+    np.testing.assert_allclose(found["mean"], np.array([1.0, 2.0]) * sum(parts).mean(), atol=1e-9)
+    with pytest.raises(ValueError, match="does not say what it predicts"):
+        case.fit.predict()
+    if case.problem.predictive is None:
+        with pytest.raises(ValueError, match="does not say how observations are drawn"):
+            case.fit.replicates()
+
+
+@verb
 def certify(case: Case) -> None:
     """Its own draws, under all labels, as somebody else's sampler would have left them."""
     fit = folt.certify(

@@ -7,11 +7,13 @@ from typing import TYPE_CHECKING, Literal, cast
 from folt.problem.faces import Shown
 
 if TYPE_CHECKING:
+    import numpy as np
     import pandas
     from matplotlib.figure import Figure
 
     from folt.fit.fit import Fit
     from folt.fit.memberships import LogTerms
+    from folt.fit.predictions import Predicted
     from folt.fit.relabelling import SortKey
 
 Plot = Literal["marginals", "chains", "pairs", "data", "modes"]
@@ -57,6 +59,63 @@ class Analysis(Shown):
         from folt.fit.memberships import memberships
 
         return memberships(self._fit, log_terms).frame()
+
+    def path(self) -> pandas.DataFrame:
+        """The most probable path of the hidden states, with how sure it is.
+
+        Among the most probable paths (Viterbi) given the parameters of many draws, the one that is
+        most probable when the parameters are averaged over.
+
+        Returns:
+            A row per observation: `state`, its smoothed `probability` at that time whatever the
+            other states, and `agreement`, the share of draws whose own path is in it then. The
+            probability of the path as a whole is `frame.attrs["path_probability"]`.
+
+        Raises:
+            ValueError: the model has no states that follow each other, or the fit was loaded
+                without its problem.
+        """
+        from folt.fit.memberships import most_probable_path
+
+        return most_probable_path(self._fit).frame()
+
+    def predict(
+        self, new: object = None, function: Predicted | None = None, *, seed: int = 0
+    ) -> pandas.DataFrame:
+        """What the model predicts for new conditions, with 95 % bands.
+
+        Args:
+            new: for a mixture, values at which the predictive density is wanted, or None for a
+                grid over the data; for a hidden Markov model, the number of steps ahead; for a
+                factor model, rows whose missing entries (NaN) are drawn given the others; for a
+                network, pairs of nodes.
+            function: for other models, from `{name: value}` of one draw and `new` to the predicted
+                values (row,) or (row, column), such as
+                `lambda p, x: p["intercept"] + p["slope"] * x` for regression lines.
+            seed: of what is drawn at random: future observations, missing entries.
+
+        Returns:
+            A row per prediction with `mean`, `low` and `high`; per column with `mean[label]` and
+            so on where there are several, such as the states of a hidden Markov model and `y`.
+
+        Raises:
+            ValueError: the model does not say what it predicts, `new` has another shape than the
+                data, or the fit was loaded without its problem.
+        """
+        from folt.fit.predictions import predictions
+
+        return predictions(self._fit, new, function, seed).frame()
+
+    def replicates(self, seed: int = 0) -> dict[str, np.ndarray]:
+        """Data that the fitted model would make, `{name: (chain, draw, ...)}`, one set per draw.
+
+        Raises:
+            ValueError: the model does not say how observations are drawn, or the fit was loaded
+                without its problem.
+        """
+        from folt.fit.predictions import replicates
+
+        return replicates(self._fit, seed)
 
     def relabelled(self, sort_by: str | SortKey) -> Fit:
         """The same draws with labels sorted by another key, without a new fit.

@@ -4,20 +4,15 @@ from __future__ import annotations
 
 import json
 import warnings
-from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
-import jax
 import numpy as np
-from jaxtyping import Array
 
+from folt.fit.predictions import replicates
 from folt.fit.thinning import log_likelihoods
-from folt.problem import Problem
-from folt.problem.batching import map_points
 from folt.problem.named_values import fitting_coords, matching_dims
 from folt.store.private import imported_arviz
 from folt.store.strict_json import Document
-from folt.types import Key, Point, in_float64
 
 if TYPE_CHECKING:
     import xarray
@@ -58,7 +53,7 @@ def to_inference_data(
     if terms is not None:
         groups["log_likelihood"] = terms.values
     if posterior_predictive:
-        groups["posterior_predictive"] = _for_every_draw(fit, _replicates, seed)
+        groups["posterior_predictive"] = replicates(fit, seed)
     constant = _named_data(fit)
     if constant:
         groups["constant_data"] = constant
@@ -112,26 +107,6 @@ def say_order(posterior: xarray.Dataset, fit: Fit) -> xarray.Dataset:
         if axis in posterior.coords:
             posterior[axis].attrs["folt_order"] = f"exchangeable labels; {fit.order}"
     return posterior
-
-
-@in_float64
-def _for_every_draw(
-    fit: Fit, function: Callable[[Problem, tuple[Key, Point]], dict[str, Array]], seed: int = 0
-) -> dict[str, np.ndarray]:
-    """`{name: (chain, draw, ...)}` of a function of key and point."""
-    if fit.problem is None:
-        raise ValueError("a loaded fit needs its problem for this: folt.load(path, problem=...)")
-    points = fit.draws.reshape(-1, fit.group.dim)
-    keys = jax.random.split(jax.random.key(seed), points.shape[0])
-    values = map_points(function, fit.problem, (keys, points))
-    return {
-        name: value.reshape(*fit.draws.shape[:2], *value.shape[1:])
-        for name, value in values.items()
-    }
-
-
-def _replicates(problem: Problem, drawn: tuple[Key, Point]) -> dict[str, Array]:
-    return problem.replicates(*drawn)
 
 
 def attributes(fit: Fit) -> Document:

@@ -1,4 +1,4 @@
-"""Who belongs where: probabilities of the components for every observation."""
+"""Who belongs where: probabilities of the components for every observation, paths of states."""
 
 from __future__ import annotations
 
@@ -9,8 +9,10 @@ from typing import TYPE_CHECKING
 import jax
 import numpy as np
 from jaxtyping import Array, Float, PyTree
-from scipy.special import softmax
+from scipy.special import logsumexp, softmax
 
+from folt.models.observed import LogTerms as ModelTerms
+from folt.models.observed import Paths
 from folt.problem import Problem
 from folt.problem.batching import map_points
 from folt.types import Point, in_float64
@@ -31,6 +33,10 @@ NUMBERS = 1 << 24
 
 FEWEST = 100
 """Draws that remain where there are very many observations."""
+
+PATHS = 200
+"""Draws whose most probable paths are the candidates; a better one is then rare: their number only
+decides among paths that are nearly as probable."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -64,6 +70,89 @@ class Memberships:
         chosen = [self.labels[k] for k in self.most_probable]
         index = pandas.RangeIndex(len(self.mean), name="observation")
         return pandas.DataFrame(columns, index=index).assign(most_probable=chosen)
+
+
+@dataclasses.dataclass(frozen=True)
+class Path:
+    """A path of hidden states.
+
+    Attributes:
+        states: positions of the states, (observation,).
+        probability: of the state at that time, whatever the others are.
+        agreement: share of draws whose own most probable path is in this state then.
+        whole: probability of the whole path, averaged over the posterior.
+        labels: names of the states.
+    """
+
+    states: np.ndarray
+    probability: Float[np.ndarray, " n"]
+    agreement: Float[np.ndarray, " n"]
+    whole: float
+    labels: tuple[str, ...]
+
+    def frame(self) -> pandas.DataFrame:
+        """A row per observation; the probability of the whole path is an attribute."""
+        import pandas
+
+        columns = {
+            "state": [self.labels[k] for k in self.states],
+            "probability": self.probability,
+            "agreement": self.agreement,
+        }
+        index = pandas.RangeIndex(len(self.states), name="observation")
+        found = pandas.DataFrame(columns, index=index)
+        found.attrs["path_probability"] = self.whole
+        return found
+
+
+@in_float64
+def most_probable_path(fit: Fit) -> Path:
+    """The path that is most probable on average over the posterior, among those of single draws.
+
+    Every draw has a most probable path given its parameters (Viterbi). Each of these paths c has
+    the posterior probability E[P(c | y, θ)] over the draws θ; the one with the largest is taken.
+
+    Raises:
+        ValueError: the model has no states that follow each other, or the fit was loaded without
+            its problem.
+    """
+    if fit.problem is None:
+        raise ValueError("a loaded fit needs its problem for this: folt.load(path, problem=...)")
+    terms = fit.problem.log_terms
+    paths = terms.paths if isinstance(terms, ModelTerms) else None
+    if paths is None:
+        raise ValueError("expected a hidden Markov model of folt.models, whose states have a path")
+    total = fit.draws.shape[0] * fit.draws.shape[1]
+    every = -(-total // PATHS)
+    parameters = {
+        name: np.asarray(value).reshape(total, *value.shape[2:])[::every]
+        for name, value in fit.posterior.items()
+    }
+    data = fit.problem.data
+    own = np.asarray(map_points(_best_path, (paths, data), parameters))
+    candidates = np.unique(own, axis=0)
+    logs = np.asarray(map_points(_path_chances, (paths, candidates, data), parameters))
+    chances = logsumexp(logs, axis=0) - np.log(len(logs))
+    states = candidates[int(chances.argmax())]
+    shares = memberships(fit)
+    return Path(
+        states,
+        shares.mean[np.arange(len(states)), states],
+        (own == states).mean(axis=0),
+        float(np.exp(chances.max())),
+        shares.labels,
+    )
+
+
+def _best_path(context: tuple[Paths, PyTree], parameters: dict[str, Array]) -> Array:
+    paths, data = context
+    return paths.best(parameters, data)
+
+
+def _path_chances(context: tuple[Paths, np.ndarray, PyTree], parameters: dict[str, Array]) -> Array:
+    paths, candidates, data = context
+    # One after the other: together, emissions would be held once per candidate.
+    return jax.lax.map(lambda path: paths.log_prob(parameters, path, data), candidates)
 
 
 @in_float64

@@ -27,7 +27,7 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jax.scipy.linalg import cho_solve
+from jax.scipy.linalg import cho_solve, solve_triangular
 from jaxtyping import Array, ArrayLike, Float
 
 from folt.coordinates import Cauchy, Laplace, Normal, Prior
@@ -35,8 +35,15 @@ from folt.coordinates.tails import normal_log_density
 from folt.flows import standard_normal
 from folt.groups import Group, Product, Rotation, SignedPermutation, Trivial
 from folt.models.independent import LOG_TWO_PI
-from folt.models.observations import finite, number_of, positive, spread, table
-from folt.models.observed import Pointwise, Predictive
+from folt.models.observations import (
+    finite,
+    new_rows_with_holes,
+    number_of,
+    positive,
+    spread,
+    table,
+)
+from folt.models.observed import Forecast, Pointwise, Predictive
 from folt.problem import Problem
 from folt.problem.quotient import independent_rows
 from folt.types import Key, Point, Scalar, host_generator, in_float64
@@ -162,7 +169,7 @@ def factor_analysis(
         observations.std(axis=0),
         m,
     )
-    return _problem(posterior, observations - observations.mean(axis=0), loading_prior == "normal")
+    return _problem(posterior, observations, loading_prior == "normal")
 
 
 @in_float64
@@ -203,13 +210,15 @@ def ppca(
         m,
         common=True,
     )
-    return _problem(posterior, centred, turning=True)
+    return _problem(posterior, observations, turning=True)
 
 
 def _problem(
-    posterior: FactorPosterior, centred: Float[np.ndarray, "n p"], turning: bool
+    posterior: FactorPosterior, observations: Float[np.ndarray, "n p"], turning: bool
 ) -> Problem:
     """The posterior with the signs and permutations, or the rotations, of its factors."""
+    origin = observations.mean(axis=0)
+    centred = observations - origin
     p, m = centred.shape[1], posterior.factors
     noises = 1 if posterior.common else p
     signs: Group = SignedPermutation(m, p)
@@ -230,7 +239,11 @@ def _problem(
         constrain=posterior.constrain,
         unconstrain=posterior.unconstrain,
         pointwise=Pointwise(posterior.constrain, pointwise),
-        predictive=Predictive(posterior.constrain, predict),
+        predictive=Predictive(
+            posterior.constrain,
+            predict,
+            Forecast("row", new_rows_with_holes, completed, origin=origin),
+        ),
         dims={"loading": ("factor", "variable"), **({} if posterior.common else NOISE_AXIS)},
     )
 
@@ -303,6 +316,30 @@ def predict(
     shape = jnp.shape(data)
     factor = jax.random.normal(key_factor, (shape[0], loading.shape[0]), loading.dtype)
     return factor @ loading + jnp.sqrt(noise) * jax.random.normal(key_noise, shape, loading.dtype)
+
+
+def completed(
+    key: Key, parameters: dict[str, Array], new: Float[Array, "k p"], data: Float[Array, "n p"]
+) -> Float[Array, "k p"]:
+    """Centred rows with missing entries, NaN, drawn given the entries that are there."""
+    del data
+    loading, noise = parameters["loading"], jnp.broadcast_to(parameters["noise"], new.shape[1:])
+    there = jnp.isfinite(new)
+    known = jnp.where(there, new, 0.0)
+    key_factor, key_noise = jax.random.split(key)
+
+    def factors_given(row: Array, seen: Array, normal: Array) -> Array:
+        """A draw of the factors of one row: normal with precision I + Λ diag(seen/ψ) Λᵀ."""
+        weighted = loading * (seen / noise)
+        precision = jnp.eye(loading.shape[0], dtype=loading.dtype) + weighted @ loading.T
+        factor = jnp.linalg.cholesky(precision)
+        spread_out = solve_triangular(factor, normal, lower=True, trans="T")
+        return cho_solve((factor, True), weighted @ row) + spread_out
+
+    normals = jax.random.normal(key_factor, (new.shape[0], loading.shape[0]), loading.dtype)
+    scores = jax.vmap(factors_given)(known, there, normals)
+    drawn = scores @ loading + jnp.sqrt(noise) * jax.random.normal(key_noise, new.shape)
+    return jnp.where(there, new, drawn)
 
 
 def simulate_factor_analysis(

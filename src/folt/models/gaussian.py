@@ -17,7 +17,7 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, ArrayLike, Float
+from jaxtyping import Array, ArrayLike, Float, PyTree
 
 from folt.coordinates import AugmentedShares, CentredScores, Normal, SimplexCoordinate
 from folt.groups import Blocks, Joint, Part, ZeroSum
@@ -27,8 +27,8 @@ from folt.models.independent import (
     StandardNormal,
     log_sum_components,
 )
-from folt.models.observations import finite, number_of, positive, series, spread
-from folt.models.observed import LogTerms, Pointwise, Predictive
+from folt.models.observations import finite, new_values, number_of, positive, series, spread
+from folt.models.observed import Forecast, LogTerms, Pointwise, Predictive
 from folt.problem import Problem
 from folt.types import Key, Point, Scalar, host_generator, in_float64
 
@@ -134,7 +134,7 @@ def gaussian_mixture(
         constrain=posterior.constrain,
         unconstrain=posterior.unconstrain,
         pointwise=Pointwise(posterior.constrain, pointwise),
-        predictive=Predictive(posterior.constrain, predict),
+        predictive=Predictive(posterior.constrain, predict, FORECAST),
         log_terms=LogTerms(posterior.constrain, component_terms),
         dims={"weight": ("component",), "mu": ("component",), "sigma": ("component",)},
     )
@@ -175,6 +175,18 @@ def component_terms(
     """Log w_k + log N(y_n; μ_k, σ_k²) of every component and observation."""
     terms = gaussian_terms(parameters["mu"], jnp.log(parameters["sigma"]), jnp.asarray(data))
     return terms + jnp.log(parameters["weight"])[:, None]
+
+
+def density_at(
+    key: Key, parameters: dict[str, Array], new: Float[Array, " k"], data: PyTree
+) -> Float[Array, " k"]:
+    """The density at every new observation given the parameters."""
+    del key, data
+    return jnp.exp(pointwise(parameters, new))
+
+
+FORECAST = Forecast("value", new_values, density_at)
+"""The predictive density at new observations."""
 
 
 def predict(

@@ -21,15 +21,15 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from jax.scipy.special import logsumexp
-from jaxtyping import Array, ArrayLike, Float
+from jaxtyping import Array, ArrayLike, Float, Int
 
 from folt.coordinates import CentredScores, Normal
 from folt.groups import Blocks, Joint, ZeroSumRows
 from folt.models.emissions import Emission, GaussianEmission, PoissonEmission
 from folt.models.gaussian import gaussian_terms, scale_options
 from folt.models.independent import Independent, StandardNormal
-from folt.models.observations import counts, finite, number_of, positive, series
-from folt.models.observed import LogTerms, Pointwise, Predictive
+from folt.models.observations import counts, finite, number_of, positive, series, steps_ahead
+from folt.models.observed import Forecast, LogTerms, Paths, Pointwise, Predictive
 from folt.models.poisson import draw_counts, poisson_terms, rate_location
 from folt.problem import Problem
 from folt.types import Key, Point, Scalar, host_generator, in_float64
@@ -180,8 +180,8 @@ def _problem(
         constrain=posterior.constrain,
         unconstrain=posterior.unconstrain,
         pointwise=Pointwise(posterior.constrain, pointwise),
-        predictive=Predictive(posterior.constrain, predict),
-        log_terms=LogTerms(posterior.constrain, smoothed),
+        predictive=Predictive(posterior.constrain, predict, FORECAST),
+        log_terms=LogTerms(posterior.constrain, smoothed, PATHS),
         dims={
             **dict.fromkeys((*by_state, "initial"), ("state",)),
             "transition": ("state", "state_to"),
@@ -223,20 +223,82 @@ def smoothed(parameters: dict[str, Array], data: Float[ArrayLike, " t"]) -> Floa
     return jax.nn.log_softmax(filtered + later, axis=1).T
 
 
+def viterbi(parameters: dict[str, Array], data: Float[ArrayLike, " t"]) -> Int[Array, " t"]:
+    """The states s_1, ..., s_T of largest probability given the data and the parameters."""
+    terms = _terms(parameters, jnp.asarray(data, float)).T
+    log_transition = jnp.log(parameters["transition"])
+
+    def forwards(best: Array, term: Array) -> tuple[Array, Array]:
+        arrived = best[:, None] + log_transition
+        return jnp.max(arrived, axis=0) + term, jnp.argmax(arrived, axis=0)
+
+    start = jnp.log(parameters["initial"]) + terms[0]
+    best, came_from = jax.lax.scan(forwards, start, terms[1:])
+    last = jnp.argmax(best)
+
+    def backwards(state: Array, came: Array) -> tuple[Array, Array]:
+        return came[state], came[state]
+
+    earlier = jax.lax.scan(backwards, last, came_from, reverse=True)[1]
+    return jnp.append(earlier, last)
+
+
+def path_log_prob(
+    parameters: dict[str, Array], path: Int[Array, " t"], data: Float[ArrayLike, " t"]
+) -> Scalar:
+    """Log P(s_1, ..., s_T | y_1, ..., y_T) of these states, given the parameters."""
+    terms = _terms(parameters, jnp.asarray(data, float))
+    log_initial, transition = jnp.log(parameters["initial"]), parameters["transition"]
+    moves = jnp.sum(jnp.log(transition[path[:-1], path[1:]]))
+    emitted = jnp.sum(jnp.take_along_axis(terms, path[None], axis=0))
+    together = jnp.sum(forward(log_initial, transition, terms))
+    return log_initial[path[0]] + moves + emitted - together
+
+
+PATHS = Paths(viterbi, path_log_prob)
+"""The most probable path of the states, and how probable a path is."""
+
+
 def predict(
     key: Key, parameters: dict[str, Array], data: Float[ArrayLike, " t"]
 ) -> Float[Array, " t"]:
     """A new series of the same length."""
+    return _simulated(key, parameters, jnp.log(parameters["initial"]), jnp.shape(data)[0])
+
+
+def ahead(
+    key: Key, parameters: dict[str, Array], new: Float[Array, " k"], data: Float[ArrayLike, " t"]
+) -> Float[Array, "k columns"]:
+    """Probabilities of the states k steps ahead, and in the last column a simulated series."""
+    transition = parameters["transition"]
+    now = jnp.exp(smoothed(parameters, data)[:, -1])
+
+    def step(shares: Array, _: Array) -> tuple[Array, Array]:
+        later = shares @ transition
+        return later, later
+
+    shares = jax.lax.scan(step, now, new)[1]
+    series = _simulated(key, parameters, jnp.log(shares[0]), new.shape[0])
+    return jnp.concatenate([shares, series[:, None]], axis=1)
+
+
+FORECAST = Forecast("step", steps_ahead, ahead, last="y")
+"""The next states and observations."""
+
+
+def _simulated(
+    key: Key, parameters: dict[str, Array], log_first: Float[Array, " m"], length: int
+) -> Float[Array, " length"]:
+    """A series whose first state has these log probabilities."""
     key_states, key_noise = jax.random.split(key)
     transition = parameters["transition"]
-    length = jnp.shape(data)[0]
 
     def step(log_row: Array, own: Key) -> tuple[Array, Array]:
         state = jax.random.categorical(own, log_row)
         return jnp.log(transition[state]), state
 
     keys = jax.random.split(key_states, length)
-    states = jax.lax.scan(step, jnp.log(parameters["initial"]), keys)[1]
+    states = jax.lax.scan(step, log_first, keys)[1]
     if "rate" in parameters:
         return draw_counts(key_noise, parameters["rate"][states])
     mu, sigma = parameters["mu"], parameters["sigma"]

@@ -22,7 +22,8 @@ from folt.coordinates.tails import LOG_ROOT_TWO_PI, normal_log_density
 from folt.flows import standard_normal
 from folt.groups import Permutation
 from folt.models import gaussian
-from folt.models.observed import LogTerms, Pointwise, Predictive
+from folt.models.observations import new_values
+from folt.models.observed import Forecast, LogTerms, Pointwise, Predictive
 from folt.problem import Problem
 from folt.types import Key, Point, Scalar, in_float64
 
@@ -142,7 +143,7 @@ def bayesian_mixture(
         constrain=posterior.constrain,
         unconstrain=posterior.unconstrain,
         pointwise=Pointwise(posterior.constrain, pointwise),
-        predictive=Predictive(posterior.constrain, predict),
+        predictive=Predictive(posterior.constrain, predict, FORECAST),
         log_terms=LogTerms(posterior.constrain, component_terms),
         dims={"mu": ("component",), "sigma": ("component",)},
     )
@@ -158,6 +159,18 @@ def component_terms(
 ) -> Float[Array, "m n"]:
     """Log w_k + log N(y_n; μ_k, σ_k²) of every component and observation, equal weights."""
     return gaussian.component_terms(_with_equal_weights(parameters), data)
+
+
+def density_at(
+    key: Key, parameters: dict[str, Array], new: Float[Array, " k"], data: PyTree
+) -> Float[Array, " k"]:
+    """The density at every new observation given the parameters."""
+    del key, data
+    return jnp.exp(pointwise(parameters, new))
+
+
+FORECAST = Forecast("value", new_values, density_at)
+"""The predictive density at new observations."""
 
 
 def predict(

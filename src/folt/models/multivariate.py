@@ -21,7 +21,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from jax.scipy.linalg import solve_triangular
-from jaxtyping import Array, ArrayLike, Float
+from jaxtyping import Array, ArrayLike, Float, PyTree
 
 from folt.coordinates import CentredScores, Normal
 from folt.groups import Blocks, Joint, ZeroSum
@@ -32,8 +32,8 @@ from folt.models.independent import (
     StandardNormal,
     log_sum_components,
 )
-from folt.models.observations import finite, number_of, positive, spread, table
-from folt.models.observed import LogTerms, Pointwise, Predictive
+from folt.models.observations import finite, new_rows, number_of, positive, spread, table
+from folt.models.observed import Forecast, LogTerms, Pointwise, Predictive
 from folt.problem import Problem
 from folt.types import Key, Point, Scalar, host_generator, in_float64
 
@@ -163,7 +163,7 @@ def multivariate_gaussian_mixture(
         constrain=posterior.constrain,
         unconstrain=posterior.unconstrain,
         pointwise=Pointwise(posterior.constrain, pointwise),
-        predictive=Predictive(posterior.constrain, predict),
+        predictive=Predictive(posterior.constrain, predict, FORECAST),
         log_terms=LogTerms(posterior.constrain, component_terms),
         dims={
             "weight": ("component",),
@@ -206,6 +206,18 @@ def component_terms(
     log_scale = jnp.sum(jnp.log(jnp.diagonal(factor, axis1=1, axis2=2)), axis=1)
     constant = jnp.log(parameters["weight"]) - log_scale - 0.5 * values.shape[0] * LOG_TWO_PI
     return constant[:, None] - 0.5 * jnp.sum(jnp.square(whitened), axis=1)
+
+
+def density_at(
+    key: Key, parameters: dict[str, Array], new: Float[Array, "k p"], data: PyTree
+) -> Float[Array, " k"]:
+    """The density at every new observation given the parameters."""
+    del key, data
+    return jnp.exp(pointwise(parameters, new))
+
+
+FORECAST = Forecast("row", new_rows, density_at)
+"""The predictive density at new observations."""
 
 
 def predict(

@@ -21,7 +21,7 @@ from folt.coordinates.tails import normal_log_density
 from folt.flows import standard_normal
 from folt.groups import Product, Rotation, Trivial
 from folt.models.observations import number_of, positive
-from folt.models.observed import Pointwise, Predictive
+from folt.models.observed import Forecast, Pointwise, Predictive
 from folt.problem import Problem
 from folt.problem.quotient import independent_rows
 from folt.types import Key, Point, Scalar, in_float64
@@ -83,6 +83,40 @@ def predict(key: Key, parameters: dict[str, Array], data: ArrayLike) -> Float[Ar
     return (jax.random.uniform(key, chance.shape) < chance).astype(chance.dtype)
 
 
+def new_pairs(new: object, data: Float[np.ndarray, " pairs"]) -> Float[np.ndarray, "k 2"]:
+    """Pairs of nodes by number, as given or all of them.
+
+    Raises:
+        ValueError: they are no pairs of two different nodes of the network.
+    """
+    nodes = round((1.0 + np.sqrt(1.0 + 8.0 * data.size)) / 2.0)
+    if new is None:
+        return np.stack(np.triu_indices(nodes, 1), axis=1).astype(float)
+    pairs = np.atleast_2d(np.asarray(new, float))
+    if pairs.ndim != 2 or pairs.shape[1] != 2:
+        raise ValueError(
+            f"expected new pairs of nodes of shape (n, 2), got {np.asarray(new).shape}"
+        )
+    inside = (pairs >= 0) & (pairs < nodes) & (pairs == np.round(pairs))
+    if not inside.all() or np.any(pairs[:, 0] == pairs[:, 1]):
+        raise ValueError(f"expected pairs of two different nodes from 0 to {nodes - 1}")
+    return pairs
+
+
+def tie_chances(
+    key: Key, parameters: dict[str, Array], new: Float[Array, "k 2"], data: ArrayLike
+) -> Float[Array, " k"]:
+    """The probability of a tie between the nodes of every pair."""
+    del key, data
+    first, second = parameters["position"][new.astype(int).T]
+    distance = jnp.sqrt(jnp.sum((first - second) ** 2, axis=1) + NEAREST)
+    return jax.nn.sigmoid(parameters["intercept"] - distance)
+
+
+FORECAST = Forecast("pair", new_pairs, tie_chances)
+"""Probabilities of ties."""
+
+
 @in_float64
 def latent_space(
     adjacency: ArrayLike | Sequence[Sequence[float]],
@@ -125,7 +159,7 @@ def latent_space(
         constrain=posterior.constrain,
         unconstrain=posterior.unconstrain,
         pointwise=Pointwise(posterior.constrain, pointwise),
-        predictive=Predictive(posterior.constrain, predict),
+        predictive=Predictive(posterior.constrain, predict, FORECAST),
         dims={"position": ("node", "direction"), "distance": ("pair",)},
     )
 

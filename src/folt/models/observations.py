@@ -68,6 +68,62 @@ def counts(data: ArrayLike, groups: int, word: str = "components") -> Float[np.n
     return values
 
 
+def new_values(new: object, data: Float[np.ndarray, " n"]) -> Float[np.ndarray, " k"]:
+    """Where a density is predicted: the values given, or a grid that reaches beyond the data."""
+    if new is None:
+        room = 0.15 * float(np.ptp(data))
+        return np.linspace(data.min() - room, data.max() + room, GRID)
+    return _new(new, ())
+
+
+def new_counts(new: object, data: Float[np.ndarray, " n"]) -> Float[np.ndarray, " k"]:
+    """Where probabilities are predicted: the counts given, or all from zero past the largest."""
+    if new is None:
+        return np.arange(min(float(data.max()) * 1.25 + 2.0, 10.0 * GRID))
+    return counts(_new(new, ()), 1)
+
+
+def new_rows(new: object, data: Float[np.ndarray, "n p"]) -> Float[np.ndarray, "k p"]:
+    """Rows at which a density is predicted: those given, or the observed ones."""
+    return np.asarray(data) if new is None else _new(new, data.shape[1:])
+
+
+def new_rows_with_holes(new: object, data: Float[np.ndarray, "n p"]) -> Float[np.ndarray, "k p"]:
+    """Rows whose missing entries, NaN, are predicted; without any, one row that is all missing."""
+    missing = np.full((1, data.shape[1]), np.nan)
+    return missing if new is None else _new(new, data.shape[1:], holes=True)
+
+
+def steps_ahead(new: object, data: object) -> Float[np.ndarray, " k"]:
+    """The steps 1, ..., k after the last observation, from their number; one if None."""
+    del data
+    count = 1 if new is None else number_of("the number of steps ahead", new)
+    return np.arange(1.0, count + 1.0)
+
+
+GRID = 200
+"""Points of a grid: a curve through them looks smooth at the width of a page."""
+
+
+def _new(new: object, shape: tuple[int, ...], holes: bool = False) -> np.ndarray:
+    """New observations, each of the shape of the observed ones.
+
+    Raises:
+        ValueError: they have another shape, or are not finite numbers.
+    """
+    values = _numbers(new)  # type: ignore[arg-type]
+    if values.ndim == len(shape):
+        values = values[None]
+    if values.shape[1:] != shape or not len(values):
+        own = f"(n, {shape[0]}), a column per variable," if shape else "(n,)"
+        raise ValueError(f"expected new observations of shape {own} got {np.asarray(new).shape}")
+    if np.isinf(values).any() or (not holes and np.isnan(values).any()):
+        allowed = "finite numbers, or NaN where one is missing," if holes else "finite numbers,"
+        wrong = values[np.isinf(values) if holes else ~np.isfinite(values)][0]
+        raise ValueError(f"expected new observations to be {allowed} got {wrong}")
+    return values
+
+
 def spread(values: Float[np.ndarray, " n *variables"]) -> Spread:
     """Midrange and range of every variable.
 

@@ -15,13 +15,13 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from jax.scipy.special import gammaln
-from jaxtyping import Array, ArrayLike, Float
+from jaxtyping import Array, ArrayLike, Float, PyTree
 
 from folt.coordinates import CentredScores, Normal
 from folt.groups import Blocks, Joint, ZeroSum
 from folt.models.independent import Independent, StandardNormal, log_sum_components
-from folt.models.observations import counts, finite, number_of, positive
-from folt.models.observed import LogTerms, Pointwise, Predictive
+from folt.models.observations import counts, finite, new_counts, number_of, positive
+from folt.models.observed import Forecast, LogTerms, Pointwise, Predictive
 from folt.problem import Problem
 from folt.types import Key, Point, Scalar, host_generator, in_float64
 
@@ -102,7 +102,7 @@ def poisson_mixture(
         constrain=posterior.constrain,
         unconstrain=posterior.unconstrain,
         pointwise=Pointwise(posterior.constrain, pointwise),
-        predictive=Predictive(posterior.constrain, predict),
+        predictive=Predictive(posterior.constrain, predict, FORECAST),
         log_terms=LogTerms(posterior.constrain, component_terms),
         dims={"weight": ("component",), "rate": ("component",)},
     )
@@ -133,6 +133,18 @@ def component_terms(
     """Log w_k + log Poisson(y_n; λ_k) of every component and count."""
     terms = poisson_terms(jnp.log(parameters["rate"]), jnp.asarray(data, float))
     return terms + jnp.log(parameters["weight"])[:, None]
+
+
+def density_at(
+    key: Key, parameters: dict[str, Array], new: Float[Array, " k"], data: PyTree
+) -> Float[Array, " k"]:
+    """The probability of every new count given the parameters."""
+    del key, data
+    return jnp.exp(pointwise(parameters, new))
+
+
+FORECAST = Forecast("count", new_counts, density_at)
+"""The predictive probabilities of counts."""
 
 
 def predict(
