@@ -4,12 +4,14 @@ VENV := .venv
 BIN := $(VENV)/bin
 LOWEST := .venv-lowest
 # Most of a small fit is compilation: in the suite it is done cheaply, and serves the next run.
-CHEAP := --xla_backend_optimization_level=1 --xla_llvm_disable_expensive_passes=true --xla_cpu_use_fusion_emitters=false
-COMPILED := XLA_FLAGS="$(CHEAP)" JAX_COMPILATION_CACHE_DIR=$(CURDIR)/.cache/jax JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS=0.2
-SUITE := $(COMPILED) $(BIN)/python -m pytest -n 2 --dist worksteal -m "not validate" --durations=10
+CHEAP := --xla_backend_optimization_level=1 --xla_llvm_disable_expensive_passes=true
+# A flag that JAX 0.12 no longer knows, and ends the process for.
+OLDER = $(shell $(BIN)/python -c "import jaxlib; print('--xla_cpu_use_fusion_emitters=false' * (jaxlib.__version_info__ < (0, 11)))")
+COMPILED = XLA_FLAGS="$(CHEAP) $(OLDER)" JAX_COMPILATION_CACHE_DIR=$(CURDIR)/.cache/jax JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS=0.2
+SUITE = $(COMPILED) $(BIN)/python -m pytest -n 2 --dist worksteal -m "not validate" --durations=10
 PIP := $(BIN)/python -m pip --disable-pip-version-check
 
-.PHONY: demo test coverage validate bench tables check check-lowest docs wheel release-notes lock clean
+.PHONY: demo test coverage validate bench tables check check-lowest check-newest docs wheel release-notes lock clean
 .DEFAULT_GOAL := demo
 
 $(BIN)/python:
@@ -56,8 +58,11 @@ check: $(VENV)/.installed-dev ## lint, formatting, spelling, types, import rules
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 
+check-newest: ## the suite on the newest versions of everything, unlocked, in Python 3.13
+	.ci/newest -n 2 --dist worksteal $(TESTS)
+
 check-lowest: $(VENV)/.installed-dev ## a smoke fit on the lowest versions that pyproject.toml names
-	$(BIN)/uv pip compile pyproject.toml --resolution lowest-direct --python-version 3.11 --quiet -o $(LOWEST).txt
+	$(BIN)/uv pip compile pyproject.toml --extra arviz --extra report --extra tables --resolution lowest-direct --python-version 3.11 --quiet -o $(LOWEST).txt
 	$(BIN)/uv venv --quiet --clear --python $(BIN)/python $(LOWEST)
 	$(BIN)/uv pip install --quiet --python $(LOWEST)/bin/python --requirement $(LOWEST).txt
 	$(BIN)/uv pip install --quiet --python $(LOWEST)/bin/python --no-deps --reinstall-package folt .
@@ -74,9 +79,12 @@ wheel: $(VENV)/.installed-dev ## the package in dist/
 release-notes: $(VENV)/.installed-dev ## the changelog's section of this version
 	@$(BIN)/python docs/release_notes.py
 
+# The newest that each Python can have: below 3.12 the generation of ArviZ 0.23 and PyMC 5, from
+# 3.12 that of ArviZ 1 and PyMC 6. The first file is what `make demo` shows, the second everything.
+PINS := $(BIN)/uv pip compile pyproject.toml --universal --python-version 3.11 --fork-strategy requires-python --upgrade --no-header --no-annotate
 lock: $(VENV)/.installed-dev ## renew the pins
-	$(BIN)/uv pip compile pyproject.toml --universal --python-version 3.11 --no-header --no-annotate -o requirements.lock
-	$(BIN)/uv pip compile pyproject.toml --extra dev --universal --python-version 3.11 --no-header --no-annotate -c requirements.lock -o requirements-dev.lock
+	$(PINS) --extra dev -o requirements-dev.lock
+	$(PINS) --extra report --extra tables -c requirements-dev.lock -o requirements.lock
 
 clean:
 	rm -rf demo site dist htmlcov .coverage $(LOWEST) $(LOWEST).txt .cache .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache

@@ -43,6 +43,7 @@ _NAMES = {
     "relabel": "folt.interop.relabelling",
     "sample": "folt.sampling",
 }
+_FRONT_ENDS = {"from_numpyro": "numpyro", "from_pymc": "pymc"}
 _ROOMS = ("coordinates", "fleet", "flows", "groups", "models", "reference", "training", "types")
 
 __all__ = [
@@ -80,6 +81,10 @@ def __getattr__(name: str) -> Any:
         from importlib.metadata import version
 
         return version("folt")
+    if name in _FRONT_ENDS:
+        from folt.store.packages import require
+
+        require(name, _FRONT_ENDS[name])
     if name in _NAMES:
         return getattr(importlib.import_module(_NAMES[name]), name)
     if name in _ROOMS:

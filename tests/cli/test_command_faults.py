@@ -166,7 +166,8 @@ def test_a_user_without_a_name_or_home_has_a_traceback_too(folder, monkeypatch, 
     def nobody(*_):
         raise RuntimeError("Could not determine home directory.")
 
-    monkeypatch.setattr("platformdirs.user_cache_dir", nobody)
+    monkeypatch.delenv("XDG_CACHE_HOME", raising=False)
+    monkeypatch.setattr("pathlib.Path.home", nobody)
     monkeypatch.setattr("getpass.getuser", nobody)
     monkeypatch.setattr("tempfile.tempdir", str(folder))
     monkeypatch.setattr("folt.cli.demonstration.sample", bad_zip)

@@ -1,7 +1,6 @@
 """Tables as people have them: each is read right, or refused with its line and column."""
 
 import gzip
-import importlib.util
 
 import numpy as np
 import pytest
@@ -179,14 +178,6 @@ def test_styles_and_moments():
     np.testing.assert_allclose(named.seconds, [0, 0.5])
     assert moments(["2024-13-01"]) is None
     assert moments(["p"]) is None
-
-
-@pytest.mark.parametrize(("name", "package"), [("a.xlsx", "openpyxl"), ("a.parquet", "pyarrow")])
-def test_what_is_not_installed_is_named(name, package, tmp_path, monkeypatch):
-    (tmp_path / name).write_bytes(b"x")
-    monkeypatch.setattr(importlib.util, "find_spec", lambda module: None)
-    with pytest.raises(ValueError, match=f"pip install {package}"):
-        read_table(tmp_path / name)
 
 
 @pytest.mark.parametrize(("name", "package"), [("a.xlsx", "openpyxl"), ("a.parquet", "pyarrow")])

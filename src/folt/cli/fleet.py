@@ -119,10 +119,10 @@ def runner_for(workers: int | None, scheduler: str | None, *, here: bool = False
 
 def at_address(address: str) -> Runner:
     """A cluster that runs already."""
-    from folt.fleet.many import require_dask
-
-    require_dask()
     from folt.fleet.on_dask import AtAddress
+    from folt.store.packages import require
+
+    require("a cluster", "cloudpickle", "distributed")
 
     return AtAddress(address)
 

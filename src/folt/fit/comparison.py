@@ -11,6 +11,7 @@ from folt.certificate.comparison import Candidate, doubts
 from folt.certificate.comparison import compare as compare_evidences
 from folt.certificate.verdict import Status
 from folt.fit.fit import Fit
+from folt.store.packages import require
 
 if TYPE_CHECKING:
     import pandas
@@ -47,6 +48,7 @@ class Comparison:
 
     def to_dataframe(self) -> pandas.DataFrame:
         """A row per model; `difference` is log Z less that of the best."""
+        require("a table of models", "pandas")
         import pandas
 
         rows = [

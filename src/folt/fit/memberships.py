@@ -15,6 +15,7 @@ from folt.models.observed import LogTerms as ModelTerms
 from folt.models.observed import Paths
 from folt.problem import Problem
 from folt.problem.batching import map_points
+from folt.store.packages import require
 from folt.types import Point, in_float64
 
 if TYPE_CHECKING:
@@ -62,6 +63,7 @@ class Memberships:
 
     def frame(self) -> pandas.DataFrame:
         """A row per observation: all means, then the intervals, then the most probable."""
+        require("a table of memberships", "pandas")
         import pandas
 
         columns = {f"mean[{label}]": self.mean[:, k] for k, label in enumerate(self.labels)}

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
+from folt.store.packages import require
 from folt.store.strict_json import Document
 
 if TYPE_CHECKING:
@@ -68,6 +69,7 @@ TRUE_VALUE: Document = {
 
 def blank(width: float, height: float) -> Figure:
     """An empty figure, sizes in inches, laid out by itself."""
+    require("a picture", "matplotlib")
     from matplotlib.figure import Figure
 
     return Figure(figsize=(width, height), layout="constrained")
@@ -76,6 +78,7 @@ def blank(width: float, height: float) -> Figure:
 @contextmanager
 def styled(more: Mapping[str, object] | None = None) -> Iterator[None]:
     """Folt's look while the block runs."""
+    require("a picture", "matplotlib")
     import matplotlib
 
     style: Any = {**STYLE, **(more or {})}

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from folt.fit.text import entries, estimate_rows
+from folt.store.packages import require
 
 if TYPE_CHECKING:
     import pandas
@@ -18,6 +19,7 @@ COLUMNS = ("mean", "sd", "low", "high", "ess", "rhat")
 
 def draws_frame(fit: Fit) -> pandas.DataFrame:
     """A column per scalar of the user's parameters, rows by chain and draw."""
+    require("a table of draws", "pandas")
     import pandas
 
     chains, draws = fit.draws.shape[:2]
@@ -28,6 +30,7 @@ def draws_frame(fit: Fit) -> pandas.DataFrame:
 
 def estimates_frame(fit: Fit) -> pandas.DataFrame:
     """A row per scalar that varies, as the summary has them, in full precision."""
+    require("a table of estimates", "pandas")
     import pandas
 
     found = estimate_rows(fit)

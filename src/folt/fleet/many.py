@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import importlib.util
 import threading
 import uuid
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -18,6 +17,7 @@ from folt.fleet.schedule import Schedule, opened, requests_of
 from folt.fleet.work import ROW, TOKEN, TRACE, Ended, Place, Ticket, versions
 from folt.store import Entry, IncompleteError, Store, WriteError
 from folt.store.files import make_part, remove
+from folt.store.packages import require
 from folt.store.strict_json import Document
 
 if TYPE_CHECKING:
@@ -82,7 +82,7 @@ def runner_for(client: Any, workers: int | None, runner: Runner | None) -> Runne
     """The runner that is asked for.
 
     Raises:
-        ValueError: more than one is, or Dask is not installed.
+        ValueError: more than one is, or what a cluster needs is not installed.
     """
     if sum(part is not None for part in (client, workers, runner)) > 1:
         raise ValueError("expected one of client=, workers= and runner=")
@@ -93,21 +93,12 @@ def runner_for(client: Any, workers: int | None, runner: Runner | None) -> Runne
     if client is None:
         from folt.fleet.processes import Processes
 
+        require("a fleet in several processes", "cloudpickle")
         return Processes(workers)
-    require_dask()
+    require("a cluster", "cloudpickle", "distributed")
     from folt.fleet.on_dask import OnDask
 
     return OnDask(client)
-
-
-def require_dask() -> None:
-    """Refuse to go on without Dask.
-
-    Raises:
-        ValueError: saying how to install it.
-    """
-    if importlib.util.find_spec("distributed") is None:
-        raise ValueError("a cluster needs Dask: pip install 'folt[fleet]'")
 
 
 def run_jobs(

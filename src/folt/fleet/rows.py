@@ -13,6 +13,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from folt.store import Store
+from folt.store.packages import require
 from folt.store.strict_json import Document, plain
 
 if TYPE_CHECKING:
@@ -157,6 +158,7 @@ def _cell(value: object) -> object:
 
 def frame(rows: list[Row]) -> pandas.DataFrame:
     """Rows as a data frame, one per job; how many started warm stands in its `attrs`."""
+    require("a table of fits", "pandas")
     import pandas
 
     made = pandas.DataFrame(rows, columns=columns(rows))

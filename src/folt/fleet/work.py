@@ -19,8 +19,6 @@ from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
-import cloudpickle
-
 from folt.fleet.identity import is_future
 from folt.fleet.job import Job
 from folt.fleet.rows import Row, fit_row, require_row
@@ -311,6 +309,8 @@ def packed(tickets: Sequence[Ticket]) -> tuple[bytes, list[object]]:
         ticket if future is None else ticket._replace(job=_with_data(ticket.job, ()))
         for ticket, future in zip(tickets, given, strict=True)
     ]
+    import cloudpickle
+
     try:
         return cloudpickle.dumps(light), given
     except Exception as error:
@@ -332,6 +332,8 @@ def performed(
         given: data that came by another way, in the place of those in the tickets.
     """
     try:
+        import cloudpickle
+
         tickets = cloudpickle.loads(jobs)
     except BaseException as error:  # an imported module may raise anything
         words = f"cannot be unpacked on the worker: {said(error)}"

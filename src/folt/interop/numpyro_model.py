@@ -11,17 +11,13 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, PyTree
+from numpyro import handlers, validation_enabled
+from numpyro.distributions import ExpandedDistribution, Independent, Unit
+from numpyro.infer.util import compute_log_probs
 
 from folt.interop.model import LogTerms, Values
 from folt.interop.sites import Sites
 from folt.types import Key, Point
-
-try:
-    from numpyro import handlers, validation_enabled
-    from numpyro.distributions import ExpandedDistribution, Independent, Unit
-    from numpyro.infer.util import compute_log_probs
-except ImportError as error:  # pragma: no cover
-    raise ImportError("from_numpyro needs NumPyro: pip install 'folt[numpyro]'") from error
 
 Message = dict[str, Any]
 """What NumPyro records of one statement of a model."""

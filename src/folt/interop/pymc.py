@@ -2,12 +2,8 @@
 
 from __future__ import annotations
 
-try:
-    import pymc
-except ImportError as error:  # pragma: no cover
-    raise ImportError("from_pymc needs PyMC: pip install 'folt[pymc]'") from error
-
 import jax
+import pymc
 from pymc.model.transform.conditioning import remove_value_transforms
 from pytensor.graph.basic import Variable
 

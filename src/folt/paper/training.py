@@ -29,6 +29,7 @@ from jaxtyping import Array, Float, PyTree
 from folt.flows import Pushed, whitening
 from folt.paper.flow import SpectralCoupling, certified, paper_architecture, refreshed
 from folt.problem.batching import map_points
+from folt.store.packages import require
 from folt.training.regression import TrainingTask
 from folt.types import (
     Density,
@@ -167,6 +168,7 @@ def _mean_length(vectors: Points) -> Scalar:
 @functools.cache
 def _optimiser() -> optax.GradientTransformation:
     """Optax's, imported late because the import takes half a second."""
+    require("the paper's trainer", "optax")
     import optax
 
     return optax.chain(optax.clip_by_global_norm(CLIP_NORM), optax.scale_by_adam())

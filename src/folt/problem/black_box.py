@@ -27,6 +27,8 @@ import numpy as np
 from jaxtyping import ArrayLike, Float
 from threadpoolctl import threadpool_limits
 
+from folt.store.packages import require
+
 SHARES = 4
 """Pieces per process of work whose calls may differ in length."""
 
@@ -93,6 +95,7 @@ class Workers:
 
 
 def _sent(functions: Sequence[Evaluate]) -> bytes:
+    require("workers=", "cloudpickle")
     import cloudpickle
 
     try:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.util
 import tempfile
 import warnings
 from collections.abc import Callable, Mapping
@@ -13,12 +12,10 @@ from folt.fit.file import FORMAT, load, to_bytes
 from folt.problem import Problem
 from folt.report.page import page
 from folt.store import Entry, IncompleteError, Request, WriteError, write_whole
+from folt.store.packages import require
 from folt.store.strict_json import Document
 
 FIT, PAGE = "fit.nc", "report.html"
-
-WRITERS = ("bokeh", "jinja2", "matplotlib")
-"""What pages and pictures are made with, looked for before anything is computed."""
 
 Files = dict[str, bytes]
 
@@ -34,9 +31,7 @@ def claim(entry: Entry, request: Request) -> None:
     Raises:
         ValueError: naming that command, or what is not installed.
     """
-    missing = [name for name in WRITERS if importlib.util.find_spec(name) is None]
-    if missing:
-        raise ValueError(f"a report needs {' and '.join(missing)}: pip install {missing[0]}")
+    require("a report", "bokeh", "jinja2", "matplotlib")  # before anything is computed
     note = entry.read()
     there = request["command"] if note is None else note.request.get("command")
     if there != request["command"]:

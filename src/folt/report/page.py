@@ -43,6 +43,7 @@ from folt.report.memberships import membership_sections
 from folt.report.parameters import EXCHANGED, Family, Parameters
 from folt.report.rendering import render
 from folt.store import write_whole
+from folt.store.packages import require
 from folt.store.strict_json import Document
 
 if TYPE_CHECKING:
@@ -74,6 +75,7 @@ def page(fit: Fit, sections: Sequence[Section] = ()) -> str:
         fit: the fit.
         sections: what the model adds, after the estimates; what the fit brings if none are given.
     """
+    require("a report", "bokeh", "jinja2", "matplotlib")
     shown = content(fit, sections)
     return render(TEMPLATE, shown, number=number, seconds=seconds, thousands="{:,.0f}".format)
 

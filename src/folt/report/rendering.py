@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
+from folt.store.packages import require
+
 
 def render(template: str, content: Mapping[str, object], **filters: Callable[..., str]) -> str:
     """A page as HTML: what is filled in is escaped, what is missing is an error.
@@ -13,6 +15,7 @@ def render(template: str, content: Mapping[str, object], **filters: Callable[...
         content: what it shows.
         filters: functions that turn values into words, by the name the template gives them.
     """
+    require("a report", "jinja2")
     from jinja2 import Environment, PackageLoader, StrictUndefined
 
     environment = Environment(

@@ -16,18 +16,23 @@ import os
 import platform
 import shutil
 import stat
+import sys
 import tempfile
 import warnings
 from pathlib import Path
 from typing import Any
 
+from folt.store.packages import require
+
+CACHES = {"win32": ("LOCALAPPDATA", "AppData/Local"), "darwin": ("", "Library/Caches")}
+"""The variable that names a user's cache and its place below the home, by system."""
+
 
 def user_cache() -> Path | None:
     """Name folt's folder in the user's cache; None for a user without a home."""
-    import platformdirs
-
+    variable, below = CACHES.get(sys.platform, ("XDG_CACHE_HOME", ".cache"))
     try:
-        return Path(platformdirs.user_cache_dir("folt")).expanduser()
+        return Path(os.environ.get(variable) or Path.home() / below).expanduser() / "folt"
     except (OSError, RuntimeError):
         return None
 
@@ -93,6 +98,7 @@ def caches_can_be_written() -> bool:
 
 def imported_arviz() -> Any:
     """Import ArviZ without what it announces once a day, also where it cannot note the day."""
+    require("a fit as ArviZ has it", "arviz")
     caches_can_be_written()
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", FutureWarning)

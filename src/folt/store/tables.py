@@ -30,6 +30,7 @@ import numpy as np
 from folt.store.columns import Column, Kind, Stray, Table
 from folt.store.files import require_readable
 from folt.store.layout import Layout, layout
+from folt.store.packages import require
 from folt.store.words import BRACKET, MISSING, UNIT, Style, is_missing, moments
 
 if TYPE_CHECKING:
@@ -37,12 +38,12 @@ if TYPE_CHECKING:
 
 
 SPREADSHEETS = {
-    ".xlsx": ("openpyxl", "openpyxl"),
-    ".xlsm": ("openpyxl", "openpyxl"),
-    ".xls": ("xlrd", "xlrd"),
-    ".ods": ("odf", "odfpy"),
+    ".xlsx": "openpyxl",
+    ".xlsm": "openpyxl",
+    ".xls": "xlrd",
+    ".ods": "odf",
 }
-"""Module that pandas reads a spreadsheet with, and how it is installed."""
+"""Module that pandas reads a spreadsheet with."""
 
 PARQUET = (".parquet", ".pq")
 
@@ -80,7 +81,7 @@ def text_of(path: Path) -> Source:
     try:
         require_readable(path)
         if suffix in SPREADSHEETS:
-            return _spreadsheet(path, *SPREADSHEETS[suffix])
+            return _spreadsheet(path, SPREADSHEETS[suffix])
         if suffix in PARQUET:
             return _parquet(path)
         data = path.read_bytes()
@@ -114,9 +115,9 @@ def _decoded(path: Path, data: bytes) -> str:
     return text
 
 
-def _spreadsheet(path: Path, module: str, package: str) -> Source:
+def _spreadsheet(path: Path, module: str) -> Source:
     """The first sheet."""
-    _require(path, module, package)
+    require(str(path), module, otherwise="save it as CSV")
     import pandas as pd
 
     def read() -> tuple[pd.DataFrame, list[str]]:
@@ -130,20 +131,12 @@ def _spreadsheet(path: Path, module: str, package: str) -> Source:
 
 def _parquet(path: Path) -> Source:
     if importlib.util.find_spec("fastparquet") is None:
-        _require(path, "pyarrow", "pyarrow")
+        require(str(path), "pyarrow", otherwise="save it as CSV")
     import pandas as pd
 
     frame = _guarded(path, "a Parquet file", lambda: pd.read_parquet(path))
     counted = isinstance(frame.index, pd.RangeIndex)
     return Source(frame.to_csv(sep="\t", index=not counted), "\t")
-
-
-def _require(path: Path, module: str, package: str) -> None:
-    if importlib.util.find_spec(module) is None:
-        raise ValueError(
-            f"{path} needs {package}, which is not installed: pip install {package}, or save it as "
-            "CSV"
-        )
 
 
 def _guarded(path: Path, what: str, read: Callable[[], T]) -> T:
@@ -175,6 +168,7 @@ def read_table(path: str | Path, missing: Sequence[str] | None = None) -> Table:
     Raises:
         ValueError: the file cannot be read, or its lines differ in the number of columns.
     """
+    require("a table of data", "pandas")
     import pandas as pd
 
     path = Path(path)
