@@ -8,10 +8,11 @@ CHEAP := --xla_backend_optimization_level=1 --xla_llvm_disable_expensive_passes=
 # A flag that JAX 0.12 no longer knows, and ends the process for.
 OLDER = $(shell $(BIN)/python -c "import jaxlib; print('--xla_cpu_use_fusion_emitters=false' * (jaxlib.__version_info__ < (0, 11)))")
 COMPILED = XLA_FLAGS="$(CHEAP) $(OLDER)" JAX_COMPILATION_CACHE_DIR=$(CURDIR)/.cache/jax JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS=0.2
-SUITE = $(COMPILED) $(BIN)/python -m pytest -n 2 --dist worksteal -m "not validate" --durations=10
+PYTEST = $(COMPILED) $(BIN)/python -m pytest -n 2 --dist worksteal --durations=10
+SUITE = $(PYTEST) -m "not validate and not extended"
 PIP := $(BIN)/python -m pip --disable-pip-version-check
 
-.PHONY: demo test coverage validate bench tables check check-lowest check-newest docs wheel release-notes lock clean
+.PHONY: demo test extended browser coverage validate bench tables check check-lowest check-newest docs wheel release-notes lock clean
 .DEFAULT_GOAL := demo
 
 $(BIN)/python:
@@ -34,13 +35,20 @@ $(VENV)/.installed-dev: requirements-dev.lock pyproject.toml | $(BIN)/python
 demo: $(VENV)/.installed ## fold, sample and certify a three-component mixture; writes demo/
 	@$(BIN)/folt demo --out demo
 
-test: $(VENV)/.installed-dev ## the whole test suite
+test: $(VENV)/.installed-dev ## the test suite, without what `make extended` runs
 	$(SUITE)
 
-coverage: $(VENV)/.installed-dev ## which lines the suite runs; the report in htmlcov/
-	$(SUITE) --cov=folt --cov-report=term:skip-covered --cov-report=html
+extended: $(VENV)/.installed-dev ## kills, browser, corpora and the paper's flows
+	$(PYTEST) -m extended
 
-validate: $(VENV)/.installed-dev ## the long statistical validations; results in benchmarks/results
+browser: $(VENV)/.installed-dev ## the report in a real browser
+	$(COMPILED) $(BIN)/python -m pytest -m extended tests/report/test_browser.py
+
+coverage: $(VENV)/.installed-dev ## which lines the suite runs; the report in htmlcov/
+	$(PYTEST) -m "not validate" --cov=folt --cov-report=term:skip-covered --cov-report=html
+
+validate: $(VENV)/.installed-dev ## the extended tests and the long statistical validations; results in benchmarks/results
+	$(PYTEST) -m extended
 	$(BIN)/python -m pytest -m validate
 
 bench: $(VENV)/.installed-dev ## speed and quality; results in benchmarks/results

@@ -34,6 +34,8 @@ from folt.paper.settings import Settings
 from folt.reference import Exact
 from folt.store import Entry, Step, watched
 
+pytestmark = pytest.mark.extended
+
 MODEL = """
 import folt
 problem = folt.models.label_switching(2, 2)

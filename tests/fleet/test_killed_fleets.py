@@ -8,6 +8,8 @@ import pytest
 
 from fleet_kills import Fleet, gone, killed_and_resumed
 
+pytestmark = pytest.mark.extended
+
 
 @pytest.mark.parametrize("what", ["client"])
 def test_what_was_finished_is_kept_when_the_client_is_killed(what, tmp_path):

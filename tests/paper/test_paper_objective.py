@@ -17,6 +17,8 @@ from folt.paper.flow import SpectralCoupling, refreshed
 from folt.problem.fold import Folded
 from folt.types import Density
 
+pytestmark = pytest.mark.extended
+
 STEPS = 250
 TRACES: list[int] = []
 

@@ -14,6 +14,8 @@ from corpus.numpyro_symmetric import SYMMETRIC
 from corpus.numpyro_unequal import UNEQUAL
 from folt.problem.symmetry import RotationError
 
+pytestmark = pytest.mark.extended
+
 CASES = {**SYMMETRIC, **LOPSIDED, **STRANGERS, **UNEQUAL}
 
 SILENT = {"increasing scalars", "one truncated", "a line", "two arms", "zero inflated"}

@@ -13,6 +13,8 @@ from test_corpus import judge
 import folt
 from corpus.pymc_models import PYMC, ordered_means
 
+pytestmark = pytest.mark.extended
+
 
 def built(model, **options):
     with warnings.catch_warnings(record=True) as caught:

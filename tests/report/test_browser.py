@@ -18,6 +18,8 @@ import folt
 from folt.flows import Gaussian
 from folt.models import label_switching
 
+pytestmark = pytest.mark.extended
+
 NAMES = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable", "chrome")
 """What the browser is called on different systems."""
 
