@@ -17,7 +17,7 @@ from folt.problem import Problem
 from folt.problem.orbits import Components, HostDistribution, ListedSum, action_of
 from folt.problem.orbits.sums import components_of
 from folt.reference import HostChains, host_chains
-from folt.reference.host_moves import LeapKernel, Paths
+from folt.reference.host_moves import LeapKernel
 from folt.reference.host_tempering import (
     PATHS_FROM,
     RandomWalks,
@@ -27,6 +27,7 @@ from folt.reference.host_tempering import (
     mover_for,
 )
 from folt.reference.landscape import Landscape
+from folt.reference.moving import Hamiltonian
 from folt.sampling import capped
 from folt.sampling.presets import preset_of
 from folt.training import gauss_newton
@@ -61,23 +62,40 @@ def same_law(draws, exact):
 # Kernels.
 
 
+@dataclasses.dataclass
+class Misjudged:
+    """A proposal whose density is taken for that of another."""
+
+    drawn: LeapKernel
+    judged: LeapKernel
+
+    def sample(self, generator, count):
+        return self.drawn.sample(generator, count)
+
+    def log_prob(self, points):
+        return self.judged.log_prob(points)
+
+
 def moved(tempered=1.0, leap_shift=0.0, steps=6):
     """Exact draws after some paths and leaps; a mutant paths on π^tempered or shifts q."""
     generator = np.random.default_rng(0)
     start = components().sample(generator, 4_000)
     target = Problem(lambda x: tempered * mixture().log_prob(x), Trivial(2))
-    landscape = Landscape(target)
     covariance = np.cov(start.T)
-    paths = Paths(landscape, covariance)
     leap = LeapKernel.around(start[:40] + 0.3, covariance, 0.6)
     shifted = dataclasses.replace(leap, origin=leap.origin + leap_shift)
-    states = paths.at(start)
+    chains = Hamiltonian(Landscape(target), Misjudged(leap, shifted), start, covariance, 0.8)
+    chains.size.log_average = math.log(0.7)
     for _ in range(steps):
-        states, _ = paths.move(generator, states, 0.7)
-        proposed = paths.at(leap.sample(generator, len(start)))
-        states, accept = shifted.move(generator, states, proposed)
+        chains.move(generator)
+        before = chains.states.points.copy()
+        chains.leap(generator)
+    accept = np.any(chains.states.points != before, axis=1)
     assert 0.05 < accept.mean() < 0.95
-    return start, states.points
+    values, gradients = Landscape(target).with_gradients(chains.states.points)
+    np.testing.assert_allclose(chains.states.values, values, rtol=1e-12)
+    np.testing.assert_allclose(chains.states.gradients, gradients, rtol=1e-10, atol=1e-12)
+    return start, chains.states.points
 
 
 def test_paths_and_leaps_leave_the_target_alone():

@@ -18,16 +18,17 @@ from jaxtyping import Float
 
 from folt.problem import GRADIENTS_PER_BLOCK, Points, Problem
 from folt.problem.batching import calls_lapack
-from folt.problem.orbits import Action, ListedSum, action_of
+from folt.problem.orbits import Action, action_of
 from folt.reference.cautions import Caution
+from folt.reference.chamber import chamber_of, covariance_within
 from folt.reference.exploration import ExplorationFacts, Explored, Explorer, Plan
 from folt.reference.exploration.descents import ROUNDS
 from folt.reference.exploration.facts import RATIO
-from folt.reference.exploration.masses import summable
 from folt.reference.exploration.modes import PerMode
-from folt.reference.host_moves import LeapKernel, Paths, States, StepSize, UnionLeap
-from folt.reference.host_tempering import Walk, mover_for, random_walk_step
-from folt.reference.landscape import Landscape, Matrix
+from folt.reference.host_moves import LeapKernel, UnionLeap
+from folt.reference.host_tempering import mover_for
+from folt.reference.landscape import Landscape
+from folt.reference.moving import Hamiltonian, InChamber, Moving, Walkers
 from folt.reference.result import Reference, health
 from folt.reference.start import fault_cautions, starting_distribution
 from folt.reference.supplied import for_picture, part_of
@@ -44,9 +45,6 @@ LEAST_STARTED = 0.003
 
 COMPARED = 2_048
 """Reference draws that are compared with the tempered particles, about."""
-
-FIRST_STEP = 0.5
-"""First step size of the paths, in whitened units."""
 
 CENTRES = 512
 """Most particles, about, from which leaps are proposed."""
@@ -71,10 +69,11 @@ class HostChains:
 
     From the prior, or without one from a broad t found by a search that knows no scale. Particles,
     moved by random walks in few dimensions and along the gradient in many, put chains into separate
-    modes in proportion to their mass; paths along the gradient (random walks without one)
-    refine every mode with the equivariant metric Σ̄ of the particles, and leaps from particle to
-    particle correct the weights of the modes. A mode without a particle stays unseen, and R-hat
-    cannot tell: a mode of weight ω needs several times 1/ω particles.
+    modes in proportion to their mass; paths along the gradient (random walks without one) refine
+    every mode under one labelling, with a metric that is made anew after the first half of the
+    warm-up, and leaps to particles and modes correct the weights of the modes. A mode without a
+    particle stays unseen, and R-hat cannot tell: a mode of weight ω needs several times 1/ω
+    particles.
 
     Args:
         particles: particles of the tempering.
@@ -88,11 +87,12 @@ class HostChains:
         draws: recorded draws per chain.
         longest: most iterations per recorded draw: chains that do not agree yet, or are worth too
             little, run twice as long and record every other draw; again while a doubt lessens.
-        warmup: iterations that tune the step size of the paths; thrown away.
+        warmup: iterations that tune metric and step size of the paths; thrown away.
         acceptance: acceptance probability that it is tuned to.
         thin: random-walk steps between two recorded draws, where there is no gradient.
         leap_every: recorded draws per leap.
-        bandwidth: width of the leaps' kernels, as a multiple of the root of Σ̄.
+        bandwidth: width of the leaps' kernels, as a multiple of the root of the particles'
+            covariance.
         searchers: walkers of the search.
         search_steps: their steps, and how many more per dimension.
         known: points from which descents begin as well, such as the modes of an earlier fit.
@@ -178,62 +178,69 @@ class HostChains:
     ) -> _Record:
         """What the chains recorded, run longer where they do not agree yet."""
         generator, action = host_generator(key), action_of(landscape.problem.group)
-        walk = explored.ladder.walk
-        covariance = action.covariance(walk.points)
-        leap = _leaps(explored, action, covariance, self.bandwidth)
-        chosen = np.resize(generator.permutation(len(walk.points)), self.chains)
-        sloped = landscape.problem.differentiable
-        if sloped:
-            starts = _with_lost_modes(generator, walk.points[chosen], explored)
-            mover: _Mover = _Hamiltonian(landscape, starts, covariance, self.acceptance)
-        else:
-            mover = _Walkers(landscape, walk.at(chosen), covariance, self.thin)
-        for number in range(self.warmup if sloped else 0):
-            _iterate(generator, mover, leap, tuning=True)
-            tell(0.2 * (number + 1) / self.warmup, "warm-up")
+        moving = self._begun(generator, landscape, explored, action)
+        if landscape.problem.differentiable:
+            moving.warm_up(generator, self.warmup, part_of(tell, 0.0, 0.2))
         every, before = 1, math.inf
-        record = _Record.of(
-            action, *self._recorded(generator, mover, leap, part_of(tell, 0.2, 0.5))
-        )
+        record = _Record.of(action, *self._recorded(generator, moving, part_of(tell, 0.2, 0.5)))
         while every < self.longest and record.should_grow(every, before):
             before, part = record.rhat, part_of(tell, 1.0 - 0.5 / every, 1.0 - 0.25 / every)
-            more, more_values = self._recorded(generator, mover, leap, part, every)
+            more, more_values = self._recorded(generator, moving, part, every)
             raw = np.concatenate([record.raw, more], axis=1)[:, 1::2]
             values = np.concatenate([record.values, more_values], axis=1)[:, 1::2]
             record, every = _Record.of(action, raw, values), 2 * every
         return record
 
+    def _begun(
+        self,
+        generator: np.random.Generator,
+        landscape: Landscape,
+        explored: Explored,
+        action: Action,
+    ) -> Moving:
+        """Chains at particles, those of a soft chamber where there are modes to tell it."""
+        walk, modes = explored.ladder.walk, explored.modes
+        chosen = np.resize(generator.permutation(len(walk.points)), self.chains)
+        centres = walk.points[:: max(1, len(walk.points) // CENTRES)]
+        if modes is None or not action.listed:
+            covariance = action.covariance(walk.points)
+            kernel = LeapKernel.around(centres, covariance, self.bandwidth)
+            if not landscape.problem.differentiable:
+                return Walkers(landscape, kernel, walk.at(chosen), covariance, self.thin)
+            starts = _with_lost_modes(generator, walk.points[chosen], explored)
+            return Hamiltonian(landscape, kernel, starts, covariance, self.acceptance)
+        chamber = chamber_of(landscape, action, walk.points, modes)
+        starts = chamber.aligned(_with_lost_modes(generator, walk.points[chosen], explored))
+        covariance = covariance_within(chamber.aligned(walk.points), modes, chamber)
+        kernel = LeapKernel.around(chamber.aligned(centres), covariance, self.bandwidth)
+        weights = np.maximum(_masses(explored), LEAST_LEAP / modes.count)
+        leap = UnionLeap(kernel, chamber.components(modes, weights))
+        return InChamber(chamber, leap, starts, covariance, self.acceptance, modes)
+
     def _recorded(
         self,
         generator: np.random.Generator,
-        mover: _Mover,
-        leap: LeapKernel | UnionLeap,
+        moving: Moving,
         tell: Progress,
         every: int = 1,
     ) -> tuple[Raw, RawValues]:
         """Draws (chain, draw, dim) at every so many iterations, and log π_F at them."""
-        record = np.empty((self.draws, *mover.states.points.shape))
+        record = np.empty((self.draws, *moving.states.points.shape))
         values = np.empty((self.draws, self.chains))
         for number in range(self.draws):
             for _ in range(every):
-                leaps = number % self.leap_every == self.leap_every - 1
-                _iterate(generator, mover, leap if leaps else None, tuning=False)
-            record[number], values[number] = mover.states.points, mover.states.values
+                moving.move(generator)
+                if number % self.leap_every == self.leap_every - 1:
+                    moving.leap(generator)
+            record[number], values[number] = moving.states.points, moving.log_target
             tell((number + 1) / self.draws, "chains")
         return record.swapaxes(0, 1), values.T
 
 
-def _leaps(
-    explored: Explored, action: Action, covariance: Matrix, bandwidth: float
-) -> LeapKernel | UnionLeap:
-    """Leaps from the particles, and where modes are known and can be summed from these as well."""
-    points = explored.ladder.walk.points
-    kernel = LeapKernel.around(points[:: max(1, len(points) // CENTRES)], covariance, bandwidth)
-    modes, masses = explored.modes, explored.masses
-    if modes is None or masses is None or not summable(action, modes.count):
-        return kernel
-    weights = np.maximum(masses.shares, LEAST_LEAP / modes.count)
-    return UnionLeap(kernel, ListedSum((modes.components(weights),), action))
+def _masses(explored: Explored) -> PerMode:
+    """Shares of the modes among themselves."""
+    assert explored.masses is not None
+    return explored.masses.shares
 
 
 def _with_lost_modes(generator: np.random.Generator, starts: Points, explored: Explored) -> Points:
@@ -256,17 +263,6 @@ def _shares(explored: Explored, action: Action, draws: Raw) -> PerMode:
         return np.empty(0)
     points = draws.reshape(-1, draws.shape[-1])
     return explored.modes.shares(action, points[:: max(1, len(points) // COMPARED)])
-
-
-def _iterate(
-    generator: np.random.Generator, mover: _Mover, leap: LeapKernel | UnionLeap | None, tuning: bool
-) -> None:
-    """One move of every chain, then one leap, where one is due."""
-    states = mover.states = mover.move(generator, tuning)
-    if leap is None:
-        return
-    proposed = mover.at(leap.sample(generator, len(states.values)))
-    mover.states, _ = leap.move(generator, states, proposed)
 
 
 class _Found(NamedTuple):
@@ -304,62 +300,6 @@ class _Record(NamedTuple):
         if every == 1:
             return self.rhat > AGREED or self.health[1] < ENOUGH
         return self.rhat > DOUBTED and self.rhat - 1.0 < LESSENS * (before - 1.0)
-
-
-class _Mover:
-    """Chains that know how to move and how to be put somewhere else."""
-
-    states: States
-
-    def move(self, generator: np.random.Generator, tuning: bool) -> States:
-        raise NotImplementedError
-
-    def at(self, points: Points) -> States:
-        raise NotImplementedError
-
-
-class _Hamiltonian(_Mover):
-    """Paths whose step size is tuned during the warm-up."""
-
-    def __init__(
-        self, landscape: Landscape, points: Points, covariance: Matrix, acceptance: float
-    ) -> None:
-        self.paths = Paths(landscape, covariance)
-        self.states = self.paths.at(points)
-        self.size = StepSize(FIRST_STEP, acceptance)
-
-    def move(self, generator: np.random.Generator, tuning: bool) -> States:
-        """One path of every chain."""
-        log_step = self.size.log_current if tuning else self.size.log_average
-        states, acceptance = self.paths.move(generator, self.states, math.exp(log_step))
-        if tuning:
-            self.size.update(acceptance)
-        return states
-
-    def at(self, points: Points) -> States:
-        """States with gradients."""
-        return self.paths.at(points)
-
-
-class _Walkers(_Mover):
-    """Random-walk steps with the scale that tempering tuned."""
-
-    def __init__(self, landscape: Landscape, walk: Walk, covariance: Matrix, thin: int) -> None:
-        self.landscape, self.thin, self.log_scale = landscape, thin, walk.log_scale
-        self.root = np.linalg.cholesky(covariance)
-        self.states = States(walk.points, walk.log_target, np.zeros_like(walk.points))
-
-    def move(self, generator: np.random.Generator, tuning: bool) -> States:
-        """Some steps of every chain."""
-        points, values, gradients = self.states
-        walk = Walk(points, values, values, self.log_scale)
-        for _ in range(self.thin):
-            walk = random_walk_step(generator, self.landscape, walk, self.root, 1.0, None, 0.0)
-        return States(walk.points, walk.log_target, gradients)
-
-    def at(self, points: Points) -> States:
-        """States without gradients."""
-        return States(points, self.landscape(points), np.zeros_like(points))
 
 
 def _prepared(other: ThreadPoolExecutor, problem: Problem) -> Future[None]:

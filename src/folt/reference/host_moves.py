@@ -12,7 +12,8 @@ from jaxtyping import Float
 
 from folt.chains.independence import accepted
 from folt.problem import Points, Values
-from folt.problem.orbits import ListedSum
+from folt.problem.orbits import Components
+from folt.problem.orbits.components import log_sum_exp
 from folt.reference.landscape import Matrix
 from folt.reference.leap import DEGREES
 
@@ -95,15 +96,6 @@ class LeapKernel:
         noise /= np.sqrt(generator.chisquare(DEGREES, (count, 1)) / DEGREES)
         return self.origin + (self.centres[chosen] + noise) @ self.root.T
 
-    def move(
-        self, generator: np.random.Generator, states: States, proposed: States
-    ) -> tuple[States, np.ndarray]:
-        """Every chain to its proposed place with probability min(1, π(x')q(x)/(π(x)q(x')))."""
-        here = states.values - self.log_prob(states.points)
-        there = proposed.values - self.log_prob(proposed.points)
-        accept = accepted(generator, here, there)
-        return states.choose(accept, proposed), accept
-
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class UnionLeap:
@@ -111,34 +103,23 @@ class UnionLeap:
 
     Attributes:
         kernel: the particles'.
-        modes: components at the modes, proposed at a random image.
+        modes: normalised components at the modes.
     """
 
     kernel: LeapKernel
-    modes: ListedSum
+    modes: Components
 
     def log_prob(self, points: Points) -> Values:
         """Log of the density of both, up to a common constant."""
-        known = self.modes.log_sum(points) - self.modes.action.group.log_order
+        known = log_sum_exp(self.modes.log_terms(points))
         return np.logaddexp(self.kernel.log_prob(points) + self.kernel.log_constant, known)
 
     def sample(self, generator: np.random.Generator, count: int) -> Points:
         """Every proposal from either, as a coin falls."""
-        points, order = self.kernel.sample(generator, count), self.modes.action.group.order
+        points = self.kernel.sample(generator, count)
         known = np.flatnonzero(generator.uniform(size=count) < 0.5)
-        drawn = self.modes.sample(generator, known.size)
-        images = generator.integers(order, size=known.size)
-        points[known] = self.modes.action.move(images, drawn)
+        points[known] = self.modes.sample(generator, known.size)
         return points
-
-    def move(
-        self, generator: np.random.Generator, states: States, proposed: States
-    ) -> tuple[States, np.ndarray]:
-        """Every chain to its proposed place with probability min(1, π(x')q(x)/(π(x)q(x')))."""
-        here = states.values - self.log_prob(states.points)
-        there = proposed.values - self.log_prob(proposed.points)
-        accept = accepted(generator, here, there)
-        return states.choose(accept, proposed), accept
 
 
 def _power(base: np.ndarray, halves: int) -> np.ndarray:
