@@ -11,7 +11,7 @@ import pytest
 import folt
 from folt.certificate.certificate import Certificate
 from folt.certificate.outcomes import Outcome
-from folt.cli.machine import fit_fields
+from folt.cli.terminal import fit_fields
 from folt.fleet.rows import fit_row
 from folt.report.page import page
 from worse import WORSE, worse

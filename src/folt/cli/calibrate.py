@@ -10,8 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from folt.cli.fleet import Scheduler, Workers, runner_for
-from folt.cli.machine import Json, print_json
-from folt.cli.terminal import EffortName, Out, Quiet, Seed, console, wrote
+from folt.cli.terminal import EffortName, Json, Out, Quiet, Seed, console, print_json, wrote
 from folt.cli.user_code import things_at
 
 if TYPE_CHECKING:

@@ -7,9 +7,19 @@ from typing import Annotated
 
 import typer
 
-from folt.cli.machine import Json, fit_fields, print_json
 from folt.cli.sample import Labels, StanData
-from folt.cli.terminal import EffortName, EffortOption, Out, Quiet, Seed, console, show
+from folt.cli.terminal import (
+    EffortName,
+    EffortOption,
+    Json,
+    Out,
+    Quiet,
+    Seed,
+    console,
+    fit_fields,
+    print_json,
+    show,
+)
 from folt.cli.user_code import is_stan, prints_aside, problem_at
 
 EXAMPLES = """\

@@ -10,8 +10,18 @@ from shlex import quote
 
 import typer
 
-from folt.cli.machine import Json, fit_fields, print_json
-from folt.cli.terminal import EffortName, EffortOption, Out, Quiet, Seed, console, show
+from folt.cli.terminal import (
+    EffortName,
+    EffortOption,
+    Json,
+    Out,
+    Quiet,
+    Seed,
+    console,
+    fit_fields,
+    print_json,
+    show,
+)
 
 BEFORE = """\
 Three Gaussians behind 500 observations: the posterior has 3! = 6 equal modes,

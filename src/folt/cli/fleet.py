@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from folt.cli.machine import Json, print_json
-from folt.cli.terminal import Out, Quiet, console, wrote
+from folt.cli.terminal import Json, Out, Quiet, console, print_json, wrote
 from folt.cli.user_code import in_user_code, things_at
 
 if TYPE_CHECKING:

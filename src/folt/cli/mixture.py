@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Annotated, NamedTuple
 import typer
 
 from folt.cli.fleet import Scheduler, Workers, runner_for
-from folt.cli.machine import Json, print_json
 from folt.cli.mixture_data import Observations, Reading, observations, to_standard_error
 from folt.cli.mixture_jobs import (
     COMPARISON,
@@ -28,11 +27,13 @@ from folt.cli.terminal import (
     Draws,
     EffortName,
     EffortOption,
+    Json,
     Out,
     Quiet,
     Seed,
     console,
     is_whole,
+    print_json,
     show,
 )
 

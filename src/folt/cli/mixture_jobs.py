@@ -7,8 +7,8 @@ import functools
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from folt.cli.machine import fit_fields
 from folt.cli.mixture_data import Observations
+from folt.cli.terminal import fit_fields
 
 if TYPE_CHECKING:
     import numpy as np

@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from folt.cli.fleet import Scheduler, Workers, runner_for
-from folt.cli.machine import Json, fit_fields, print_json
 from folt.cli.modal_options import (
     Averages,
     Band,
@@ -36,7 +35,18 @@ from folt.cli.modal_options import (
     require_ranges,
     seconds,
 )
-from folt.cli.terminal import EffortName, EffortOption, Out, Quiet, Seed, console, wrote
+from folt.cli.terminal import (
+    EffortName,
+    EffortOption,
+    Json,
+    Out,
+    Quiet,
+    Seed,
+    console,
+    fit_fields,
+    print_json,
+    wrote,
+)
 
 if TYPE_CHECKING:
     from folt.fit import Fit

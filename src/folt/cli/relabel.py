@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from folt.cli.machine import Json, print_json
-from folt.cli.terminal import Out, Quiet, console, wrote
+from folt.cli.terminal import Json, Out, Quiet, console, print_json, wrote
 
 if TYPE_CHECKING:
     from rich.table import Table

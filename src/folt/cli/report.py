@@ -7,8 +7,7 @@ from typing import Annotated
 
 import typer
 
-from folt.cli.machine import Json, fit_fields, print_json
-from folt.cli.terminal import Quiet, console, folder, show
+from folt.cli.terminal import Json, Quiet, console, fit_fields, folder, print_json, show
 
 EXAMPLES = """\
 folt report demo/fit.nc

@@ -8,8 +8,17 @@ from typing import Annotated, Literal, cast
 import typer
 
 from folt.cli.fleet import Scheduler, Workers, runner_for
-from folt.cli.machine import Json, print_json
-from folt.cli.terminal import EffortName, EffortOption, Out, Quiet, Seed, console, wrote
+from folt.cli.terminal import (
+    EffortName,
+    EffortOption,
+    Json,
+    Out,
+    Quiet,
+    Seed,
+    console,
+    print_json,
+    wrote,
+)
 
 EXAMPLES = """\
 folt reproduce all --quick --out look

@@ -8,8 +8,19 @@ from typing import Annotated
 
 import typer
 
-from folt.cli.machine import Json, fit_fields, print_json
-from folt.cli.terminal import Draws, EffortName, EffortOption, Out, Quiet, Seed, console, show
+from folt.cli.terminal import (
+    Draws,
+    EffortName,
+    EffortOption,
+    Json,
+    Out,
+    Quiet,
+    Seed,
+    console,
+    fit_fields,
+    print_json,
+    show,
+)
 from folt.cli.user_code import prints_aside, problem_at
 
 EXAMPLES = """\
