@@ -17,7 +17,7 @@ from folt.training import guard_of
 
 DISTANCE, GUARD = 20.0, 0.02
 FACTS = SymmetryFacts(1, True, 0.0, True, BoundaryMass(0.0, 0.0, 0.0, 0.1, 1.0), None)
-REFERENCE = ReferenceFacts(1.0, 20_000.0, True, 20_000)
+REFERENCE = ReferenceFacts(1.0, 20_000.0, True, 20_000, 0, 1.0, 20_000.0)
 
 
 def far_pair(missed: float) -> Problem:

@@ -31,7 +31,7 @@ def log_ratios(scale=0.1, n=20_000, log_z=1.5):
 
 
 FACTS = SymmetryFacts(6, True, 1e-16, True, BoundaryMass(0.0, 0.0, 0.01, 0.1, 1.0), 0.3)
-REFERENCE = ReferenceFacts(1.001, 20_000.0, True, 20_000)
+REFERENCE = ReferenceFacts(1.001, 20_000.0, True, 20_000, 0, 1.001, 20_000.0)
 
 
 def certified(held_out, fresh, exact=True, facts=FACTS, moving=True, **options):

@@ -20,7 +20,7 @@ from folt.reference import Concern, Exact
 from missed import certificate_of
 
 FACTS = SymmetryFacts(2, True, 0.0, True, BoundaryMass(0.0, 0.0, 0.0, 0.1, 1.0), None)
-REFERENCE = ReferenceFacts(1.0, 20_000.0, True, 20_000)
+REFERENCE = ReferenceFacts(1.0, 20_000.0, True, 20_000, 0, 1.0, 20_000.0)
 SWAP = Permutation(2, 1)
 NEAR, FAR = jnp.array([0.0, 6.0]), jnp.array([20.0, 26.0])
 MISSED = 0.3

@@ -31,6 +31,9 @@ from worse import WORSE, worse
 
 STEPS = 400
 
+LARGEST = 3_200_000
+"""Characters of a page; BokehJS has 1.27 million of them in version 3.9 and 1.39 million in 3.10."""
+
 
 @pytest.fixture(scope="module")
 def fit() -> folt.Fit:
@@ -128,7 +131,7 @@ def test_page_fetches_nothing(html: str) -> None:
     assert found.open == []
     assert all(item.startswith(("data:image/png", "#")) for item in found.fetched)
     assert not re.search(r"https?:|@import|url\((?!#)", without_scripts(html))
-    assert len(html) < 3_000_000
+    assert len(html) < LARGEST
 
 
 def test_identifiers_in_a_page_are_unique_and_resolved(html: str) -> None:
@@ -387,7 +390,7 @@ def test_families_run_along_the_first_axis_and_every_scalar_can_be_chosen(fit: f
 def test_a_page_of_many_parameters_holds_them_all_and_stays_light(fit: folt.Fit) -> None:
     values = np.random.default_rng(0).normal(size=(4, 500, 200))
     many = page(with_draws(fit, {"theta": values}, {"theta": values[:, :250]}))
-    assert len(many) < 3_000_000
+    assert len(many) < LARGEST
     chooser = many[many.index('id="choose-parameter"') :]
     chooser = chooser[: chooser.index("</select>")]
     assert chooser.count("<option") == 225  # 200 one by one, and all of them by eights

@@ -190,9 +190,9 @@ class ReferenceFacts:
     ess: float
     exact: bool
     draws: int
-    refreshed: int = 0
-    refreshed_rhat: float = math.nan
-    refreshed_ess: float = math.nan
+    refreshed: int
+    refreshed_rhat: float
+    refreshed_ess: float
     refreshed_limit: float = REFRESHED_RHAT
     cautions: tuple[Caution, ...] = ()
     sealed: bool = True
