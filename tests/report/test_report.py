@@ -32,7 +32,7 @@ from worse import WORSE, worse
 STEPS = 400
 
 LARGEST = 3_200_000
-"""Characters of a page; BokehJS has 1.27 million of them in version 3.9 and 1.39 million in 3.10."""
+"""Characters of a page; BokehJS has 1.27 million of them in version 3.9, and 1.39 in 3.10."""
 
 
 @pytest.fixture(scope="module")
