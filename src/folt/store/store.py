@@ -188,7 +188,7 @@ class Store:
 def abandon() -> None:
     """Remove what is half-written, from any thread: the process is about to end."""
     files.abandon()
-    abandon()
+    abandon_locks()
     for folder in _begun:
         with contextlib.suppress(OSError):
             folder.rmdir()
