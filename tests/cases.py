@@ -74,8 +74,8 @@ from folt.paper.flow import SpectralCoupling, certified
 from folt.paper.training import PaperFlow
 from folt.problem import Problem
 from folt.problem.fold import Folded
-from folt.reference import AdaptiveRandomWalk, Exact, Given, HostChains, TemperedChains
-from folt.training import OrbitChain, OrbitMixture, ThriftyMixture
+from folt.reference import AdaptiveRandomWalk, Exact, Given, HostChains
+from folt.training import OrbitChain, OrbitMixture, Widening
 from folt.types import Distribution, ReferenceSampler, Trainer
 from likelihoods import (
     Likelihood,
@@ -210,9 +210,6 @@ COORDINATES: dict[str, Coordinate] = {
 SAMPLERS: dict[str, Callable[[], ReferenceSampler]] = {
     "exact": lambda: Exact(3_000, 20),
     "given": lambda: Given(bent_pair_draws()),
-    "tempered chains": lambda: TemperedChains(
-        particles=600, moves=15, chains=60, draws=50, warmup=50
-    ),
     "host chains": lambda: HostChains(particles=512, chains=64, draws=50),
     "random walk": lambda: AdaptiveRandomWalk(40_000, 4_000, 20),
 }
@@ -226,8 +223,10 @@ def bent_pair_draws() -> np.ndarray:
 
 
 TRAINERS: dict[str, Callable[[], Trainer]] = {
-    "orbit mixture": lambda: OrbitMixture(size=2),
-    "thrifty mixture": lambda: ThriftyMixture(size=2, rounds=2, fresh=512),
+    "orbit mixture": lambda: OrbitMixture(size=2, rounds=2, fresh=512),
+    "widened mixture": lambda: OrbitMixture(
+        size=2, rounds=2, fresh=512, widening=Widening(components=4, rounds=2, steps=20)
+    ),
     "orbit chain": lambda: OrbitChain(classes=1),
     "paper flow": lambda: PaperFlow(layers=2, width=8, steps=60),
 }

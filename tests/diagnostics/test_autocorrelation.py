@@ -57,7 +57,6 @@ def test_nothing_heavy_is_imported_on_the_way_to_draws():
         "arviz_stats",
         "matplotlib",
         "bokeh",
-        "blackjax",
         "xarray",
     }
     assert found & heavy == set()

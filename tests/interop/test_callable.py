@@ -13,12 +13,11 @@ from folt.models import bayesian_mixture, bayesian_mixture_data
 from folt.problem.black_box import BlackBox
 from folt.problem.differences import GradientError
 from folt.problem.symmetry import SymmetryError
-from folt.reference import Concern, HostChains, TemperedChains, reference_for
-from folt.training import OrbitMixture, Setting
+from folt.reference import Concern, HostChains, reference_for
+from folt.training import OrbitMixture
 
 OBSERVATIONS = bayesian_mixture_data()[:80]
-BRIEF = Setting(rounds=3, fresh=512, linearised=1024)
-TRAINER = OrbitMixture(size=4, labellings=1, single=BRIEF, full=BRIEF)
+TRAINER = OrbitMixture(size=4, labellings=1, rounds=3, fresh=512)
 REFERENCE = HostChains(particles=300, moves=4, chains=80, draws=30, thin=4)
 
 
@@ -151,12 +150,6 @@ def test_rare_faults_are_counted_and_told():
     run = HostChains(particles=100, moves=3, chains=10, draws=30, thin=3)
     reference = run(jax.random.key(0), problem)
     assert any(caution.concern is Concern.NOT_A_NUMBER for caution in reference.cautions)
-
-
-def test_what_needs_a_gradient_says_so():
-    problem = folt.from_callable(mixture, 6, Permutation(3, 2), vectorized=True)
-    with pytest.raises(ValueError, match="black box, evaluated outside JAX"):
-        folt.sample(problem, reference=TemperedChains(), progress=False)
 
 
 def test_the_default_reference_of_a_box_is_on_the_host():

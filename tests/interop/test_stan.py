@@ -16,9 +16,8 @@ from folt.interop.stan_density import Way
 from folt.interop.stan_model import Program, without_comments
 from folt.problem.differences import GradientError
 from folt.reference import HostChains
-from folt.training import OrbitMixture, Setting
+from folt.training import OrbitMixture
 
-BRIEF = Setting(rounds=2, fresh=256, linearised=512)
 ZOO = {
     "a": (stan.real(), Kind.REAL, ()),
     "v": (stan.real(3), Kind.REAL, (3,)),
@@ -149,7 +148,7 @@ def fit():
             searchers=64,
             search_steps=(50, 10),
         ),
-        flow=OrbitMixture(size=2, labellings=1, single=BRIEF, full=BRIEF),
+        flow=OrbitMixture(size=2, labellings=1, rounds=2, fresh=256),
         progress=False,
     )
 

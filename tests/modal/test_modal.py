@@ -28,7 +28,6 @@ from folt.modal import (
     welch,
 )
 from folt.modal.identification import (
-    LONG_PATHS,
     Identification,
     problem_for,
     reference_of,
@@ -191,11 +190,9 @@ def test_efforts_are_those_of_every_fit():
     """Powers have long paths at every effort; the paper's model has the effort's own run."""
     for effort in (Effort.quick(), Effort.default(), Effort.thorough()):
         cold, warm = (reference_of("powers", effort, share) for share in (1.0, 0.5))
-        assert cold.trajectory == LONG_PATHS
         assert cold.chains * cold.draws == pytest.approx(effort.chains * effort.draws, rel=0.01)
         assert warm.draws == pytest.approx(cold.draws / 2, abs=1)
-    assert reference_of("paper", Effort.default()) is None
-    assert reference_of("paper", Effort.thorough()).draws == Effort.thorough().draws
+    assert reference_of("paper", Effort.thorough()) is None
 
 
 def test_settings_are_noted_with_their_effort():

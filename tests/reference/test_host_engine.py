@@ -30,10 +30,7 @@ from folt.reference.landscape import Landscape
 from folt.reference.moving import Hamiltonian
 from folt.sampling import capped
 from folt.sampling.presets import preset_of
-from folt.training import gauss_newton
-from folt.training import host_newton as newton
 from folt.training.effort import EFFORTS
-from folt.training.pool import Pool
 
 LEVEL = 1e-5  # about twenty checks: a false alarm about once in 5000 runs
 
@@ -202,31 +199,6 @@ def test_a_reference_run_is_reproducible_and_counts_what_it_costs():
     assert tempered < first.evaluations["value"] < tempered + 20_000
     moved = first.evaluations["gradient"] - first.exploration.gradients
     assert moved >= SMALL.chains * (SMALL.warmup + SMALL.draws)
-
-
-# Training.
-
-
-@pytest.mark.parametrize("at_once", [128, 1024])
-def test_gauss_newton_on_the_host_is_the_compiled_one(monkeypatch, at_once):
-    """Whether the points go through at once or in parts."""
-    monkeypatch.setattr(newton, "POINTS_AT_ONCE", at_once)
-    group = Permutation(2, 1)
-    generator = np.random.default_rng(6)
-    points = generator.normal(size=(300, 2))
-    log_target = generator.normal(size=300)
-    main = ListedSum((components(),), action_of(group))
-    pool = newton.resolve(main, None, points, log_target)
-    np.testing.assert_allclose(pool.log_proposal(components()), main.log_sum(points), rtol=1e-10)
-    model = newton.linearise(components(), pool, 0.2)
-    expected = gauss_newton.linearise(mixture(), Pool(*pool), 0.2)
-    np.testing.assert_allclose(model.curvature, expected.curvature, rtol=1e-3, atol=1e-5)
-    np.testing.assert_allclose(model.slope, expected.slope, rtol=1e-3, atol=1e-5)
-    step = 0.1 * generator.normal(size=model.slope.size)
-    after = newton.moved(components(), step)
-    other = gauss_newton.moved(mixture(), jnp.asarray(step))
-    np.testing.assert_allclose(after.means, other.means, rtol=1e-12)
-    np.testing.assert_allclose(after.factors, np.tril(other.factors), rtol=1e-12, atol=1e-14)
 
 
 def test_chances_to_leave_are_the_mean_acceptances():

@@ -13,7 +13,7 @@ import folt.sampling
 from folt.cli import run
 from folt.flows import Gaussian
 from folt.groups import Permutation, Product, SignedPermutation, Trivial
-from folt.reference import Exact, TemperedChains
+from folt.reference import Exact, HostChains
 from folt.sampling.checks import check
 from folt.sampling.memory import free_memory
 from folt.training import OrbitMixture
@@ -290,7 +290,7 @@ CALLS = [
     (lambda: folt.sample(problem(), flow=lambda x: x), "flow to be called as"),
     (lambda: folt.sample(problem(), start="abc"), "an earlier folt.Fit, got 'abc'"),
     (lambda: folt.sample(problem(), reference="abc"), "found nothing at abc"),
-    (lambda: folt.sample(problem(), reference=TemperedChains), "the class TemperedChains"),
+    (lambda: folt.sample(problem(), reference=HostChains), "the class HostChains"),
     (lambda: folt.sample(problem(), reference=Exact()), "with an exact sampler"),
     (lambda: folt.sample(problem(), reference=np.ones((500, 3))), r"shape \(draw, 2\)"),
     (lambda: folt.sample(problem(), reference=np.ones((500, 2))), "coordinate 0"),

@@ -19,15 +19,14 @@ from folt.paper.training import PaperFlow
 from folt.problem import Problem
 from folt.problem.fold import Folded
 from folt.problem.ratio import LogRatio, Target
-from folt.reference import Concern, Exact, TemperedChains
+from folt.reference import Concern, Exact, HostChains
 from folt.sampling import presets, settled, spending
-from folt.training import OrbitMixture, Setting
+from folt.training import OrbitMixture
 
 LEVEL = 1e-4  # about twenty goodness-of-fit checks: a false alarm about once in 500 runs
 
 EXACT = Exact(3_000, 20)
-BRIEF = Setting(rounds=4, fresh=1024, linearised=2048)
-QUICK = OrbitMixture(size=4, labellings=1, single=BRIEF, full=BRIEF)
+QUICK = OrbitMixture(size=4, labellings=1, rounds=4, fresh=1024)
 CENTRES = np.array([[0.0, 0.5], [1.5, -0.5]])
 
 
@@ -131,7 +130,7 @@ def counted_problem(data):
     return Problem(log_density, Permutation(2, 1), data=data), traces
 
 
-SMALL_RUN = TemperedChains(particles=128, moves=5, chains=16, draws=40, warmup=20)
+SMALL_RUN = HostChains(particles=128, moves=5, chains=16, draws=40, warmup=20)
 
 
 @pytest.mark.parametrize("reference", ["run", "draws"])
@@ -158,7 +157,7 @@ def test_a_second_data_set_of_equal_shape_does_not_compile(reference):
 
 @pytest.fixture(scope="module")
 def broken():
-    richer = dataclasses.replace(QUICK, size=12, full=BRIEF._replace(rounds=8, fresh=2048))
+    richer = dataclasses.replace(QUICK, size=12, rounds=8, fresh=2048)
     return sampled(broken_banana(), seed=1, chains=4, draws=5_000, flow=richer)
 
 

@@ -20,7 +20,6 @@ from folt.training import (
     OrbitChain,
     OrbitMixture,
     Sample,
-    ThriftyMixture,
     TrainingTask,
     invariant_guard,
     proposal_maker,
@@ -131,7 +130,7 @@ def test_a_start_that_does_not_do_gives_way_to_the_chain(task: TrainingTask) -> 
         seen.append(start)
         return chain
 
-    trainer = ThriftyMixture(rounds=1, fresh=256, beyond=beyond)
+    trainer = OrbitMixture(rounds=1, fresh=256, beyond=beyond)
     far = Mixture(jnp.zeros(1), jnp.full((1, 4), 50.0), jnp.eye(4)[None])
     for start in (far, None, chain):
         assert trainer(jax.random.key(6), task, start) is chain
@@ -203,12 +202,10 @@ def test_large_groups_get_a_chain_and_small_ones_the_default() -> None:
     default = OrbitMixture()
     three, four = (folt.Problem(zero, Permutation(m, 2)) for m in (3, 4))
     assert proposal_maker(three, None, default) is default
-    assert isinstance(proposal_maker(four, None, default), OrbitChain)
+    assert isinstance(proposal_maker(four, None, default).beyond, OrbitChain)
     assert proposal_maker(four, None, default, folt.Effort.thorough()) is default
-    thrifty = ThriftyMixture()
-    assert isinstance(proposal_maker(four, None, thrifty).beyond, OrbitChain)
     five = folt.Problem(zero, Permutation(5, 2))
-    assert isinstance(proposal_maker(five, None, thrifty), OrbitChain)
+    assert isinstance(proposal_maker(five, None, default), OrbitChain)
     six = folt.Problem(zero, Permutation(6, 2))
     assert isinstance(proposal_maker(six, None, default), OrbitChain)
     uneven = folt.Problem(zero, Joint(6, (Blocks(1), ZeroSum())))

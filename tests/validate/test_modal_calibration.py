@@ -14,10 +14,9 @@ from table import write_table
 
 import folt
 from folt.certificate.outcomes import Outcome
-from folt.modal.identification import LONG_PATHS
 from folt.models import modal_powers, simulate_powers
-from folt.reference import TemperedChains
-from folt.training import OrbitMixture, Setting
+from folt.reference import HostChains
+from folt.training import OrbitMixture
 
 WINDOWS, MODES, ORDINATES, AVERAGES = 120, 2, 48, 10.0
 RANKS = 99
@@ -26,8 +25,8 @@ RANKS = 99
 FALSE_ALARM = 0.01
 """Of the whole test, shared by its checks."""
 
-REFERENCE = TemperedChains(particles=600, moves=15, chains=20, draws=300, trajectory=LONG_PATHS)
-TRAINER = OrbitMixture(size=16, full=Setting(rounds=10, fresh=2048, linearised=4096, patience=4))
+REFERENCE = HostChains(particles=600, moves=15, chains=20, draws=300)
+TRAINER = OrbitMixture(size=16, rounds=10, fresh=2048, patience=4)
 
 
 def blank():

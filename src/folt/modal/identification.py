@@ -16,30 +16,20 @@ from folt.modal.spectrum import Measured
 from folt.models import modal_powers, modal_shapes, modal_spectrum
 from folt.models.powers import Motion
 from folt.problem import Problem
-from folt.reference import JitteredHmc, TemperedChains
+from folt.reference import HostChains
 from folt.sampling import sample
 from folt.store.strict_json import Document, plain
-from folt.training import OrbitMixture, Setting, Wide
+from folt.training import OrbitMixture, Widening
 from folt.training.effort import EFFORTS, Effort
 
 Model = Literal["paper", "powers", "shapes"]
 
-LONG_PATHS = JitteredHmc(length=4.0)
-"""Power and damping of a mode pull on each other along a bend that short paths follow slowly.
-
-Chosen on one simulated tower with one seed, where the default run ended in doubt. 40 chains instead
-of 100 brought R-hat from 1.016 to 1.009 at the same effective size (it is bounded below by the
-number of chains over that size); paths of 4 instead of π/2 then raised the smallest effective size
-from .20 to .50 per draw and lowered R-hat to 1.004, for 2.7 times the gradients per draw: no gain
-per gradient, but draws that can be certified with."""
-
 FEW_CHAINS = 40
-"""Chains along long paths: see above."""
+"""Chains of a model with powers, whose power and damping pull on each other along a bend: fewer and
+longer ones bring R-hat down at the same effective size (it is bounded below by the number of chains
+over that size)."""
 
-POLISH = OrbitMixture(
-    full=Setting(rounds=8, fresh=4096, linearised=6144, patience=3),
-    wide=Wide(rounds=3, rate=0.005, fresh=8192),
-)
+POLISH = OrbitMixture(fresh=8192, patience=3, widening=Widening(rounds=3, rate=0.005))
 """The thorough trainer beside a start: a few steps from the proposal of the spectrum before."""
 
 
@@ -217,7 +207,7 @@ def fitted(
     return fresh
 
 
-def reference_of(model: Model, effort: Effort, share: float = 1.0) -> TemperedChains | None:
+def reference_of(model: Model, effort: Effort, share: float = 1.0) -> HostChains | None:
     """The reference run of a model at an effort; None for the effort's own.
 
     Args:
@@ -225,18 +215,13 @@ def reference_of(model: Model, effort: Effort, share: float = 1.0) -> TemperedCh
         effort: how many draws.
         share: of these draws; beside a start half of them leave enough to certify with.
     """
-    if model == "powers":
-        chains, trajectory = FEW_CHAINS, LONG_PATHS
-    elif effort.rounds is None and model == "paper":
-        chains, trajectory = effort.chains, JitteredHmc()
-    else:
+    if model != "powers":
         return None
-    return TemperedChains(
+    return HostChains(
         particles=effort.particles,
         moves=effort.moves,
-        chains=chains,
-        draws=round(share * effort.chains * effort.draws / chains),
-        trajectory=trajectory,
+        chains=FEW_CHAINS,
+        draws=round(share * effort.chains * effort.draws / FEW_CHAINS),
     )
 
 

@@ -19,7 +19,7 @@ from folt.paper.settings import Settings
 from folt.paper.tables import claim_list
 from folt.store.strict_json import Document
 
-PACKAGES = ("folt", "jax", "jaxlib", "equinox", "blackjax", "numpy", "scipy")
+PACKAGES = ("folt", "jax", "jaxlib", "equinox", "numpy", "scipy")
 
 
 def provenance(command: str, wall_s: float) -> Document:

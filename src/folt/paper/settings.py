@@ -8,12 +8,10 @@ from pathlib import Path
 from typing import Literal
 
 from folt.paper.training import PaperFlow
-from folt.reference import AdaptiveRandomWalk, Exact, TemperedChains
+from folt.reference import AdaptiveRandomWalk, Exact, HostChains
 from folt.store.strict_json import Document
-from folt.training import OrbitMixture, Setting
+from folt.training import OrbitMixture
 from folt.types import ReferenceSampler, Trainer
-
-BRIEF = Setting(rounds=4, fresh=1024, linearised=2048)
 
 PAPER_DRAWS = Exact(draws=70_000)
 """Exact draws in the paper's protocol: 50 000 to learn from and 20 000 to certify with."""
@@ -26,7 +24,7 @@ USUAL_EFFORT = "thorough"
 """The published figures are of a flat h, which is what this one trains for."""
 
 QUICK_WALK = AdaptiveRandomWalk(steps=40_000, keep=20_000)
-QUICK_CHAINS = TemperedChains(particles=500, moves=10, chains=60, draws=200, warmup=30)
+QUICK_CHAINS = HostChains(particles=500, moves=10, chains=60, draws=200, warmup=30)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -80,7 +78,7 @@ class Settings:
             return None
         if self.paper:
             return PaperFlow(layers=4, width=32, steps=200)
-        return OrbitMixture(size=6, labellings=1, single=BRIEF, full=BRIEF)
+        return OrbitMixture(size=6, labellings=1, rounds=4, fresh=1024)
 
     def reference(self, exact: bool) -> ReferenceSampler | None:
         """The reference run, or None for folt's choice."""

@@ -30,7 +30,7 @@ from folt.flows import Pushed, whitening
 from folt.paper.flow import SpectralCoupling, certified, paper_architecture, refreshed
 from folt.problem.batching import map_points
 from folt.store.packages import require
-from folt.training.regression import TrainingTask
+from folt.training.task import TrainingTask
 from folt.types import (
     Density,
     Distribution,

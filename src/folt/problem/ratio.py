@@ -36,7 +36,7 @@ class Target:
 
     Attributes:
         problem: the target.
-        evaluations: log densities computed so far, and gradients that others reported.
+        evaluations: log densities and gradients so far, those that others reported among them.
     """
 
     problem: Problem
@@ -49,6 +49,12 @@ class Target:
         terms = 1 if self.problem.invariant else self.problem.group.order
         self.evaluations["value"] += points.shape[0] * terms
         return self.problem.log_folds(points)
+
+    def with_gradients(self, points: Points) -> tuple[Values, Points]:
+        """Log π_F and its gradient at every point."""
+        terms = 1 if self.problem.invariant else self.problem.group.order
+        self.evaluations["gradient"] += points.shape[0] * terms
+        return self.problem.folded_gradients(points)
 
     def add(self, evaluations: dict[str, int]) -> None:
         """Add evaluations that were made elsewhere to the count."""

@@ -10,8 +10,6 @@ from folt.reference.host_chains import HostChains
 from folt.reference.random_walk import AdaptiveRandomWalk
 from folt.reference.result import Reference, health
 from folt.reference.supplied import Exact, Given
-from folt.reference.tempered_chains import TemperedChains
-from folt.reference.trajectories import JitteredHmc, Nuts, Trajectory
 from folt.types import Progress
 
 __all__ = [
@@ -21,13 +19,9 @@ __all__ = [
     "Exact",
     "Given",
     "HostChains",
-    "JitteredHmc",
-    "Nuts",
     "Progress",
     "Reference",
     "Sampler",
-    "TemperedChains",
-    "Trajectory",
     "health",
     "reference_for",
 ]

@@ -15,13 +15,15 @@ from folt.problem import Points, Values
 from folt.problem.orbits import Components
 from folt.problem.orbits.components import log_sum_exp
 from folt.reference.landscape import Matrix
-from folt.reference.leap import DEGREES
 
 PATH = math.pi / 2
 """Mean length of a chain's path in whitened units: a quarter of a period."""
 
 LONGEST_PATH = 64
 """Largest mean number of its leapfrog steps."""
+
+DEGREES = 4.0
+"""Degrees of freedom of the leaps: tails heavier than any posterior the particles come from."""
 
 
 class States(NamedTuple):

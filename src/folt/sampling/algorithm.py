@@ -33,7 +33,6 @@ from folt.reference import (
     Given,
     HostChains,
     Reference,
-    TemperedChains,
     reference_for,
 )
 from folt.reference.cautions import Concern
@@ -58,7 +57,7 @@ SYMMETRY_DRAWS = 2_048
 """Held-out draws at which labels are looked at."""
 
 
-FRESH = (AdaptiveRandomWalk, Exact, HostChains, TemperedChains)
+FRESH = (AdaptiveRandomWalk, Exact, HostChains)
 """Samplers whose draws are new whenever their key is."""
 
 
@@ -288,7 +287,7 @@ def _named_keys(seed: int) -> dict[str, Key]:
 
 
 def _provenance(problem: Problem, asked: Options, effort: str, steps: int) -> Document:
-    packages = ("folt", "jax", "equinox", "blackjax", "numpy")
+    packages = ("folt", "jax", "equinox", "numpy")
     return {
         "seed": asked.seed,
         "preset": preset_named(asked.preset).name,

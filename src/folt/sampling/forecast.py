@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 from folt.problem import Problem
 from folt.problem.symmetry import SymmetryAccount
-from folt.reference import HostChains, TemperedChains
+from folt.reference import HostChains
 from folt.reference.host_tempering import TemperedPaths, mover_for
 
 TEMPERATURES = 12
@@ -42,16 +42,12 @@ def forecast(problem: Problem, account: SymmetryAccount, evaluations: int) -> Fo
 
 def reference_work(problem: Problem, sampler: object) -> int:
     """Evaluations of a reference run, about; zero where nothing is known of it."""
-    if not isinstance(sampler, (HostChains, TemperedChains)):
+    if not isinstance(sampler, HostChains):
         return 0
     per_draw = GRADIENTS_PER_DRAW * VALUES_PER_GRADIENT
-    search = 0
-    if isinstance(sampler, HostChains):
-        first, more = sampler.search_steps
-        search = (
-            0 if problem.prior is not None else sampler.searchers * (first + more * problem.dim)
-        )
-        per_draw = per_draw if problem.differentiable else sampler.thin
+    first, more = sampler.search_steps
+    search = 0 if problem.prior is not None else sampler.searchers * (first + more * problem.dim)
+    per_draw = per_draw if problem.differentiable else sampler.thin
     moves = mover_for(problem, sampler.moves, sampler.paths)
     per_particle = moves.paths * per_draw if isinstance(moves, TemperedPaths) else sampler.moves
     tempering = sampler.particles * per_particle * TEMPERATURES

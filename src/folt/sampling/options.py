@@ -98,7 +98,7 @@ def _require_reference(reference: object, problem: Problem) -> None:
     if isinstance(reference, type):
         raise ValueError(
             "expected reference draws of shape (draw, dim) or (chain, draw, dim), or a sampler "
-            f"object such as folt.reference.TemperedChains(), got {named(reference)}"
+            f"object such as folt.reference.HostChains(), got {named(reference)}"
         )
     sampler = reference_for(problem, reference)
     if isinstance(sampler, Exact) and problem.sampler is None:

@@ -10,7 +10,7 @@ from folt.problem import Problem
 from folt.reference import Exact, HostChains, Sampler
 from folt.reference.cautions import Caution, Concern
 from folt.reference.exploration.descents import LAST_STARTS, ROUNDS, SLOTS
-from folt.training import OrbitMixture, ThriftyMixture
+from folt.training import OrbitMixture
 from folt.training.effort import EFFORTS, Effort, evaluations_of_black_box
 from folt.types import Trainer
 
@@ -82,12 +82,9 @@ def _economical(evaluations: int, dim: int) -> dict[str, Any]:
 
 def preset_of(effort: Effort) -> Preset:
     """Folt's own protocol at an effort."""
-    trainer: Trainer = OrbitMixture()
-    if effort.rounds is not None:
-        trainer = ThriftyMixture(rounds=effort.rounds, fresh=effort.fresh)
     return Preset(
         effort,
-        trainer,
+        OrbitMixture.at(effort),
         GUARD_WEIGHT,
         effort.training_draws,
         effort.certification_draws,

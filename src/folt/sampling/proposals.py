@@ -17,6 +17,7 @@ from folt.problem.ratio import LogRatio, Target
 from folt.reference import Reference
 from folt.sampling.presets import Preset
 from folt.training import Sample, TrainingTask, guard_of, invariant_guard
+from folt.training.task import Differentiate
 from folt.types import Distribution, Key, OrbitSummed, Progress, Trainer
 
 PILOT = 1_000
@@ -103,6 +104,7 @@ def proposal_from(
             selection=data.selection,
             visited=data.visited,
             modes=data.modes,
+            differentiate=_gradients(target, preset),
         )
         fitted = maker(key, task, None if start is None else start.flow, tell)
     fitted = settled(fitted)
@@ -111,6 +113,13 @@ def proposal_from(
     if isinstance(fitted, OrbitSummed):
         return OrbitSafety(fitted, invariant_guard(problem.group, points), weight)
     return Safety(fitted, guard, weight)
+
+
+def _gradients(target: Target, preset: Preset) -> Differentiate | None:
+    """Gradients of log π_F, where there are some and no cap counts every evaluation."""
+    if not target.problem.differentiable or preset.effort.evaluations is not None:
+        return None
+    return target.with_gradients
 
 
 def settled(flow: Distribution) -> Distribution:
@@ -141,7 +150,7 @@ def worthwhile(
     tell.
     """
     effort, proposals = preset.effort, preset.certification_draws
-    if effort.rounds is None or effort.evaluations is not None:
+    if effort.evaluations is not None:
         return 1, proposals
     proposals += proposals // 2 if given else 0  # a reference run is saved
     _, fresh = ratio.draw(jax.random.fold_in(key, PILOT), PILOT_DRAWS)

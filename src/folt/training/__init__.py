@@ -8,23 +8,20 @@ from folt.training.guard import guard_of, invariant_guard
 from folt.training.large_groups import proposal_maker
 from folt.training.orbit_chain import OrbitChain
 from folt.training.orbit_mixture import OrbitMixture
-from folt.training.regression import Sample, Setting, TrainingTask, regress
-from folt.training.thrifty import ThriftyMixture
+from folt.training.score_regression import score_regression
+from folt.training.task import Sample, TrainingTask
 from folt.training.truncated import LikelyOrbits
-from folt.training.widening import Wide, widen
+from folt.training.widening import Widening
 
 __all__ = [
     "LikelyOrbits",
     "OrbitChain",
     "OrbitMixture",
     "Sample",
-    "Setting",
-    "ThriftyMixture",
     "TrainingTask",
-    "Wide",
+    "Widening",
     "guard_of",
     "invariant_guard",
     "proposal_maker",
-    "regress",
-    "widen",
+    "score_regression",
 ]

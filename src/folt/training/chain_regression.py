@@ -2,7 +2,7 @@
 
 A step moves the mean of a class in units of its own spread and multiplies its factor from the left,
 so that one learning rate suits narrow and wide classes. The objective is that of
-`folt.training.regression`, on reference draws and fresh proposals together; its gradient needs
+`folt.training.widening`, on reference draws and fresh proposals together; its gradient needs
 nothing but moments under the labels and classes of the chain.
 """
 
@@ -21,15 +21,12 @@ from folt.flows.class_chain import FLOOR
 from folt.problem.orbits import HostDistribution
 from folt.problem.orbits.chain_sum import ChainSum
 from folt.training.chain_moments import Moments, pulled_moments
-from folt.training.descent import cosine_rates
-from folt.training.regression import TrainingTask
+from folt.training.local_steps import Adam, cosine_rates, gaussian_slopes, moved_gaussians
+from folt.training.task import TrainingTask
 from folt.types import Key, Progress, host_generator
 
 LARGEST_WEIGHT = 20.0
 """Importance weights of proposals that are chosen again are cut at so many times their mean."""
-
-SLOW, FAST = 0.99, 0.9
-"""Memories of Adam for squares and for slopes."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -63,26 +60,6 @@ class Batch(NamedTuple):
         return Batch(*(leaf[chosen] for leaf in self))
 
 
-class Adam:
-    """Adam's running means of slopes and of their squares, for several arrays."""
-
-    def __init__(self) -> None:
-        self.known: list[tuple[np.ndarray, np.ndarray]] = []
-        self.count = 0
-
-    def __call__(self, slopes: list[np.ndarray]) -> list[np.ndarray]:
-        """Where to go, in units of the learning rate."""
-        self.count += 1
-        if not self.known:
-            self.known = [(np.zeros_like(slope), np.zeros_like(slope)) for slope in slopes]
-        self.known = [
-            (FAST * mean + (1 - FAST) * slope, SLOW * square + (1 - SLOW) * slope**2)
-            for (mean, square), slope in zip(self.known, slopes, strict=True)
-        ]
-        fast, slow = 1 - FAST**self.count, 1 - SLOW**self.count
-        return [mean / fast / (np.sqrt(square / slow) + 1e-8) for mean, square in self.known]
-
-
 def slopes_of(chain: ClassChain, moments: Moments) -> list[np.ndarray]:
     """The gradient of Σ weight·log q_F in the coordinates in which `nudged` moves a chain."""
     weights = np.exp(_log_softmax(chain.log_weights))
@@ -92,8 +69,8 @@ def slopes_of(chain: ClassChain, moments: Moments) -> list[np.ndarray]:
     return [
         moments.first - weights * moments.first.sum(),
         expected - plain * expected.sum(axis=-1, keepdims=True),
-        *_gaussian_slopes(chain.means, chain.factors, moments.mass, moments.sums, moments.squares),
-        *_gaussian_slopes(
+        *gaussian_slopes(chain.means, chain.factors, moments.mass, moments.sums, moments.squares),
+        *gaussian_slopes(
             chain.fixed_means,
             chain.fixed_factors,
             moments.first,
@@ -103,19 +80,6 @@ def slopes_of(chain: ClassChain, moments: Moments) -> list[np.ndarray]:
     ]
 
 
-def _gaussian_slopes(
-    means: Any, factors: Any, mass: np.ndarray, sums: np.ndarray, squares: np.ndarray
-) -> tuple[np.ndarray, np.ndarray]:
-    means, factors = np.asarray(means), np.tril(factors)
-    away = sums - mass[..., None] * means
-    crossed = sums[..., :, None] * means[..., None, :]
-    scatter = squares - crossed - crossed.swapaxes(-1, -2)
-    scatter += mass[..., None, None] * means[..., :, None] * means[..., None, :]
-    turn = mass[..., None, None] * np.eye(means.shape[-1])
-    turn = turn - factors @ scatter @ factors.swapaxes(-1, -2)
-    return (factors @ away[..., None])[..., 0], np.tril(turn)
-
-
 def nudged(chain: ClassChain, step: list[np.ndarray]) -> ClassChain:
     """The chain after a step: weights and transitions in logs, classes in their own units."""
     weights, transitions, mean, turn, fixed_mean, fixed_turn = step
@@ -123,19 +87,9 @@ def nudged(chain: ClassChain, step: list[np.ndarray]) -> ClassChain:
         chain.group,
         chain.log_weights + weights,
         chain.log_transitions + transitions,
-        *_moved(chain.means, chain.factors, mean, turn),
-        *_moved(chain.fixed_means, chain.fixed_factors, fixed_mean, fixed_turn),
+        *moved_gaussians(chain.means, chain.factors, mean, turn),
+        *moved_gaussians(chain.fixed_means, chain.fixed_factors, fixed_mean, fixed_turn),
     )
-
-
-def _moved(means: Any, factors: Any, by: np.ndarray, turn: np.ndarray) -> tuple[Any, Any]:
-    factors = np.tril(factors)
-    if factors.shape[-1] == 0:
-        return means, factors
-    step = np.linalg.solve(factors, by[..., None])[..., 0]
-    diagonal = np.exp(np.diagonal(turn, axis1=-2, axis2=-1))
-    left = np.tril(turn, -1) + diagonal[..., None] * np.eye(turn.shape[-1])
-    return means + step, left @ factors
 
 
 def descend_chain(

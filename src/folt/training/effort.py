@@ -156,7 +156,7 @@ class Effort(Shown):
             certification_draws=20_000,
             rounds=None,
             fresh=8_192,
-            steps_per_draw=1,
+            steps_per_draw=10,
         )
 
 

@@ -1,12 +1,10 @@
-"""Gauss-Newton steps on the log-ratio residuals of a mixture.
+"""Gauss-Newton steps on the log ratio h = log π_F - log q_F of a mixture of Gaussians.
 
-The residuals are h(z) = log π_F(z) - log q_F(z) over a pool; their (Huber-clipped) variance is
-minimised. A component k is moved in its own coordinates, mean by factor⁻¹a and factor by
-(I + T)·factor with T lower triangular, so a step does not depend on the scale or orientation of
-the problem, and the derivatives at zero are plain products of the standardised residuals
-u = factor·(x - mean):
-  ∂log N/∂a = u,   ∂log N/∂T_ij = -u_i u_j (i > j),   ∂log N/∂t_i = 1 - u_i²,
-with u_i u_j and u shrunk by (ν + dim)/(ν + |u|²) where the components are Student-t.
+The Huber-clipped variance of h over a pool of points is minimised. A component moves in its own
+coordinates, mean by factor⁻¹a and factor by (I + T)·factor with T lower triangular, so that a step
+depends neither on the scale nor on the orientation of the problem, and the derivatives at zero are
+products of the standardised points u = factor·(x - mean):
+  ∂log N/∂a = u,   ∂log N/∂T_ij = -u_i u_j (i > j),   ∂log N/∂t_i = 1 - u_i².
 """
 
 from __future__ import annotations
@@ -14,18 +12,24 @@ from __future__ import annotations
 import math
 from typing import NamedTuple
 
-import equinox as eqx
-import jax
-import jax.numpy as jnp
 import numpy as np
 import scipy.linalg
-from jax.scipy.special import logsumexp
-from jaxtyping import Array, Float
+from jaxtyping import Float
 
-from folt.flows import Mixture
-from folt.problem.batching import map_points
-from folt.training.pool import Pool
-from folt.types import Distribution, Scalar
+from folt.problem.orbits import Components, ListedSum
+from folt.problem.orbits.components import log_sum_exp, log_sum_of
+from folt.training.orbit_em import Points, images_at
+
+KEPT = 2
+"""Images of a point whose terms are trained; the others are frozen."""
+
+POINTS_AT_ONCE = 2_048
+"""Points whose derivatives are in memory at once."""
+
+
+MOST_PARAMETERS = 1_500
+"""Parameters above which no dense step is made: its cost is the square of their number times the
+points, 300 CPU seconds for a factor model in 80 dimensions."""
 
 
 class Loss(NamedTuple):
@@ -48,20 +52,15 @@ def huber(residuals: np.ndarray, width: float) -> Loss:
     return Loss(float(value) if np.isfinite(value) else math.inf, centred, weights)
 
 
-def loss(flow: Distribution, pool: Pool, width: float) -> float:
-    """Huber-clipped half variance of h over a pool."""
-    return huber(pool.residuals(flow), width).value
-
-
 class Quadratic(NamedTuple):
-    """The Gauss-Newton model of the loss around a mixture.
+    """The Gauss-Newton model of the loss around a proposal.
 
     Attributes:
         value: loss where the model was made.
         curvature: JᵀWJ, J the derivatives of log q_F in the local coordinates.
         slope: JᵀWh, the direction of descent.
-        damping: diagonal D that damps the step; its floor holds back components that few
-            points see.
+        damping: diagonal D that damps the step; its floor holds back components that few points
+            see.
     """
 
     value: float
@@ -71,79 +70,138 @@ class Quadratic(NamedTuple):
 
     def step(self, damping: float) -> np.ndarray:
         """The damped step (JᵀWJ + μD)⁻¹ JᵀWh."""
-        matrix = self.curvature.copy()
+        matrix = self.curvature.astype(float)
         matrix[np.diag_indices_from(matrix)] += damping * self.damping
         factor = scipy.linalg.cho_factor(matrix, overwrite_a=True, check_finite=False)
         return scipy.linalg.cho_solve(factor, self.slope)
 
 
-def linearise(mixture: Mixture, pool: Pool, width: float, floor: float = 0.1) -> Quadratic:
-    """The Gauss-Newton model over a pool.
-
-    Derivatives are in single precision: they steer the step, the residuals decide it.
-    """
-    log_flow, rows = map_points(_row, mixture, (pool.images, pool.log_rest))
-    current = huber(pool.log_target - log_flow, width)
-    weights = current.weights.astype(np.float32)
-    rows -= weights @ rows
-    rows *= np.sqrt(weights)[:, None]
-    slope = rows.T @ (np.sqrt(current.weights) * current.centred).astype(np.float32)
-    curvature = (rows.T @ rows).astype(np.float64)
-    diagonal = np.diag(curvature)
-    damping = diagonal + floor * diagonal.mean()
-    return Quadratic(current.value, curvature, slope.astype(np.float64), damping)
-
-
-def _row(
-    mixture: Mixture, point: tuple[Array, Array]
-) -> tuple[Scalar, Float[Array, " parameters"]]:
-    """Log q_F at one point and its derivatives, in the order of `moved`."""
-    images, log_rest = point
-    u = jax.vmap(mixture.standardise)(images)
-    log_terms = jax.vmap(mixture.log_standard_terms)(u)
-    log_flow = jnp.logaddexp(logsumexp(log_terms), log_rest)
-    share = jnp.exp(log_terms - log_flow).astype(jnp.float32)
-    u = u.astype(jnp.float32)
-    weighted = (share * _tail(u, mixture.degrees))[..., None] * u
-    rows, columns = np.tril_indices(mixture.dim, -1)
-    total = share.sum(axis=0)
-    weights = jax.nn.softmax(mixture.log_weights).astype(jnp.float32)
-    blocks = (
-        total - weights * total.sum(),
-        weighted.sum(axis=0),
-        -jnp.sum(weighted[..., rows] * u[..., columns], axis=0),
-        total[:, None] - jnp.sum(weighted * u, axis=0),
-    )
-    return log_flow, jnp.concatenate([block.reshape(-1) for block in blocks])
-
-
-def _tail(u: Array, degrees: float) -> Array | float:
-    """The factor (ν + dim)/(ν + |u|²) by which Student tails soften a pull; 1 for Gaussians."""
-    if math.isinf(degrees):
-        return 1.0
-    return (degrees + u.shape[-1]) / (degrees + jnp.sum(u**2, axis=-1))
-
-
-@eqx.filter_jit
-def moved(mixture: Mixture, step: Float[Array, " parameters"]) -> Mixture:
-    """The mixture after a step; steps are clipped so that no component leaps."""
-    k, dim = mixture.means.shape
-    rows, columns = np.tril_indices(dim, -1)
-    cuts = np.cumsum([k, k * dim, k * rows.size])
-    weights, means, lower, diagonal = jnp.split(jnp.asarray(step), cuts)
-    scale = jax.vmap(jnp.diag)(jnp.exp(jnp.clip(diagonal.reshape(k, dim), -0.5, 0.5)))
-    transform = scale.at[:, rows, columns].set(jnp.clip(lower.reshape(k, -1), -1.0, 1.0))
-    shift = jax.scipy.linalg.solve_triangular(
-        mixture.factors, jnp.clip(means.reshape(k, dim), -1.5, 1.5)[..., None], lower=True
-    )[..., 0]
-    log_weights = jax.nn.log_softmax(mixture.log_weights + jnp.clip(weights, -1.0, 1.0))
-    return eqx.tree_at(
-        lambda m: (m.log_weights, m.means, m.factors),
-        mixture,
-        (log_weights, mixture.means + shift, transform @ mixture.factors),
-    )
-
-
 def parameters_per_component(dim: int) -> int:
     """A weight, a mean and a triangular factor."""
     return 1 + dim + dim * (dim + 1) // 2
+
+
+class Pool(NamedTuple):
+    """Regression points with their orbits resolved under one proposal.
+
+    Attributes:
+        images: the likeliest images of every point.
+        log_rest: log of what the other images and the guard add to the orbit sum, over the share
+            of the main part.
+        log_target: log π_F.
+    """
+
+    images: Float[np.ndarray, "n kept dim"]
+    log_rest: Float[np.ndarray, " n"]
+    log_target: Float[np.ndarray, " n"]
+
+    def log_proposal(self, main: Components) -> Float[np.ndarray, " n"]:
+        """Log q_F, up to the share of the main part, with only the kept terms computed anew."""
+        n, kept, dim = self.images.shape
+        terms = main.log_terms(self.images.reshape(-1, dim)).reshape(n, kept * main.count)
+        return np.logaddexp(log_sum_exp(terms), self.log_rest)
+
+    def loss(self, main: Components, width: float) -> float:
+        """Huber-clipped half variance of h."""
+        return huber(self.log_target - self.log_proposal(main), width).value
+
+
+def resolve(
+    main: ListedSum, guard: ListedSum | None, points: Points, log_target: np.ndarray
+) -> Pool:
+    """A pool of these points under a proposal.
+
+    Args:
+        main: the mixture that is trained.
+        guard: the tail safety, weighted relative to the main part.
+        points: where.
+        log_target: log π_F there.
+    """
+    order = main.action.group.order
+    kept = min(KEPT, order)
+    shares = main.responsibilities(points)
+    places = np.argpartition(shares, order - kept, axis=1)[:, order - kept :]
+    rest = 1.0 - np.take_along_axis(shares, places, axis=1).sum(axis=1)
+    with np.errstate(divide="ignore"):
+        # Below rounding the rest is as good as nothing.
+        log_rest = np.log(np.where(rest > 1e-14, rest, 0.0)) + main.log_sum(points)
+    if guard is not None:
+        log_rest = np.logaddexp(log_rest, log_sum_of(guard.folded, points))
+    return Pool(images_at(main.action, points, places), log_rest, log_target)
+
+
+def linearise(main: Components, pool: Pool, width: float, floor: float = 0.1) -> Quadratic:
+    """The Gauss-Newton model of the loss over a pool; derivatives in single precision."""
+    log_flow = pool.log_proposal(main)
+    current = huber(pool.log_target - log_flow, width)
+    mean = descent = curvature = np.zeros(())
+    for start in range(0, len(log_flow), POINTS_AT_ONCE):
+        part = slice(start, start + POINTS_AT_ONCE)
+        weights = current.weights[part]
+        slopes = _slopes(main, pool.images[part], log_flow[part])
+        mean = mean + weights @ slopes
+        descent = descent + (weights * current.centred[part]) @ slopes
+        slopes *= np.sqrt(weights).astype(np.float32)[:, None]
+        curvature = curvature + slopes.T @ slopes
+    curvature = curvature - np.outer(mean, mean)
+    diagonal = np.diag(curvature)
+    damping = diagonal + floor * diagonal.mean()
+    return Quadratic(current.value, curvature, descent, damping)
+
+
+def _slopes(
+    main: Components, images: Float[np.ndarray, "n kept dim"], log_flow: Float[np.ndarray, " n"]
+) -> Float[np.ndarray, "n parameters"]:
+    """Derivatives of log q_F at some points in weights, means and factors."""
+    n, kept, dim = images.shape
+    count, flat = main.count, images.reshape(-1, dim)
+    terms = main.log_terms(flat).reshape(n, kept, count)
+    share = np.exp(terms - log_flow[:, None, None]).astype(np.float32)
+    offsets = np.einsum("kij,kj->ki", main.factors, main.means)
+    u = (flat @ main.factors.reshape(count * dim, dim).T).reshape(n, kept, count, dim) - offsets
+    u = u.astype(np.float32)
+    rows, columns = np.tril_indices(dim, -1)
+    weighted = share[..., None] * u
+    total = share.sum(axis=1)
+    weights = np.exp(main.log_weights).astype(np.float32)
+    return np.concatenate(
+        [
+            total - weights * total.sum(axis=1, keepdims=True),
+            weighted.sum(axis=1).reshape(n, -1),
+            -(weighted[..., rows] * u[..., columns]).sum(axis=1).reshape(n, -1),
+            (total[..., None] - (weighted * u).sum(axis=1)).reshape(n, -1),
+        ],
+        axis=1,
+    )
+
+
+def moved(main: Components, step: Float[np.ndarray, " parameters"]) -> Components:
+    """The components after a step; steps are clipped so that no component leaps."""
+    count, dim = main.means.shape
+    rows, columns = np.tril_indices(dim, -1)
+    cuts = np.cumsum([count, count * dim, count * rows.size])
+    weights, means, lower, diagonal = np.split(step, cuts)
+    transform = np.zeros((count, dim, dim))
+    places = np.arange(dim)
+    transform[:, places, places] = np.exp(np.clip(diagonal.reshape(count, dim), -0.5, 0.5))
+    transform[:, rows, columns] = np.clip(lower.reshape(count, -1), -1.0, 1.0)
+    shift = np.linalg.solve(main.factors, np.clip(means.reshape(count, dim), -1.5, 1.5)[..., None])
+    log_weights = main.log_weights + np.clip(weights, -1.0, 1.0)
+    return Components(
+        log_weights - np.logaddexp.reduce(log_weights),
+        main.means + shift[..., 0],
+        transform @ main.factors,
+    )
+
+
+def stepped(
+    main: Components, pool: Pool, damping: float, width: float, tries: int = 5
+) -> tuple[Components, float]:
+    """One damped step that lowers the loss on the pool; more damping until it does."""
+    model = linearise(main, pool, width)
+    for _ in range(tries):
+        candidate = moved(main, model.step(damping))
+        if pool.loss(candidate, width) < model.value:
+            return candidate, damping
+        damping *= 4.0
+    return main, damping

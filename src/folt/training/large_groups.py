@@ -9,7 +9,7 @@ from folt.flows.class_chain import block_form_of
 from folt.problem import Problem
 from folt.training.effort import Effort
 from folt.training.orbit_chain import OrbitChain
-from folt.training.thrifty import ThriftyMixture
+from folt.training.orbit_mixture import OrbitMixture
 from folt.training.truncated import likely_orbits, sums_in_part
 from folt.types import OrbitSummed
 
@@ -66,7 +66,7 @@ def proposal_maker(problem: Problem, given: Any, default: Any, effort: Effort | 
         return chain if group.order > SUMMED_ONE_BY_ONE else default
     if form.labels < CHAINED_FROM:
         return default
-    if isinstance(default, ThriftyMixture) and group.order <= SUMMED_ONE_BY_ONE:
+    if isinstance(default, OrbitMixture) and group.order <= SUMMED_ONE_BY_ONE:
         return dataclasses.replace(default, beyond=chain)
     return chain
 

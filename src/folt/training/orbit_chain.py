@@ -20,7 +20,7 @@ from folt.problem.orbits.host_chain import HostChain
 from folt.training.chain_em import chain_about, fit_chain, starting_chain
 from folt.training.chain_regression import ChainDescent, Trial, descend_chain, trial
 from folt.training.effort import Effort
-from folt.training.regression import TrainingTask, stage
+from folt.training.task import TrainingTask, stage
 from folt.types import Distribution, Key, Progress, host_generator
 
 STEPS = 1 << 15

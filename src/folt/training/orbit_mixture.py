@@ -1,8 +1,9 @@
-"""The default proposal: an orbit mixture by expectation-maximisation, polished by regression.
+"""The default trainer: a mixture that is trained only while that pays.
 
-Sizes are tried from one component upwards and the first that is good enough on held-out draws is
-kept, otherwise the best: one Gaussian is exact for Gaussian targets and costs a second. Where the
-largest that Gauss-Newton affords is still rough, `widening` splits its components and goes on.
+One component first, from draws and gradients. A step of the chain costs microseconds and a round of
+training a fraction of a second, so training stops where a little more acceptance would cost more
+than a few more steps per draw; where a flat h is what is asked for, it goes on with more components
+(`widening`). What it spends is counted, never timed: the same seed gives the same proposal.
 """
 
 from __future__ import annotations
@@ -10,70 +11,100 @@ from __future__ import annotations
 import dataclasses
 import math
 
-import jax
-import jax.numpy as jnp
 import numpy as np
 
-from folt.flows import Mixture
-from folt.groups import Group
-from folt.problem.batching import map_points
-from folt.problem.fold import Folded
-from folt.training.orbit_em import fit_orbit_mixture
-from folt.training.regression import (
-    FULL,
-    SINGLE,
-    Judgement,
-    Setting,
-    TrainingTask,
-    regress,
-    stage,
-)
-from folt.training.widening import WIDE, Wide, parameters_per_component, polish, widen
-from folt.types import Distribution, Key, Point, Progress, host_generator
+from folt.problem.orbits import Components, ListedSum, action_of
+from folt.problem.orbits.sums import MOST_TERMS, components_of
+from folt.training.effort import Effort
+from folt.training.gauss_newton import MOST_PARAMETERS, parameters_per_component, stepped
+from folt.training.orbit_em import candidate_images, fit_components
+from folt.training.score_regression import core_of, score_regression
+from folt.training.task import TrainingTask, stage
+from folt.training.trials import WIDTH, Bench, Judged, as_mixture
+from folt.training.widening import Widening
+from folt.types import Distribution, Key, Progress, Trainer, host_generator
 
-PARAMETERS = 1400
-"""Parameters of the largest mixture with dense Gauss-Newton steps, so that they stay cheap."""
+PARAMETERS = 560
+"""Parameters of a mixture whose Gauss-Newton steps are cheap."""
 
-LABELLED_TERMS = 96_000
-"""Images of draws that one component is fitted to: for a start, a part of the draws is enough."""
+DRAWS_PER_COMPONENT = 64
+"""Training draws that each component must have."""
 
+LARGEST = 12
+"""Most components."""
 
-def largest_size(dim: int) -> int:
-    """Components of the largest mixture in this dimension that Gauss-Newton affords, 2 to 48."""
-    return max(2, min(48, PARAMETERS // parameters_per_component(dim)))
+LEAST_DAMPING, EXACT_DAMPING = 0.1, 1e-6
+"""Smallest damping of the steps, of a mixture and of a component that may be exact."""
+
+WORTHWHILE, EXACT_WORTHWHILE = 0.02, 0.002
+"""Gain in autocorrelation time that a round must bring, likewise."""
+
+WIDER, WIDER_SHARE = 2.5, 0.05
+"""Factor on the covariances of the tails' components, and their share of the mixture."""
+
+LEAST_MODE = 0.003
+"""Share of the mass that a mode must have for a component of its own."""
+
+LABELLED_TERMS = 48_000
+"""Draws times images from which the first labelling is found."""
+
+SCORED, SCORED_PER_DIMENSION = 1_024, 32
+"""Draws whose gradients are taken: at least so many, or so many per dimension."""
+
+CERTAIN = 0.99
+"""Share of its labelling above which a draw says what one component looks like: where two images
+are about as likely, the gradient is that of their sum."""
+
+FLAT = 0.015
+"""Spread of h at which nothing more is asked."""
+
+POLISHING = 3
+"""Rounds in which a large mixture is moved from an earlier fit to new draws."""
 
 
 @dataclasses.dataclass(frozen=True)
 class OrbitMixture:
-    """Trainer: orbit EM from several labellings, log-ratio regression, then more components.
+    """Trainer: one orbit component, a mixture if that accepts too little, rounds while they pay.
 
     Args:
-        size: components of the mixture; if None, as many as the dimension allows at first, and
-            more where h stays rough.
+        size: components of the mixture; as many as the dimension affords if None.
         labellings: starting labellings of the draws, the sorted one among them.
-        degrees: degrees of freedom of the components; infinite for Gaussians.
-        flat: judged spread of h at which no larger size is tried.
-        single: how the regression of one component runs.
-        full: how the regression of the larger sizes runs.
-        wide: how a mixture that stays rough is widened.
+        goal: acceptance at which training stops.
+        rounds: most Gauss-Newton rounds per size.
+        patience: rounds without a gain in autocorrelation time after which they stop.
+        fresh: fresh proposals per round.
+        iterations: most steps of expectation and maximisation.
+        widening: how a mixture that stays rough goes on with more components, whatever that costs;
+            None where a chain with it is good enough.
+        beyond: the trainer of what takes the mixture's place where one component accepts too
+            little; it gets the key as it is, since nothing of that component is kept.
     """
 
     size: int | None = None
     labellings: int = 3
-    degrees: float = float("inf")
-    flat: float = 0.015
-    single: Setting = SINGLE
-    full: Setting = FULL
-    wide: Wide = WIDE
+    goal: float = 0.93
+    rounds: int = 8
+    patience: int = 2
+    fresh: int = 4096
+    iterations: int = 25
+    widening: Widening | None = None
+    beyond: Trainer | None = None
+
+    @classmethod
+    def at(cls, effort: Effort) -> OrbitMixture:
+        """The trainer that an effort affords: its rounds, or a flat h whatever the rounds."""
+        if effort.rounds is not None:
+            return cls(rounds=effort.rounds, fresh=effort.fresh)
+        return cls(fresh=effort.fresh, widening=Widening())
 
     def __call__(
         self,
         key: Key,
         task: TrainingTask,
-        start: Mixture | None = None,
+        start: Distribution | None = None,
         progress: Progress | None = None,
-    ) -> Mixture:
-        """The fitted mixture.
+    ) -> Distribution:
+        """The mixture that training ended with.
 
         Args:
             key: randomness of starts and fresh draws.
@@ -81,60 +112,156 @@ class OrbitMixture:
             start: a mixture to polish instead of fitting one, such as an earlier fit's.
             progress: told the fraction done and a message.
         """
-        label_key, *size_keys = _branches(key, 5)
-        if start is not None:
-            return self._polished(size_keys[0], start, task, progress)
-        single, spread = self._best_labelling(label_key, task)
-        task = task._replace(pilot=single)
-        best, found = single, Judgement(math.inf, math.inf)
-        if spread < promising_spread(task):
-            best, found = regress(size_keys[0], single, task, self.single, progress)
-        if found.spread < self.flat:
-            return best
-        mixture = self._first_mixture(size_keys[1], task, single)
-        if self.size is not None:
-            mixture, judged = regress(size_keys[3], mixture, task, self.full, progress)
-            return mixture if judged.loss < found.loss else best
-        # Given up early also where there is no room to widen: each round is dearest just there.
-        trial = self.full._replace(hopeless=2 * self.wide.rough)
-        tell = stage(progress, 0.0, 0.3)
-        mixture, judged = regress(size_keys[3], mixture, task, trial, tell)
-        if judged.loss < found.loss:
-            best, found = mixture, judged
-        if found.spread < self.wide.rough:
-            return best
-        return widen(size_keys[2], best, task, self.wide, stage(progress, 0.3, 1.0))
+        action = action_of(task.group)
+        bench = Bench(host_generator(key), task, action, self.fresh)
+        if not action.listed:
+            return as_mixture(first_component(bench, 1))
+        earlier = None if start is None else components_of(start)
+        if earlier is not None and len(earlier) == 1 and math.isinf(earlier[0].degrees):
+            best = self._polished(bench, earlier[0], progress)
+            if self.beyond is None or self._enough(best):
+                return as_mixture(best.main)
+        elif self.beyond is not None and start is not None:
+            return self.beyond(key, task, start, progress)
+        single = first_component(bench, self.labellings)
+        best = bench.judge(single)
+        if FLAT < best.spread < promising_spread(task) and _steps_afforded(single):
+            best = self._exact_rounds(bench, best)
+        if self._enough(best):
+            return as_mixture(best.main)
+        if self.beyond is not None:
+            return self.beyond(key, task, None, progress)
+        return as_mixture(self._richer(bench, best, single, progress))
 
-    def _polished(
-        self, key: Key, start: Mixture, task: TrainingTask, progress: Progress | None
-    ) -> Mixture:
+    def _enough(self, judged: Judged) -> bool:
+        """Whether training ends with a single component."""
+        return judged.spread < FLAT or (self.widening is None and judged.accept >= self.goal)
+
+    def _richer(
+        self, bench: Bench, best: Judged, single: Components, progress: Progress | None
+    ) -> Components:
+        """A mixture, or the single component where that is better."""
+        size = self._size(bench)
+        if size < 2:
+            return best.main
+        first = self._mixture(bench, single, size)
+        tell = stage(progress, 0.0, 0.2 if self.widening else 1.0)
+        if self.widening is not None:
+            mixture = self._rounds(bench, bench.judge(first), tell)
+            mixture = mixture if mixture.loss < best.loss else best
+            if mixture.spread < self.widening.rough:
+                return mixture.main
+            return self.widening(bench, mixture, stage(progress, 0.2, 1.0)).main
+        tails = first.wider(WIDER)
+        sheltered = bench.sheltered(tails, WIDER_SHARE)
+        mixture = self._rounds(sheltered, sheltered.judge(first), tell)
+        if mixture.time > best.time:
+            return best.main
+        return mixture.main.joined(tails, WIDER_SHARE)
+
+    def _size(self, bench: Bench) -> int:
+        """Components of the mixture, as the dimension and the sum over the group allow."""
+        size = self.size or affordable(bench.task.group.dim)
+        return min(size, (MOST_TERMS // bench.action.group.order - 1) // 2)
+
+    def _polished(self, bench: Bench, main: Components, progress: Progress | None) -> Judged:
         """An earlier mixture on new draws, by the steps that its size allows."""
-        if start.components > largest_size(start.dim):
-            return polish(key, start, task, self.wide, progress)
-        return regress(key, start, task, self.full, progress)[0]
+        judged = bench.judge(main)
+        if _steps_afforded(main):
+            return self._rounds(bench, judged, progress)
+        how = Widening(rounds=POLISHING) if self.widening is None else self.widening
+        return dataclasses.replace(how, components=main.count)(bench, judged, progress)
 
-    def _first_mixture(self, key: Key, task: TrainingTask, single: Mixture) -> Mixture:
+    def _mixture(self, bench: Bench, single: Components, size: int) -> Components:
         """Expectation-maximisation on the draws as the single component labels them."""
-        points = relabelled(single, task.group, task.training.points)
-        size = min(self.size or largest_size(task.group.dim), points.shape[0] // 4)
-        return fit_orbit_mixture(key, task.group, points, size, degrees=self.degrees, pilot=single)[
-            0
-        ]
+        points = bench.task.training.points
+        shares = ListedSum((single,), bench.action).responsibilities(points)
+        labelled = bench.action.move(shares.argmax(axis=1), points)
+        images = candidate_images(bench.action, points, single)
+        modes = _labelled_modes(bench, single)
+        wanted = size if modes is None else max(size, modes.count)
+        count = max(2, min(wanted, len(points) // DRAWS_PER_COMPONENT))
+        return fit_components(
+            bench.generator, images, labelled, count, self.iterations, modes=modes
+        )
 
-    def _best_labelling(self, key: Key, task: TrainingTask) -> tuple[Mixture, float]:
-        """One component from several labellings: the likeliest on held-out draws, and sd of h."""
-        held_out, log_target = task.selection
-        points = task.training.points
-        points = points[:: max(1, points.shape[0] * task.group.order // LABELLED_TERMS)]
-        fits = []
-        for number, start_key in enumerate(_branches(key, self.labellings)):
-            labelled = points if number == 0 else nearest_images(start_key, task.group, points)
-            mixture, _ = fit_orbit_mixture(start_key, task.group, labelled, 1, degrees=self.degrees)
-            folded = Folded(mixture, task.group)
-            log_flow = map_points(Folded.log_prob, folded, held_out, terms=task.group.order)
-            fits.append((log_flow.mean(), np.std(log_target - log_flow), mixture))
-        _, spread, mixture = max(fits, key=lambda fit: fit[0])
-        return mixture, float(spread)
+    def _exact_rounds(self, bench: Bench, best: Judged) -> Judged:
+        """Rounds of one component that may be the exact answer, while h becomes much flatter."""
+        current, damping, stale = best.main, EXACT_DAMPING, 0
+        recent = [best.fresh]
+        for _ in range(self.rounds):
+            if stale >= self.patience:
+                break
+            current, damping = stepped(current, bench.pool(current, recent), damping, WIDTH)
+            damping = max(damping / 3.0, EXACT_DAMPING)
+            found = bench.judge(current)
+            recent = [recent[-1], found.fresh]
+            stale = 0 if found.time < best.time - EXACT_WORTHWHILE else stale + 1
+            best = found if found.time < best.time else best
+        return best
+
+    def _rounds(self, bench: Bench, best: Judged, progress: Progress | None) -> Judged:
+        """Gauss-Newton rounds until the goal, or until they stop to pay."""
+        current, damping, stale = best.main, LEAST_DAMPING, 0
+        recent = [best.fresh]
+        for number in range(self.rounds):
+            if (best.accept >= self.goal and self.widening is None) or stale >= self.patience:
+                break
+            pool = bench.pool(current, recent)
+            candidate, damping = stepped(current, pool, damping, WIDTH)
+            found = bench.judge(candidate)
+            recent = [recent[-1], found.fresh]
+            if found.accept > best.accept - 0.02:
+                current, damping = candidate, max(damping / 3.0, LEAST_DAMPING)
+            else:
+                damping *= 5.0
+            stale = 0 if found.time < best.time - WORTHWHILE else stale + 1
+            best = found if found.time < best.time else best
+            if progress is not None:
+                message = f"{best.main.count} components, acceptance {best.accept:.3f}"
+                progress((number + 1) / self.rounds, message)
+        return best
+
+
+def first_component(bench: Bench, labellings: int) -> Components:
+    """One component: by score regression where that makes h flatter than the likeliest one."""
+    likeliest = _likeliest_component(bench, labellings)
+    scored = _scored_component(bench, likeliest)
+    if scored is None:
+        return likeliest
+    selection = bench.task.selection
+    spreads = [float(np.std(bench.ratios(each, selection))) for each in (likeliest, scored)]
+    return scored if spreads[1] < spreads[0] else likeliest
+
+
+def _likeliest_component(bench: Bench, labellings: int) -> Components:
+    """Expectation-maximisation from several labellings, by likelihood on the selection draws."""
+    points = bench.task.training.points
+    order = bench.action.group.order
+    points = points[:: max(1, len(points) * order // LABELLED_TERMS)]
+    images = bench.action.images(points)
+    found = []
+    for number in range(labellings if order > 1 else 1):
+        labelled = points if number == 0 else _nearest(bench.generator, images)
+        single = fit_components(bench.generator, images, labelled, 1, 30)
+        likelihood = ListedSum((single,), bench.action).log_sum(bench.task.selection.points)
+        found.append((float(likelihood.mean()), single))
+    return max(found, key=lambda pair: pair[0])[1]
+
+
+def _scored_component(bench: Bench, pilot: Components) -> Components | None:
+    """One component from gradients at draws as the pilot labels them; None where there are none."""
+    if bench.task.differentiate is None:
+        return None
+    points = bench.task.training.points
+    points = points[:: max(1, len(points) // max(SCORED, SCORED_PER_DIMENSION * pilot.dim))]
+    shares = ListedSum((pilot,), bench.action).responsibilities(points)
+    labelled = bench.action.move(shares.argmax(axis=1), points)
+    core = core_of(labelled)
+    certain = core & (shares.max(axis=1) > CERTAIN)
+    core = certain if certain.sum() > len(core) // 2 else core
+    _, gradients = bench.task.differentiate(labelled[core])
+    return score_regression(labelled[core], gradients)
 
 
 def promising_spread(task: TrainingTask) -> float:
@@ -142,32 +269,41 @@ def promising_spread(task: TrainingTask) -> float:
 
     One that is exact but for the noise of n training draws has sd(h) about sqrt(parameters/n).
     """
-    dim = task.group.dim
-    parameters = dim + dim * (dim + 1) // 2
+    parameters = parameters_per_component(task.group.dim) - 1
     return 0.1 + 1.3 * math.sqrt(parameters / task.training.points.shape[0])
 
 
-def _branches(key: Key, count: int) -> list[Key]:
-    """Keys folded in one by one: compiled once, whatever their number."""
-    return [jax.random.fold_in(key, number) for number in range(count)]
+def _steps_afforded(main: Components) -> bool:
+    """Whether dense Gauss-Newton steps of these components are affordable."""
+    return main.count * parameters_per_component(main.dim) <= MOST_PARAMETERS
 
 
-def relabelled(flow: Distribution, group: Group, points: np.ndarray) -> np.ndarray:
-    """Every draw under the label that a proposal finds likeliest."""
-    folded = Folded(flow, group)
-    return map_points(Folded.most_likely_image, folded, points, terms=group.order)
+def _labelled_modes(bench: Bench, single: Components) -> Components | None:
+    """Known modes of some weight, each at the image that the single component finds likeliest."""
+    modes = bench.task.modes
+    if modes is None or modes.count < 2:
+        return None
+    logs = modes.log_weights - np.logaddexp.reduce(modes.log_weights)
+    most = len(bench.task.training.points) // DRAWS_PER_COMPONENT
+    chosen = np.argsort(-logs, kind="stable")[:most]
+    chosen = chosen[logs[chosen] > math.log(LEAST_MODE)]
+    means = modes.means[chosen]
+    places = ListedSum((single,), bench.action).responsibilities(means).argmax(axis=1)
+    factors = modes.factors[chosen] @ bench.action.matrices[places].transpose(0, 2, 1)
+    precisions = np.swapaxes(factors, 1, 2) @ factors
+    # Lower triangular roots of the same precisions, from the far corner.
+    roots = np.linalg.cholesky(precisions[:, ::-1, ::-1])[:, ::-1, ::-1].transpose(0, 2, 1)
+    return Components(logs[chosen], bench.action.move(places, means), roots)
 
 
-def nearest_images(key: Key, group: Group, points: np.ndarray) -> np.ndarray:
+def affordable(dim: int) -> int:
+    """Components of a mixture in this dimension whose Gauss-Newton steps are cheap, 2 to 12."""
+    return max(2, min(LARGEST, PARAMETERS // parameters_per_component(dim)))
+
+
+def _nearest(generator: np.random.Generator, images: np.ndarray) -> np.ndarray:
     """Every draw under the label nearest to a randomly chosen image of a random draw."""
-    generator = host_generator(key)
-    pivot = points[generator.integers(points.shape[0])]
-    chosen = group.element(int(generator.integers(group.order)))
-    pivot = np.asarray(group.act(chosen, jnp.asarray(pivot)))
-    return map_points(_nearest, (group, pivot), points, terms=group.order)
-
-
-def _nearest(context: tuple[Group, Point], x: Point) -> Point:
-    group, pivot = context
-    images = group.orbit(x)
-    return images[jnp.argmin(jnp.sum((images - pivot) ** 2, axis=-1))]
+    count, order, _ = images.shape
+    pivot = images[generator.integers(count), generator.integers(order)]
+    places = np.sum((images - pivot) ** 2, axis=-1).argmin(axis=1)
+    return images[np.arange(count), places]

@@ -25,10 +25,11 @@ from folt.problem.batching import map_points
 from folt.problem.orbits import Components, HostDistribution
 from folt.problem.orbits.components import log_sum_exp
 from folt.problem.orbits.sums import components_of
-from folt.training.host_em import fit_components
-from folt.training.host_newton import KEPT, HostPool, stepped
-from folt.training.regression import Sample, TrainingTask
-from folt.training.thrifty import LEAST_DAMPING, WIDTH, affordable, as_mixture
+from folt.training.gauss_newton import KEPT, Pool, stepped
+from folt.training.orbit_em import fit_components
+from folt.training.orbit_mixture import LEAST_DAMPING, affordable
+from folt.training.task import Sample, TrainingTask
+from folt.training.trials import WIDTH, as_mixture
 from folt.types import Key, Point, Progress, host_generator
 
 Points = Float[np.ndarray, "n dim"]
@@ -232,7 +233,7 @@ class _Bench:
         accept, time = float(chances.mean()), autocorrelation_time(chances)
         return _Judged(flow, main, accept, time, fresh)
 
-    def pool(self, judged: _Judged) -> HostPool:
+    def pool(self, judged: _Judged) -> Pool:
         """Training draws and recent proposals with the images that matter most."""
         parts = (self.training, judged.fresh)
         points = np.concatenate([part.points for part in parts])
@@ -243,7 +244,7 @@ class _Bench:
         rest = np.take_along_axis(terms, order[:, kept:], axis=1)
         log_rest = log_sum_exp(rest) if rest.shape[1] else np.full(len(points), -np.inf)
         log_rest = np.logaddexp(log_rest, self._log_guard(points))
-        return HostPool(chosen, log_rest, np.concatenate([part.log_target for part in parts]))
+        return Pool(chosen, log_rest, np.concatenate([part.log_target for part in parts]))
 
     def log_sum(self, flow: TruncatedOrbit, main: Components, points: Points) -> np.ndarray:
         """Log of what lives, main part and guard, up to the share of the main part."""

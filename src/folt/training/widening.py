@@ -1,247 +1,168 @@
 """Mixtures larger than Gauss-Newton affords: components split, then moved by Adam.
 
 A dense Gauss-Newton step costs the square of the number of parameters. Where the mixture that it
-ends with is still rough, every component is split in two, again and again, and the log ratio is
-flattened further by stochastic steps, whose cost grows with the number of parameters only. Each
-component moves in its own coordinates, as in `gauss_newton.moved`: one learning rate then fits
-narrow and wide components alike. On a modal spectrum half the steps led to a flatter h that way.
+ends with is still rough, every component is split in two, again and again, and the Huber-clipped
+variance of h is lowered further by stochastic steps, whose cost grows with the number of parameters
+only. The gradient is closed form: moments of the points under the shares of the components.
 """
 
 from __future__ import annotations
 
+import dataclasses
 import math
-from typing import NamedTuple
 
-import equinox as eqx
-import jax
-import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Float, PyTree
+from jaxtyping import Float, Int
 
-from folt.flows import Mixture
-from folt.groups import Group
-from folt.training.descent import (
-    ClippedVariance,
-    cosine_rates,
-    descend,
-    rows_of_batches,
-    single_precision,
-    trainee,
-)
-from folt.training.gauss_newton import moved, parameters_per_component
-from folt.training.pool import Pool, concatenate
-from folt.training.regression import FULL, Judgement, Setting, TrainingTask, judge
-from folt.types import Distribution, Key, Point, Progress, Scalar, host_generator
+from folt.problem.orbits import Components
+from folt.problem.orbits.components import monomials
+from folt.training.gauss_newton import Pool, huber, parameters_per_component
+from folt.training.local_steps import Adam, cosine_rates, gaussian_slopes, moved_gaussians
+from folt.training.trials import Bench, Judged
+from folt.types import Progress
 
 TERMS = 11_000
-"""Images times components of the largest mixture: what every evaluation of q_F costs.
-
-A certificate needs some hundred thousand evaluations: with 720 images and 16 components a fit of
-the galaxies took 494 s, with 8 components 171 s."""
+"""Images times components of the largest mixture: what every evaluation of q_F costs. With 720
+images and 16 components a fit of the galaxies took three times as long as with 8."""
 
 PARAMETERS = 16_384
 """Parameters of the largest mixture."""
 
-FRESH_IMAGES = 1 << 22
-"""Most images of fresh draws that are looked at in one round."""
+OFFSET = 0.6
+"""Where the halves of a component go, in units of its own spread."""
 
 
-class Wide(NamedTuple):
-    """How a mixture is widened; measured on the galaxies and on a modal spectrum.
+@dataclasses.dataclass(frozen=True)
+class Widening:
+    """How a mixture that stays rough is widened.
 
     Attributes:
-        rough: judged spread of h above which a mixture is widened.
+        rough: standard deviation of h over selection draws above which it is.
         components: most components.
         rounds: blocks of steps, each on fresh proposals.
         steps: Adam steps per round.
         batch: points per step.
         rate: peak learning rate, in units of a component's own spread.
-        fresh: fresh proposal draws per round.
-        memory: rounds whose fresh draws stay in the pool.
-        kept_images: orbit terms that are trained, the others being frozen.
+        memory: rounds whose fresh proposals stay in the pool.
     """
 
     rough: float = 0.05
     components: int = 192
     rounds: int = 20
     steps: int = 200
-    batch: int = 1024
-    rate: float = 0.01
-    fresh: int = 16_384
+    batch: int = 2048
+    rate: float = 0.04
     memory: int = 4
-    kept_images: int = 2
 
-    def setting(self, spread: float, order: int) -> Setting:
-        """How a state of this spread is judged: what lies beyond the spread counts linearly.
+    def __call__(self, bench: Bench, best: Judged, progress: Progress | None = None) -> Judged:
+        """The flattest mixture on the way, judged on selection draws and fresh proposals."""
+        main, adam, fresh = best.main, Adam(), best.fresh
+        order, most = bench.action.group.order, self.components
+        most = min(most, TERMS // order, PARAMETERS // parameters_per_component(main.dim))
+        while 2 * main.count <= most:
+            main = doubled(bench.generator, main)
+        recent: list[Pool] = []
+        for number in range(self.rounds):
+            recent = [*recent[1 - self.memory :], bench.resolved(main, [fresh])]
+            pool = Pool(*map(np.concatenate, zip(bench.pool(main, []), *recent, strict=True)))
+            width = min(max(best.spread, 0.1), 0.5)
+            main = self._descended(bench.generator, main, pool, adam, width, number)
+            found = bench.judge(main)
+            fresh = found.fresh
+            best = found if found.loss < best.loss else best
+            if not math.isfinite(found.loss):
+                main, adam, fresh = best.main, Adam(), best.fresh
+            if progress is not None:
+                message = f"{main.count} components, spread of h {best.spread:.4f}"
+                progress((number + 1) / self.rounds, message)
+        return best
 
-        The images of the fresh draws are looked at one by one, so a very large group gets fewer.
-        """
-        width = min(max(spread, 0.1), 0.5)
-        fresh = min(self.fresh, FRESH_IMAGES // order)
-        return FULL._replace(fresh=fresh, kept_images=self.kept_images, width=width)
-
-
-WIDE = Wide()
-
-
-class Displaced(Distribution):
-    """A mixture after a step in the coordinates of its components.
-
-    Args:
-        anchor: the mixture before the step.
-        step: as `gauss_newton.moved` takes it; what is trained.
-    """
-
-    anchor: Mixture
-    step: Float[Array, " parameters"]
-
-    @property
-    def dim(self) -> int:
-        """Dimension of the space."""
-        return self.anchor.dim
-
-    @property
-    def mixture(self) -> Mixture:
-        """The mixture to which the step leads."""
-        return moved(self.anchor, self.step)
-
-    def log_prob(self, x: Point) -> Scalar:
-        """Log density of the mixture after the step, which many points share."""
-        return self.mixture.log_prob(x)
-
-    def sample_and_log_prob(self, key: Key) -> tuple[Point, Scalar]:
-        """One draw and its log density."""
-        return self.mixture.sample_and_log_prob(key)
-
-
-def widen(
-    key: Key,
-    mixture: Mixture,
-    task: TrainingTask,
-    wide: Wide = WIDE,
-    progress: Progress | None = None,
-) -> Mixture:
-    """The mixture split as often as there is room for, and polished; itself if that is never."""
-    room = most_components(task.group, wide)
-    if 2 * mixture.components > room:
-        return mixture
-    split_key, polish_key = (jax.random.fold_in(key, number) for number in range(2))
-    wider = mixture
-    while 2 * wider.components <= room:
-        split_key = jax.random.fold_in(split_key, wider.components)
-        wider = doubled(split_key, wider)
-    return polish(polish_key, wider, task, wide, progress, fallback=mixture)
+    def _descended(
+        self,
+        generator: np.random.Generator,
+        main: Components,
+        pool: Pool,
+        adam: Adam,
+        width: float,
+        number: int,
+    ) -> Components:
+        """The mixture after the steps of one round."""
+        centre = main.means.mean(axis=0)
+        images = (pool.images - centre).astype(np.float32)
+        rest = pool.log_rest.astype(np.float32)
+        target = pool.log_target - np.median(pool.log_target)  # what varies, in single precision
+        target = target.astype(np.float32)
+        log_weights, means, factors = main.log_weights, main.means - centre, main.factors
+        rates = cosine_rates(number * self.steps, self.steps, self.rounds * self.steps, self.rate)
+        rows_of = batches(generator, len(target), self.steps, self.batch)
+        for rate, rows in zip(rates, rows_of, strict=True):
+            part = Pool(images[rows], rest[rows], target[rows])
+            slopes = _slopes(Components(log_weights, means, factors), part, width)
+            step = [rate * direction for direction in adam(slopes)]
+            log_weights = log_weights + step[0]
+            log_weights -= np.logaddexp.reduce(log_weights)
+            means, factors = moved_gaussians(means, factors, step[1], step[2])
+        return Components(log_weights, means + centre, factors)
 
 
-def most_components(group: Group, wide: Wide = WIDE) -> int:
-    """Components that a mixture over this group may have."""
-    return min(
-        wide.components, TERMS // group.order, PARAMETERS // parameters_per_component(group.dim)
-    )
+def _slopes(main: Components, pool: Pool, width: float) -> list[np.ndarray]:
+    """Minus the gradient of the clipped variance of h in weights, means and turns of factors."""
+    points, kept, dim = pool.images.shape
+    powers = monomials(pool.images.reshape(-1, dim))
+    terms = (powers @ _coefficients(main)).reshape(points, -1)
+    largest = np.maximum(terms.max(axis=1), pool.log_rest)
+    terms -= largest[:, None]
+    shares = np.exp(terms, out=terms)
+    total = shares.sum(axis=1) + np.exp(pool.log_rest - largest)
+    h = pool.log_target - largest - np.log(total)
+    pulls = np.clip(huber(h, width).centred, -width, width) / points
+    shares *= (pulls / total)[:, None]
+    moments = (shares.reshape(points * kept, -1).T @ powers).astype(float)
+    rows, columns = np.triu_indices(dim)
+    squares = np.empty((main.count, dim, dim))
+    squares[:, rows, columns] = squares[:, columns, rows] = moments[:, : rows.size]
+    mass = moments[:, -1]
+    weights = np.exp(main.log_weights - np.logaddexp.reduce(main.log_weights))
+    sums = moments[:, rows.size : -1]
+    turns = gaussian_slopes(main.means, main.factors, mass, sums, squares)
+    return [mass - weights * mass.sum(), *turns]
 
 
-def polish(
-    key: Key,
-    mixture: Mixture,
-    task: TrainingTask,
-    wide: Wide = WIDE,
-    progress: Progress | None = None,
-    fallback: Mixture | None = None,
-) -> Mixture:
-    """Flatten h by Adam, round after round; the best state on held-out and on fresh draws.
-
-    Args:
-        key: randomness of fresh draws and batches.
-        mixture: where to start.
-        task: draws, target values, symmetry and safety.
-        wide: how the rounds run.
-        progress: told the fraction done and a message.
-        fallback: what is returned if nothing is judged better; the start if None.
-    """
-    keys = [jax.random.fold_in(key, number) for number in range(wide.rounds + 1)]
-    best = mixture if fallback is None else fallback
-    setting, best_found = _first_judgement(keys[-1], best, task, wide)
-    recent = [task.fresh(keys[-1], mixture, setting)]
-    objective, state = ClippedVariance(setting.width), None
-    for number in range(wide.rounds):
-        training = task.resolver(mixture, setting.kept_images).pool(*task.training)
-        pool = concatenate([training, *recent]).single()
-        mixture, state = _block(keys[number], mixture, pool, objective, state, wide, number)
-        fresh = task.fresh(keys[number], mixture, setting)
-        found = judge(mixture, task, fresh, setting) if fresh.log_target.size else _NOTHING
-        recent = [*recent, fresh][-wide.memory :]
-        if found.loss < best_found.loss:
-            best, best_found = mixture, found
-        if not math.isfinite(found.loss):
-            mixture, state = best, None
-        if progress is not None:
-            message = f"{mixture.components} components, spread of h {best_found.spread:.4f}"
-            progress((number + 1) / wide.rounds, message)
-    return best
+def _coefficients(main: Components) -> Float[np.ndarray, "monomials components"]:
+    """Columns that take the monomials of a point to the logs of the terms, single precision."""
+    precisions = np.swapaxes(main.factors, 1, 2) @ main.factors
+    pulled = (precisions @ main.means[..., None])[..., 0]
+    rows, columns = np.triu_indices(main.dim)
+    double = np.where(rows == columns, -0.5, -1.0)
+    constants = main.constants - 0.5 * np.sum(pulled * main.means, axis=-1)
+    parts = [precisions[:, rows, columns] * double, pulled, constants[:, None]]
+    return np.concatenate(parts, axis=1).T.astype(np.float32)
 
 
-_NOTHING = Judgement(math.inf, math.inf)
+def batches(
+    generator: np.random.Generator, count: int, steps: int, size: int
+) -> Int[np.ndarray, "steps size"]:
+    """Indices that go through the points in random order before repeating any."""
+    passes = -(-steps * size // count)
+    order = np.concatenate([generator.permutation(count) for _ in range(passes)])
+    return order[: steps * size].reshape(steps, size)
 
 
-def _first_judgement(
-    key: Key, mixture: Mixture, task: TrainingTask, wide: Wide
-) -> tuple[Setting, Judgement]:
-    """The setting that suits a mixture's spread, and its judgement under that setting."""
-    order = task.group.order
-    setting = wide.setting(0.0, order)
-    fresh = task.fresh(key, mixture, setting)
-    setting = wide.setting(judge(mixture, task, fresh, setting).spread, order)
-    return setting, judge(mixture, task, fresh, setting)
-
-
-def _block(
-    key: Key,
-    mixture: Mixture,
-    pool: Pool,
-    objective: ClippedVariance,
-    state: PyTree | None,
-    wide: Wide,
-    number: int,
-) -> tuple[Mixture, PyTree]:
-    """The mixture after round `number`, and what the optimiser remembers."""
-    rows = rows_of_batches(host_generator(key), pool.log_target.size, wide.steps, wide.batch)
-    batches = Pool(*(leaf[rows] for leaf in pool))
-    count = mixture.components * parameters_per_component(mixture.dim)
-    with jax.enable_x64(False):
-        twin = Displaced(single_precision(mixture), jnp.zeros(count, jnp.float32))
-    learner = trainee(twin, _step)
-    if state is not None:
-        learner = eqx.tree_at(lambda own: own.state, learner, state)
-    total = wide.rounds * wide.steps
-    rates = cosine_rates(number * wide.steps, wide.steps, total, wide.rate)
-    learner, _ = descend(objective, learner, batches, jnp.asarray(rates, jnp.float32))
-    return moved(mixture, jnp.asarray(_step(learner.flow), float)), learner.state
-
-
-def _step(displaced: Displaced) -> PyTree:
-    """The part that is trained."""
-    return displaced.step
-
-
-def doubled(key: Key, mixture: Mixture, offset: float = 0.6) -> Mixture:
+def doubled(generator: np.random.Generator, main: Components) -> Components:
     """Every component split in two along a random direction, its first two moments kept.
 
     The halves sit at ±offset along a unit vector d of the component's own coordinates, with
     covariance I - offset²·ddᵀ there.
     """
-    count, dim = mixture.means.shape
-    directions = host_generator(key).normal(size=(count, dim))
+    directions = generator.normal(size=main.means.shape)
     directions /= np.linalg.norm(directions, axis=1, keepdims=True)
-    roots = np.linalg.inv(np.asarray(mixture.factors))
-    pushed = np.einsum("kij,kj->ki", roots, directions)
-    shifts = offset * pushed
+    roots = np.linalg.inv(main.factors)
+    pushed = (roots @ directions[..., None])[..., 0]
     covariances = roots @ roots.transpose(0, 2, 1)
-    covariances -= offset**2 * pushed[:, :, None] * pushed[:, None, :]
+    covariances -= OFFSET**2 * pushed[:, :, None] * pushed[:, None, :]
     factors = np.linalg.inv(np.linalg.cholesky(covariances))
-    log_weights, means = np.asarray(mixture.log_weights), np.asarray(mixture.means)
-    return Mixture(
-        jnp.asarray(np.tile(log_weights - math.log(2), 2)),
-        jnp.asarray(np.concatenate([means + shifts, means - shifts])),
-        jnp.asarray(np.tile(factors, (2, 1, 1))),
-        mixture.degrees,
+    return Components(
+        np.tile(main.log_weights - math.log(2), 2),
+        np.concatenate([main.means + OFFSET * pushed, main.means - OFFSET * pushed]),
+        np.tile(factors, (2, 1, 1)),
     )

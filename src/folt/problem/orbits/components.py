@@ -88,7 +88,7 @@ class Components:
             squared /= self.degrees
             np.log1p(np.maximum(squared, 0.0, out=squared), out=squared)
             squared *= -0.5 * (self.degrees + self.dim)
-        squared += self._constants
+        squared += self.constants
         return squared
 
     def with_gradients(self, points: Points) -> tuple[Float[np.ndarray, " n"], Points]:
@@ -130,7 +130,7 @@ class Components:
     def _by_monomials(self, points: Points) -> Float[np.ndarray, "n components"]:
         """|factor_k (x - μ_k)|² as one matrix product."""
         centre, coefficients = self._quadratic
-        return _monomials(points - centre) @ coefficients
+        return monomials(points - centre) @ coefficients
 
     def sample(self, generator: np.random.Generator, count: int) -> Points:
         """Independent draws of the normalised mixture."""
@@ -161,7 +161,7 @@ class Components:
         return centre, np.ascontiguousarray(quadratic.T)
 
     @functools.cached_property
-    def _constants(self) -> Float[np.ndarray, " components"]:
+    def constants(self) -> Float[np.ndarray, " components"]:
         """Log w_k plus the log density of the component at its mean."""
         peak = -0.5 * self.dim * math.log(2 * math.pi)
         if math.isfinite(self.degrees):
@@ -183,11 +183,11 @@ def rows_times(
     return result
 
 
-def _monomials(points: Points) -> Float[np.ndarray, "n monomials"]:
+def monomials(points: Points) -> Float[np.ndarray, "n monomials"]:
     """x_i x_j for i ≤ j, then x_i, then 1."""
     count, dim = points.shape
     rows, columns = np.triu_indices(dim)
-    result = np.empty((count, rows.size + dim + 1))
+    result = np.empty((count, rows.size + dim + 1), points.dtype)
     np.multiply(points[:, rows], points[:, columns], out=result[:, : rows.size])
     result[:, rows.size : -1] = points
     result[:, -1] = 1.0
