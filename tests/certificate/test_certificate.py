@@ -76,6 +76,19 @@ def test_every_outcome_is_reached_by_its_own_finding(name):
     assert Outcome.named(name) is status.outcome
     assert status.advice.rstrip(")").endswith((".", ")"))
     assert "{" not in status.advice
+    assert bool(status.shortfalls) == (name != "good")
+    told = [str(each) for each in status.shortfalls[:2] if each.asked]
+    assert all(each in status.advice for each in told)
+
+
+def test_a_cap_on_evaluations_is_lifted_by_the_cure():
+    caution = Caution.of(
+        Concern.CAPPED, evaluations=30_000, particles=142, usual=1024, weight=0.1, blur=3.0
+    )
+    limited = altered(worse(GOOD, "fair"), reference={"cautions": (caution,)})
+    assert limited.status.cure == "folt.sample(problem, evaluations=150_000)"
+    assert limited.status.command.endswith("--evaluations 150000")
+    assert worse(limited, "broken symmetry").status.evaluations is None
 
 
 def test_the_gravest_finding_wins():

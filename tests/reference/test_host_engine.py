@@ -337,12 +337,14 @@ def test_a_cap_on_evaluations_cuts_every_count_and_no_less():
 def test_black_boxes_are_capped_unless_the_effort_is_the_users_own():
     box = folt.from_callable(lambda x: -np.sum(x**2), 4, Permutation(2, 2))
     own = dataclasses.replace(folt.Effort.default(), particles=2_000)
-    assert capped(box, None, "default", None).evaluations == 30_000
-    assert capped(box, folt.Effort.quick(), "default", None).evaluations == 30_000
-    assert capped(box, own, "default", None) is own
-    assert capped(box, folt.Effort.thorough(), "default", None).evaluations is None
-    assert capped(two_components(0), None, "default", None) is None
-    assert capped(two_components(0), None, "default", 50_000).evaluations == 50_000
+    for pace, cap in ((1e-6, 400_000), (2e-4, 400_000), (2e-3, 60_000), (0.02, 30_000)):
+        assert capped(box, None, "default", None, pace).evaluations == cap
+        assert capped(box, None, "default", None, 1.4 * pace).evaluations == cap  # a slow day
+    assert capped(box, folt.Effort.quick(), "default", None, 1.0).evaluations == 30_000
+    assert capped(box, own, "default", None, 1.0) is own
+    assert capped(box, folt.Effort.thorough(), "default", None, 1.0).evaluations is None
+    assert capped(two_components(0), None, "default", None, 1.0) is None
+    assert capped(two_components(0), None, "default", 50_000, 1.0).evaluations == 50_000
 
 
 @pytest.mark.parametrize("name", EFFORTS)

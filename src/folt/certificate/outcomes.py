@@ -66,6 +66,10 @@ AMBIGUOUS = 0.2
 """Mean share of the labels that are a matter of chance above which summaries by label mislead."""
 
 
+THOROUGH = "the same command with --effort thorough"
+"""Most cures on the command line."""
+
+
 class Use(enum.Enum):
     """What the draws may be used for."""
 
@@ -83,8 +87,10 @@ class Outcome(enum.Enum):
         headline: the verdict in a few words.
         condition: when it applies, in words.
         meaning: what it says of the fit.
-        advice: meaning and next step, a template for a certificate `c`.
-        cure: a line of code that is the next step; it runs as it stands.
+        advice: meaning and next step, a template for a certificate `c`; `verdict` adds the numbers
+            that decide.
+        cure: a line of Python that is the next step; it runs as it stands.
+        command: the next step for who works on the command line.
         use: what the draws may be used for.
     """
 
@@ -98,6 +104,7 @@ class Outcome(enum.Enum):
         "The proposal follows the folded target closely, and after its burn-in the chain is within "
         "{c.distance:.2g} of it in total variation: the draws can be used.",
         "fit.report('report.html')",
+        "open the page that was written",
         Use.EVERYTHING,
     )
     FAIR = (
@@ -106,9 +113,10 @@ class Outcome(enum.Enum):
         "one of these numbers falls short of what `good` asks, none by as much as `poor` needs; or "
         "the held-out draws may be of a chain that was learnt from",
         "The chain works, but more slowly than it could, or part of it is not certified closely.",
-        "The chain works but the fit has room: the draws can be used, and more effort, or more of "
-        "them by fit.extend(20_000), would make it better.",
+        "The chain works but the fit has room: the draws can be used, and more effort would make "
+        "it better.",
         "folt.sample(problem, effort=folt.Effort.thorough())",
+        THOROUGH,
         Use.CARE,
     )
     AMBIGUOUS_LABELS = (
@@ -120,6 +128,7 @@ class Outcome(enum.Enum):
         "{c.symmetry.ambiguity_percent:.0f} % of the cases: summaries by label mislead, so use "
         "quantities that no relabelling changes, or fewer components.",
         "fit.unfolded()",
+        "fewer components, such as folt mixture --components 2",
         Use.CARE,
     )
     SYMMETRY_SUSPECTED = (
@@ -132,6 +141,7 @@ class Outcome(enum.Enum):
         "single label, or of what turns, mixes several.",
         "{c.symmetry.suspicion}",
         "print(folt.check(problem, allow_rotation=True), problem.symmetry_found)",
+        "print(problem.symmetry_found) in the file of the model says what nearly held",
         Use.FIRST_LOOK,
     )
     POOR = (
@@ -142,10 +152,9 @@ class Outcome(enum.Enum):
         f"coordinate or of h above {CHAIN_RHAT:g}), or a standard error of log Z above "
         f"{EVIDENCE_ERROR:g}",
         "The proposal fits badly: the chain mixes slowly, or the evidence is vague.",
-        "The proposal fits badly (acceptance {c.chains.accept_rate:.2f}, R-hat "
-        "{c.chains.worst_rhat:.3f}, standard error of log Z {c.evidence.standard_error:.2g}): more "
-        "effort makes a richer proposal.",
+        "The proposal fits badly: more effort makes a richer one.",
         "folt.sample(problem, effort=folt.Effort.thorough())",
+        THOROUGH,
         Use.FIRST_LOOK,
     )
     HEAVY_TAIL = (
@@ -154,9 +163,10 @@ class Outcome(enum.Enum):
         f"no number of steps to {PRIMARY} can be certified, or Pareto k̂ is {HEAVY_TAIL:g} or more "
         f"with weights above {LARGE_WEIGHT:g}",
         "The target outweighs the proposal in part of its mass: there the chain stays too long.",
-        "The target outweighs the proposal too much in part of its mass (Pareto k̂ "
-        "{c.evidence.pareto_k:.2f}): more effort makes a richer proposal.",
+        "The target outweighs the proposal too much in part of its mass: more effort makes a "
+        "richer one.",
         "folt.sample(problem, effort=folt.Effort.thorough())",
+        THOROUGH,
         Use.FIRST_LOOK,
     )
     UNDECIDED = (
@@ -165,9 +175,10 @@ class Outcome(enum.Enum):
         f"the held-out draws are worth fewer than {draws_needed(PRIMARY)} independent ones, as "
         "they came: too few for a statement at 5 %",
         "Nothing speaks against the fit, and too little for it.",
-        "The reference is worth {c.effective:.0f} independent draws, too few for a statement at "
-        "5 %: a longer one is needed.",
+        "The reference is worth too few independent draws for a statement at 5 %: a longer one is "
+        "needed.",
         "folt.sample(problem, reference=folt.reference.HostChains(particles=4096, draws=320))",
+        THOROUGH,
         Use.FIRST_LOOK,
     )
     EVIDENCE_IN_DOUBT = (
@@ -176,10 +187,11 @@ class Outcome(enum.Enum):
         "importance sampling and bridge differ by more than "
         f"{EVIDENCE_ERRORS:g} standard errors of their difference, or cannot be compared",
         "Proposals and chain do not see the same target: one of them misses something.",
-        "Two estimates of log Z from proposals and from the chain differ by "
-        "{c.evidences.difference.score:.1f} errors of their difference: they do not see the same "
-        "target, so more effort is needed, or a log density that does not change while it runs.",
+        "Two estimates of log Z, from proposals and from the chain, differ: they do not see the "
+        "same target, so more effort is needed, or a log density that does not change while it "
+        "runs.",
         "folt.sample(problem, effort=folt.Effort.thorough())",
+        THOROUGH,
         Use.FIRST_LOOK,
     )
     REFERENCE_IN_DOUBT = (
@@ -195,6 +207,7 @@ class Outcome(enum.Enum):
         "or two searches for modes do not agree.",
         "{c.reference_doubt}",
         "folt.sample(problem, reference=folt.reference.HostChains(particles=4096, draws=320))",
+        THOROUGH,
         Use.FIRST_LOOK,
     )
     UNCOVERED = (
@@ -210,6 +223,7 @@ class Outcome(enum.Enum):
         "a {c.agreement.compared}): do not use these draws or this evidence before a "
         "richer proposal covers it.",
         "folt.sample(problem, effort=folt.Effort.thorough())",
+        THOROUGH,
         Use.NOTHING,
     )
     BROKEN_SYMMETRY = (
@@ -221,6 +235,7 @@ class Outcome(enum.Enum):
         "(by {c.symmetry.defect:.2g}): declare invariant=False, which needs no symmetry, or "
         "give the group that the density really has.",
         "folt.Problem(log_density, group, invariant=False)",
+        "pass invariant=False to Problem in the file of the model",
         Use.NOTHING,
     )
     FAULTY = (
@@ -233,6 +248,7 @@ class Outcome(enum.Enum):
         "{c.faults.where}, too often or where the posterior may have mass: evaluate it there, "
         "guard the operation that fails, and return -inf only where the point is impossible.",
         "folt.check(problem)",
+        "print(folt.check(problem)) in the file of the model",
         Use.NOTHING,
     )
     FROZEN = (
@@ -243,6 +259,7 @@ class Outcome(enum.Enum):
         "{c.chains.frozen_words} never moved: the proposal does not reach the target, so do not "
         "use these draws; more effort makes a richer proposal.",
         "folt.sample(problem, effort=folt.Effort.thorough())",
+        THOROUGH,
         Use.NOTHING,
     )
 
@@ -254,6 +271,7 @@ class Outcome(enum.Enum):
         meaning: str,
         advice: str,
         cure: str,
+        command: str,
         use: Use,
     ):
         self.label = label
@@ -262,6 +280,7 @@ class Outcome(enum.Enum):
         self.meaning = meaning
         self.advice = advice
         self.cure = cure
+        self.command = command
         self.use = use
 
     @property

@@ -35,9 +35,38 @@ from folt.certificate.outcomes import (
     Outcome,
 )
 from folt.diagnostics import draws_needed
+from folt.diagnostics.switching import FALSE_ALARM
+from folt.reference.cautions import Concern
 
 if TYPE_CHECKING:
     from folt.certificate.certificate import Certificate
+
+
+@dataclasses.dataclass(frozen=True)
+class Shortfall:
+    """A number that keeps a fit from a better verdict, and what it would have to be.
+
+    Attributes:
+        what: what was measured.
+        value: how much it is; None where there is none.
+        asked: what it would have to be; empty where the advice says it already.
+    """
+
+    what: str
+    value: float | None
+    asked: str
+
+    def __str__(self) -> str:
+        value = "none" if self.value is None else f"{self.value:.4g}"
+        if self.value is not None and value == self.asked.split()[-1]:
+            value = f"{self.value:.9g}"  # what misses its limit by little must not look equal to it
+        return f"{self.what} {value} instead of {self.asked}"
+
+
+Shortfalls = tuple[Shortfall, ...]
+
+MOST_TOLD = 2
+"""Shortfalls that the advice names; `Status.shortfalls` holds all of them."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -46,11 +75,15 @@ class Status:
 
     Attributes:
         outcome: which of the outcomes it is.
-        advice: what it means here, with its numbers, and what to do next.
+        advice: what it means here, with the numbers that decide, and what to do next.
+        shortfalls: the numbers that decide, the first ones first; empty where the fit is good.
+        evaluations: cap on evaluations to try next, where a smaller one limited the fit.
     """
 
     outcome: Outcome
     advice: str
+    shortfalls: Shortfalls = ()
+    evaluations: int | None = None
 
     @property
     def name(self) -> str:
@@ -59,14 +92,58 @@ class Status:
 
     @property
     def cure(self) -> str:
-        """A line of code that is the next step."""
-        return self.outcome.cure
+        """A line of Python that is the next step."""
+        if self.evaluations is None:
+            return self.outcome.cure
+        return f"folt.sample(problem, evaluations={self.evaluations:_})"
+
+    @property
+    def command(self) -> str:
+        """The next step for who works on the command line."""
+        if self.evaluations is None:
+            return self.outcome.command
+        return f"the same command with --evaluations {self.evaluations}"
 
 
 def verdict(certificate: Certificate) -> Status:
     """The gravest outcome that applies, in words."""
     outcome = gravest(certificate)
-    return Status(outcome, outcome.advice.format(c=certificate))
+    shortfalls = CONDITIONS[outcome](certificate) if outcome in CONDITIONS else ()
+    told = [str(each) for each in shortfalls[:MOST_TOLD] if each.asked]
+    deciding = f" What decides: {'; '.join(told)}." if told else ""
+    advice = outcome.advice.format(c=certificate) + deciding
+    return Status(outcome, advice, shortfalls, _more_evaluations(outcome, certificate))
+
+
+MORE = 5
+"""Times as many evaluations as those that limited a fit are proposed next."""
+
+
+def _more_evaluations(outcome: Outcome, certificate: Certificate) -> int | None:
+    """A larger cap on evaluations, where a cap may be the cause."""
+    if outcome not in CURED_BY_EVALUATIONS:
+        return None
+    caps = [
+        dict(caution.numbers)["evaluations"]
+        for caution in certificate.reference.cautions
+        if caution.concern is Concern.CAPPED
+    ]
+    return MORE * int(caps[0]) if caps else None
+
+
+CURED_BY_EVALUATIONS = frozenset(
+    {
+        Outcome.FAIR,
+        Outcome.POOR,
+        Outcome.HEAVY_TAIL,
+        Outcome.UNDECIDED,
+        Outcome.EVIDENCE_IN_DOUBT,
+        Outcome.REFERENCE_IN_DOUBT,
+        Outcome.UNCOVERED,
+        Outcome.FROZEN,
+    }
+)
+"""Outcomes that a run with more evaluations may improve."""
 
 
 def gravest(certificate: Certificate) -> Outcome:
@@ -75,91 +152,152 @@ def gravest(certificate: Certificate) -> Outcome:
     return max(applying, key=lambda one: one.gravity, default=Outcome.GOOD)
 
 
-def _frozen(c: Certificate) -> bool:
-    return len(c.chains.frozen) > 0
+def _found(*candidates: Shortfall | None) -> Shortfalls:
+    return tuple(each for each in candidates if each is not None)
 
 
-def _faulty(c: Certificate) -> bool:
-    return c.faults.real > 0
+def _at_least(what: str, value: float, limit: float) -> Shortfall | None:
+    """A shortfall unless the value reaches the limit; NaN never does."""
+    return None if value >= limit else Shortfall(what, value, f"at least {limit:.4g}")
 
 
-def _broken_symmetry(c: Certificate) -> bool:
-    return c.symmetry.invariant and not c.symmetry.holds
+def _at_most(what: str, value: float, limit: float) -> Shortfall | None:
+    """A shortfall unless the value stays within the limit; NaN never does."""
+    return None if value <= limit else Shortfall(what, value, f"at most {limit:.4g}")
 
 
-def _uncovered(c: Certificate) -> bool:
-    """Exact draws cannot be in doubt: a chain that differs from them misses something."""
-    return c.coverage.departs() or (c.reference.exact and _disagree(c)) or _modes_missed(c)
+def _frozen(c: Certificate) -> Shortfalls:
+    return _found(_at_most("chains that never moved", len(c.chains.frozen), 0))
 
 
-def _modes_missed(c: Certificate) -> bool:
-    """Whether the finished proposal under-reaches a part of the modes that were found."""
-    found = c.exploration
-    if found is None or not found.modes:
-        return False
-    small = found.audited <= MISSED or found.audited <= MISSED_ERRORS * found.audited_error
-    return not small
+def _faulty(c: Certificate) -> Shortfalls:
+    return _found(_at_most("points at which the log density is no number", c.faults.real, 0))
 
 
-def _reference_in_doubt(c: Certificate) -> bool:
-    reference = c.reference
-    return not reference.exact and (
-        not reference.rhat <= RHAT_DOUBT
-        or not reference.ess >= ESS_DOUBT
-        or (reference.refreshed > 0 and not reference.refreshed_rhat <= reference.refreshed_limit)
-        or _disagree(c)
-        or not (c.exploration is None or c.exploration.agree)
+def _broken_symmetry(c: Certificate) -> Shortfalls:
+    if not c.symmetry.invariant or c.symmetry.holds:
+        return ()
+    return (
+        Shortfall("change of the log density under relabelling", c.symmetry.defect, "rounding"),
     )
 
 
-def _disagree(c: Certificate) -> bool:
-    return not c.agreement.p_value >= DISAGREEMENT
+def _uncovered(c: Certificate) -> Shortfalls:
+    """Exact draws cannot be in doubt: a chain that differs from them misses something."""
+    return _found(
+        Shortfall("coverage", c.coverage.value, "1 within .01 or 4 errors")
+        if c.coverage.departs()
+        else None,
+        _disagreement("exact draws", c) if c.reference.exact else None,
+        _modes_missed(c),
+    )
 
 
-def _evidence_in_doubt(c: Certificate) -> bool:
-    return not abs(c.evidences.difference.score) <= EVIDENCE_ERRORS
+def _modes_missed(c: Certificate) -> Shortfall | None:
+    """Whether the finished proposal under-reaches a part of the modes that were found."""
+    found = c.exploration
+    if found is None or not found.modes:
+        return None
+    limit = max(MISSED, MISSED_ERRORS * found.audited_error)
+    return _at_most("mass around known modes that is hardly reached", found.audited, limit)
 
 
-def _undecided(c: Certificate) -> bool:
-    return not c.effective >= draws_needed(PRIMARY)
+def _reference_in_doubt(c: Certificate) -> Shortfalls:
+    reference = c.reference
+    if reference.exact:
+        return ()
+    moved = reference.refreshed > 0
+    apart = c.exploration is not None and not c.exploration.agree
+    return _found(
+        Shortfall("agreement of two searches for modes", None, "") if apart else None,
+        _at_most("R-hat of the reference", reference.rhat, RHAT_DOUBT),
+        _at_least("effective draws of the reference", reference.ess, ESS_DOUBT),
+        _at_most(
+            "R-hat of the reference after refreshment",
+            reference.refreshed_rhat,
+            reference.refreshed_limit,
+        )
+        if moved
+        else None,
+        _disagreement("reference", c),
+    )
 
 
-def _heavy_tail(c: Certificate) -> bool:
-    return c.mixing.steps[PRIMARY] is None or not _tail_shape(c) < HEAVY_TAIL
+def _disagreement(other: str, c: Certificate) -> Shortfall | None:
+    p_value = c.agreement.p_value
+    return _at_least(f"p-value of the difference of chain and {other}", p_value, DISAGREEMENT)
 
 
-def _tail_shape(c: Certificate) -> float:
+def _evidence_in_doubt(c: Certificate) -> Shortfalls:
+    what = "difference of two estimates of log Z in its errors"
+    return _found(_at_most(what, abs(c.evidences.difference.score), EVIDENCE_ERRORS))
+
+
+def _undecided(c: Certificate) -> Shortfalls:
+    return _found(_at_least("independent held-out draws", c.effective, draws_needed(PRIMARY)))
+
+
+def _heavy_tail(c: Certificate) -> Shortfalls:
+    return _found(
+        _steps(c, PRIMARY, MANY_STEPS) if c.mixing.steps[PRIMARY] is None else None,
+        _tail(c, HEAVY_TAIL),
+    )
+
+
+def _steps(c: Certificate, distance: float, limit: int) -> Shortfall | None:
+    steps = c.mixing.steps[distance]
+    if steps is not None and steps <= limit:
+        return None
+    what = f"certified steps to a total variation of {distance:g}:"
+    return Shortfall(what, steps, f"at most {limit}")
+
+
+def _tail(c: Certificate, limit: float) -> Shortfall | None:
     """Pareto k̂ of the plain weights, where some of them are large."""
-    return -math.inf if c.gap_upper >= 1.0 / LARGE_WEIGHT else c.evidence.pareto_k
+    if c.gap_upper >= 1.0 / LARGE_WEIGHT or c.evidence.pareto_k < limit:
+        return None
+    return Shortfall("Pareto k̂ of the weights", c.evidence.pareto_k, f"below {limit:g}")
 
 
-def _poor(c: Certificate) -> bool:
+def _poor(c: Certificate) -> Shortfalls:
     steps = c.mixing.steps[PRIMARY]
-    slow = steps is not None and (steps > MANY_STEPS or c.chains.burn_in < steps)
     # Coordinates without an R-hat are suspect; h has none where it is one constant.
-    apart = math.isnan(c.chains.rhat) or c.chains.worst_rhat > CHAIN_RHAT
-    vague = not c.evidence.standard_error <= EVIDENCE_ERROR
-    return slow or apart or vague or not c.chains.accept_rate >= POOR_ACCEPTANCE
+    rhat = math.nan if math.isnan(c.chains.rhat) else c.chains.worst_rhat
+    return _found(
+        _at_least("acceptance", c.chains.accept_rate, POOR_ACCEPTANCE),
+        _at_most("standard error of log Z", c.evidence.standard_error, EVIDENCE_ERROR),
+        None if steps is None else _steps(c, PRIMARY, MANY_STEPS),
+        None if steps is None else _at_least("steps of burn-in", c.chains.burn_in, steps),
+        _at_most("R-hat of the chains", rhat, CHAIN_RHAT),
+    )
 
 
-def _ambiguous_labels(c: Certificate) -> bool:
-    return not (c.symmetry.boundary.ambiguity or 0.0) <= AMBIGUOUS
+def _ambiguous_labels(c: Certificate) -> Shortfalls:
+    share = c.symmetry.boundary.ambiguity or 0.0
+    return _found(_at_most("share of labels that are a matter of chance", share, AMBIGUOUS))
 
 
-def _symmetry_suspected(c: Certificate) -> bool:
-    return c.symmetry.suspected
+def _symmetry_suspected(c: Certificate) -> Shortfalls:
+    if not c.symmetry.suspected:
+        return ()
+    if c.symmetry.turning or c.symmetry.switching is None:
+        return (Shortfall("a rotation that is left in", None, ""),)
+    what = "chance of so deep a valley with one mode"
+    return (Shortfall(what, c.symmetry.switching.p_value, f"above {FALSE_ALARM:g}"),)
 
 
-def _fair(c: Certificate) -> bool:
-    steps, strict = c.mixing.steps[PRIMARY], c.mixing.steps[STRICT]
-    fast = steps is not None and steps <= FEW_STEPS
-    close = strict is not None and strict <= FEW_STRICT_STEPS
-    smooth = _tail_shape(c) < SMOOTH_TAIL
-    sealed = c.reference.sealed
-    return not (fast and close and smooth and sealed and c.chains.accept_rate >= GOOD_ACCEPTANCE)
+def _fair(c: Certificate) -> Shortfalls:
+    unseen = Shortfall("reference chains surely unseen in training:", None, "at least one")
+    return _found(
+        _at_least("acceptance", c.chains.accept_rate, GOOD_ACCEPTANCE),
+        _steps(c, PRIMARY, FEW_STEPS),
+        _steps(c, STRICT, FEW_STRICT_STEPS),
+        _tail(c, SMOOTH_TAIL),
+        None if c.reference.sealed else unseen,
+    )
 
 
-CONDITIONS: dict[Outcome, Callable[[Certificate], bool]] = {
+CONDITIONS: dict[Outcome, Callable[[Certificate], Shortfalls]] = {
     Outcome.FROZEN: _frozen,
     Outcome.FAULTY: _faulty,
     Outcome.BROKEN_SYMMETRY: _broken_symmetry,
@@ -173,4 +311,4 @@ CONDITIONS: dict[Outcome, Callable[[Certificate], bool]] = {
     Outcome.AMBIGUOUS_LABELS: _ambiguous_labels,
     Outcome.FAIR: _fair,
 }
-"""What each outcome asks of the numbers; good is what is left."""
+"""The numbers by which each outcome applies, none where it does not; good is what is left."""

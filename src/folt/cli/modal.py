@@ -286,13 +286,14 @@ def _show(found: Identification, files: list[Path]) -> None:
     from rich.padding import Padding
     from rich.text import Text
 
-    from folt.fit.text import facts, headline
+    from folt.fit.text import cure_lines, facts, headline
     from folt.modal.shapes import mac_rows
     from folt.modal.table import evidence_table, mac_table, mode_rows, modes_table
 
     screen = console()
     status = found.fit.certificate.status
-    screen.print(headline(status), Padding(Text(status.advice), (0, 0, 1, 2)))
+    screen.print(headline(status), Padding(Text(status.advice), (0, 0, 0, 2)))
+    screen.print(*cure_lines(status, commands=True), "")
     if len(found.fits) > 1:
         screen.print(evidence_table(found), "")
     rows = mode_rows(found.fit, found.measured.resolution)

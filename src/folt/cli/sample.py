@@ -70,6 +70,10 @@ def sample(
         Labels, typer.Option(help="The order in which components are numbered.")
     ] = Labels.sorted,
     effort: EffortOption = EffortName.default,
+    evaluations: Annotated[
+        int | None,
+        typer.Option(help="Log densities that the fit may take, about.", min=1, show_default=False),
+    ] = None,
     preset: Annotated[PresetName, typer.Option(help="Protocol.")] = PresetName.default,
     as_json: Json = False,
     quiet: Quiet = False,
@@ -88,7 +92,8 @@ def sample(
     paper = preset is PresetName.paper
     protocol = {"labels": labels.value, "preset": preset.value}
     protocol |= {} if paper else {"effort": effort.value}
-    given = {} if data is None else {"data": str(data)}
+    given: dict[str, object] = {} if data is None else {"data": str(data)}
+    given |= {} if evaluations is None else {"evaluations": evaluations}
     request = request_for("sample", model=problem, **given, **options, **protocol)
     with Store(out) as store:
         entry = store.entry()
@@ -102,6 +107,7 @@ def sample(
                 labels=labels.value,
                 effort=None if paper else effort.chosen(),
                 preset=preset.value,
+                evaluations=evaluations,
                 progress=not quiet,
             )
         files = keep_fit(entry, request, fit, files_of)

@@ -97,12 +97,12 @@ def console() -> Console:
 
 def show(console: Console, fit: Fit, files: Sequence[Path]) -> None:
     """The fit in words, coloured on a terminal, and where its files are."""
-    from folt.fit.text import overview
+    from folt.fit.text import overview, summary
 
     if console.is_terminal:
-        console.print(overview(fit), "")
+        console.print(overview(fit, commands=True), "")
     else:
-        typer.echo(fit.summary())
+        typer.echo(summary(fit, commands=True))
     wrote(console, files)
 
 

@@ -61,22 +61,28 @@ class Estimate:
     digits: int
 
 
-def summary(fit: Fit) -> str:
+def summary(fit: Fit, commands: bool = False) -> str:
     """Verdict, estimates with intervals, and the numbers behind them, as plain text."""
     stream = io.StringIO()
-    Console(file=stream, width=WIDTH, color_system=None, highlight=False).print(overview(fit))
+    console = Console(file=stream, width=WIDTH, color_system=None, highlight=False)
+    console.print(overview(fit, commands))
     return "\n".join(line.rstrip() for line in stream.getvalue().splitlines()) + "\n"
 
 
-def overview(fit: Fit) -> Group:
-    """The same for a Rich console, which colours it if it is a terminal."""
+def overview(fit: Fit, commands: bool = False) -> Group:
+    """The same for a Rich console, which colours it if it is a terminal.
+
+    Args:
+        fit: what to tell of.
+        commands: whether the next step is told for the command line instead of Python.
+    """
     status, rows = fit.certificate.status, estimate_rows(fit)
     warnings = [Text(f"Warning: {sentence}", style="yellow") for sentence in cautions(fit)]
     return Group(
         *(Text(line, style="bold yellow") for line in unfolded(fit)),
         headline(status),
         Padding(Text(status.advice), (0, 0, 0, 2)),
-        *cure_lines(status),
+        *cure_lines(status, commands),
         *(Padding(warning, (0, 0, 0, 2)) for warning in warnings),
         Text(),
         estimates(rows),
@@ -85,11 +91,12 @@ def overview(fit: Fit) -> Group:
     )
 
 
-def cure_lines(status: Status) -> list[Padding]:
-    """The next step as code; nothing where the fit is good."""
+def cure_lines(status: Status, commands: bool = False) -> list[Padding]:
+    """The next step as code, or as a command; nothing where the fit is good."""
     if status.outcome.use is Use.EVERYTHING:
         return []
-    return [Padding(Text(f"Next: {status.cure}", style="bold"), (0, 0, 0, 2))]
+    step = status.command if commands else status.cure
+    return [Padding(Text(f"Next: {step}", style="bold"), (0, 0, 0, 2))]
 
 
 def headline(status: Status) -> Text:

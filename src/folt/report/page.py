@@ -99,6 +99,7 @@ def content(fit: Fit, sections: Sequence[Section] = ()) -> Document:
         "verdict": verdict_words(status),
         "advice": status.advice,
         "cure": "" if status.outcome.use is Use.EVERYTHING else status.cure,
+        "command": status.command,
         "warnings": cautions(fit),
         "conclusions": conclusions(fit),
         "assumption": fit.certificate.assumption,

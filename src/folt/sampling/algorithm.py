@@ -97,7 +97,9 @@ def sample(
         flow: a trainer, or a `Distribution` to propose from as it is, which must not have been
             made from the reference draws; by default the preset's.
         effort: what the fit may cost, `folt.Effort.quick()`, `.default()` or `.thorough()`.
-        evaluations: log densities that a fit may take, about; for densities whose calls are dear.
+        evaluations: log densities that a fit may take, about. A black box without gradient is
+            timed and gets about a minute of them unless this is given; its number makes draws
+            repeatable on machines of any speed (`fit.provenance["evaluations_cap"]`).
             Black boxes have such a cap unless the effort is thorough or your own.
         preset: "default", "paper" for the architecture and objective of the paper, or a
             `folt.sampling.presets.Preset` of your own.
@@ -125,14 +127,14 @@ def sample(
 
 def _sampled(problem: Problem, asked: Options, width: int) -> Fit:
     """The algorithm with options that are known to be usable, for draws of so many numbers."""
-    limit = capped(problem, asked.effort, asked.preset, asked.evaluations)
-    preset = preset_named(asked.preset, limit)
-    sampler = reference_for(problem, asked.reference, preset.reference)
-    maker = proposal_maker(problem, asked.flow, preset.trainer, preset.effort)
     keys, target, spending = _named_keys(asked.seed), Target(problem), Spending()
     with Stages(asked.progress) as stages, problem.evaluating():
         with stages.stage("symmetry"):
             account = require_symmetry(problem, asked.seed)
+        limit = capped(problem, asked.effort, asked.preset, asked.evaluations, account.pace)
+        preset = preset_named(asked.preset, limit)
+        sampler = reference_for(problem, asked.reference, preset.reference)
+        maker = proposal_maker(problem, asked.flow, preset.trainer, preset.effort)
         stages.expect("reference", *forecast(problem, account, reference_work(problem, sampler)))
         with stages.stage("reference") as tell:
             run = _reference_draws(keys, sampler, target, tell, asked.start)
@@ -184,7 +186,7 @@ def _sampled(problem: Problem, asked: Options, width: int) -> Fit:
         whole_orbit=asked.whole_orbit,
         learnt=learnt,
         provenance={
-            **_provenance(problem, asked, preset.effort.name, steps),
+            **_provenance(problem, asked, preset.effort, steps),
             "spent": spending.so_far(),
         },
     )
@@ -286,7 +288,7 @@ def _named_keys(seed: int) -> dict[str, Key]:
     return {name: jax.random.fold_in(root, number) for number, name in enumerate(names)}
 
 
-def _provenance(problem: Problem, asked: Options, effort: str, steps: int) -> Document:
+def _provenance(problem: Problem, asked: Options, effort: Effort, steps: int) -> Document:
     packages = ("folt", "jax", "equinox", "numpy")
     return {
         "seed": asked.seed,
@@ -298,7 +300,8 @@ def _provenance(problem: Problem, asked: Options, effort: str, steps: int) -> Do
         "versions": {name: version(name) for name in packages},
         "python": platform.python_version(),
         "machine": platform.machine(),
-        "effort": effort,
+        "effort": effort.name,
+        "evaluations_cap": effort.evaluations,
         "steps_per_draw": steps,
         "draws_asked": asked.draws is not None,
     }

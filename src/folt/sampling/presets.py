@@ -129,12 +129,24 @@ def preset_named(name: str | Preset, effort: Effort | None = None) -> Preset:
 
 
 def capped(
-    problem: Problem, effort: Effort | None, preset: str | Preset, evaluations: int | None
+    problem: Problem,
+    effort: Effort | None,
+    preset: str | Preset,
+    evaluations: int | None,
+    pace: float,
 ) -> Effort | None:
-    """The effort within the cap on evaluations: as asked for, or the usual one without gradient."""
+    """The effort within the cap on evaluations: as asked for, or by their pace without gradient.
+
+    Args:
+        problem: what is evaluated.
+        effort: as asked for.
+        preset: the protocol; others than folt's own have no cap.
+        evaluations: the cap that was asked for.
+        pace: seconds per evaluation, as measured.
+    """
     usual = effort in (None, Effort.quick(), Effort.default())
     if evaluations is None and usual and not problem.differentiable:
-        evaluations = evaluations_of_black_box(problem.dim)
+        evaluations = evaluations_of_black_box(problem.dim, pace)
     if evaluations is None or preset != "default":
         return effort
     return (Effort.default() if effort is None else effort).within(evaluations)
