@@ -17,7 +17,7 @@ from folt.flows import Gaussian
 from folt.models import gaussian_pair
 from folt.report.certificate import certificate_charts, gamma_chart, log_ratio_chart, mixing_chart
 from folt.report.charts import Band, Bars, Line, Rule
-from folt.report.figures import pairs_figure, still, traces_figure
+from folt.report.figures import marginals_figure, pairs_figure, still, traces_figure
 from folt.report.figures.marginals import kernel_density
 from folt.report.live import live
 from folt.report.live.charts import chart_plot
@@ -157,3 +157,20 @@ def test_densities_are_those_of_arviz(kind):
     assert density.sum() * cell == pytest.approx(1.0)
     places, expected = arviz.kde(values)[:2]
     assert 0.5 * np.abs(density - np.interp(at, places, expected)).sum() * cell < 0.015
+
+
+STRANGE = {
+    "neighbours": 1.0 + np.array([0.0, 2.3e-16] * 50),
+    "none": np.array([np.nan]),
+    "tiny": np.array([0.0, 1e-320]),
+    "large": 1e200 * np.linspace(-1.0, 1.0, 50) ** 3,
+    "one apart": np.append(np.zeros(999), 1.0),
+}
+
+
+@pytest.mark.parametrize("kind", STRANGE)
+def test_strange_draws_have_a_density_too(kind):
+    figure = marginals_figure({"x": STRANGE[kind][None]})
+    places, heights = figure.axes[0].lines[0].get_data()
+    assert np.isfinite(places).all()
+    assert np.min(heights) >= 0.0 < np.max(heights) < np.inf

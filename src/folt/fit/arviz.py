@@ -38,7 +38,8 @@ def to_inference_data(
         seed: of the replicates.
 
     Raises:
-        ValueError: replicates were asked for and the fit's problem cannot draw them.
+        ValueError: replicates were asked for and the fit's problem cannot draw them, or an ArviZ
+            is installed that folt does not know.
     """
     arviz = imported_arviz()
     groups: Document = {
@@ -70,7 +71,10 @@ def to_inference_data(
 
 def _made(arviz: Any, groups: Document, axes: Document) -> Any:
     """Groups as keywords until ArviZ 1, as one mapping since."""
-    if int(arviz.__version__.split(".")[0]) < 1:
+    generation = int(arviz.__version__.split(".")[0])
+    if generation > 1:
+        raise ValueError(f"expected ArviZ 0.23 to 1, got ArviZ {arviz.__version__}")
+    if generation < 1:
         return arviz.from_dict(**groups, **axes)
     return arviz.from_dict(groups, **axes)
 

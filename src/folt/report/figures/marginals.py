@@ -90,7 +90,9 @@ def _densities(
 def _density(values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """A kernel density; a narrow spike for draws that never moved."""
     values = values[np.isfinite(values)]
-    if values.size == 0 or np.ptp(values) == 0:
+    # Cells of a histogram must be wider than the distance of neighbouring numbers.
+    least = 2 * CELLS * np.finfo(float).eps * np.abs(values).max(initial=1e-290)
+    if values.size == 0 or np.ptp(values) <= least:
         centre = float(values[0]) if values.size else 0.0
         width = 1e-3 * (1.0 + abs(centre))
         return centre + width * np.array([-1.0, 0.0, 1.0]), np.array([0.0, 1.0, 0.0])
@@ -112,12 +114,13 @@ def kernel_density(
     from scipy.fft import dct, idct
 
     low, span = values.min(), np.ptp(values)
-    counts = np.histogram(values, bins=CELLS, range=(low, low + span))[0]
+    shares = (values - low) / span
+    counts = np.histogram(shares, bins=CELLS, range=(0.0, 1.0))[0]
     cosines = dct(counts / values.size)
     squares = np.arange(CELLS) ** 2.0
-    inner = np.quantile(values, [0.25, 0.75])
-    spread = min(values.std(), np.ptp(inner) / 1.34) or values.std()
-    silverman = 0.9 * spread * values.size**-0.2 / span
+    inner = np.quantile(shares, [0.25, 0.75])
+    spread = min(shares.std(), np.ptp(inner) / 1.34) or shares.std()
+    silverman = 0.9 * spread * values.size**-0.2
     width = 0.5 * (silverman + _sheather_jones(squares, cosines, values.size, silverman))
     density = idct(cosines * np.exp(-0.5 * np.pi**2 * width**2 * squares))
     middles = low + span * (np.arange(CELLS) + 0.5) / CELLS
