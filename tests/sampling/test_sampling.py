@@ -260,6 +260,7 @@ def test_a_truncated_orbit_is_exact_and_never_better(problem):
     assert truncated.extend(10).draws.shape == (2, 6_010, 4)
 
 
+@pytest.mark.extended
 def test_the_papers_preset_made_smaller(problem):
     tiny = dataclasses.replace(
         presets.PRESETS["paper"](), trainer=PaperFlow(layers=2, width=8, steps=50)

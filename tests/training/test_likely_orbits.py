@@ -29,6 +29,7 @@ def ordered_draws(count):
     return tried[inside][:count], inside.mean()
 
 
+@pytest.mark.extended
 def test_sixteen_labels():
     """The share of ordered draws is Z; 4 standard errors, that share's own being .001."""
     draws, share = ordered_draws(8_000)

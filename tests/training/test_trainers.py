@@ -20,7 +20,13 @@ def folded_gaussian(x: jax.Array) -> jax.Array:
     return jnp.logaddexp(TARGET.log_prob(x), TARGET.log_prob(x[::-1]))
 
 
-@pytest.mark.parametrize("name", TRAINERS)
+@pytest.mark.parametrize(
+    "name",
+    [
+        pytest.param(name, marks=[pytest.mark.extended] if name == "paper flow" else [])
+        for name in TRAINERS
+    ],
+)
 def test_a_proposal_that_knows_its_density_by_the_key_alone(name):
     trainer = TRAINERS[name]()
     assert isinstance(trainer, Trainer)
