@@ -12,6 +12,7 @@ from scipy import stats
 
 import folt
 from folt.models import fourier_ordinates, modal_shapes, scaled_ordinates, simulate_shapes
+from folt.models.coherence import transfer
 from folt.models.powers import resonance
 from folt.problem.batching import map_points
 
@@ -22,7 +23,7 @@ PEAK = np.exp(-(((GRID - 0.85) / 0.04) ** 2))[:, None]
 NOISE = RNG.normal(size=(25, 3)) + 1j * RNG.normal(size=(25, 3))
 TRANSFORM = 3e-4 * (FORCE * PEAK * np.array([1.0, -0.5, 0.2]) + 0.1 * NOISE)
 DATA = scaled_ordinates(GRID, TRANSFORM)
-POINTS = np.random.default_rng(0).normal(size=(50, 2 * 5 + 3))
+POINTS = np.random.default_rng(0).normal(size=(50, 2 * 5 + 2 + 3))
 
 
 @dataclasses.dataclass
@@ -34,49 +35,72 @@ class Samples:
 
 
 @functools.cache
-def build(noise="channel", motion="acceleration", modes=2):
+def build(noise="channel", motion="acceleration", modes=2, forces="uncorrelated"):
     bounds = (0.7, 1.1)
-    return modal_shapes(DATA, modes, frequency_range=bounds, noise=noise, motion=motion)
+    return modal_shapes(
+        DATA, modes, frequency_range=bounds, noise=noise, motion=motion, forces=forces
+    )
 
 
 def values_at(problem, points):
     return map_points(folt.Problem.log_prob, problem, points)
 
 
-def dense(x, noise, exponent=4, force_exponent=None):
-    """Log CN(0, E_k) with every matrix written out, and the priors by SciPy."""
-    rows, last = x[:10].reshape(2, 5), x[10:] if noise == "channel" else x[10:11]
+def dense(x, noise, exponent=4, correlated=False, turn=1j):
+    """Log CN(0, E_k) with every matrix written out, and the priors by SciPy.
+
+    Args:
+        x: a point; what stands behind its coordinates is left out.
+        noise: "common" or "channel".
+        exponent: of the frequency in the transfer.
+        correlated: whether the forces of the two modes are.
+        turn: the imaginary unit of the transfer; its conjugate is a mutant.
+    """
+    pair = 2 * correlated
+    count = 10 + pair + (3 if noise == "channel" else 1)
+    rows, last = x[:10].reshape(2, 5), x[10 + pair : count]
     psi = rows[:, :3] * np.sqrt(0.4)
     f = 0.7 + 0.4 * stats.norm.cdf(rows[:, 3])
     xi = 0.001 + 0.049 * stats.norm.cdf(rows[:, 4])
     density = np.broadcast_to(0.01 * np.exp(2.3 * last), 3)
+    coherence = np.eye(2, dtype=complex)
+    if correlated:  # of two modes tanh|h| in the direction of h
+        h = 0.5 * (x[10] + 1j * x[11])
+        coherence[0, 1] = np.tanh(abs(h)) * h / abs(h)
+        coherence[1, 0] = coherence[0, 1].conj()
     ordinates = TRANSFORM / np.sqrt(np.mean(np.abs(TRANSFORM) ** 2))
-    total = stats.norm.logpdf(np.concatenate([x[:10], last])).sum()
+    total = stats.norm.logpdf(x[:count]).sum()
     for at, row in zip(GRID, ordinates, strict=True):
-        # The transfer of unit power, its phase included: for uncorrelated forces it drops out.
         transfer = np.sqrt(4 * xi * f**3 / np.pi) * (at / f) ** (exponent / 2)
-        transfer = transfer / (f**2 - at**2 + 2j * xi * f * at)
+        transfer = transfer / (f**2 - at**2 + 2 * turn * xi * f * at)
         moved = psi.T * transfer
-        covariance = np.diag(density) + sum(np.outer(c, c.conj()) for c in moved.T).real
+        covariance = np.diag(density) + moved @ coherence @ moved.conj().T
         _, log_det = np.linalg.slogdet(covariance)
         quadratic = (row.conj() @ np.linalg.solve(covariance, row)).real
         total -= log_det + quadratic + 3 * np.log(np.pi)
     return total
 
 
-CASES = [("channel", "acceleration", 4), ("common", "velocity", 2), ("common", "displacement", 0)]
+CASES = [
+    ("channel", "acceleration", 4, False),
+    ("common", "velocity", 2, False),
+    ("common", "displacement", 0, False),
+    ("channel", "velocity", 2, True),
+    ("common", "acceleration", 4, True),
+]
 
 
-@pytest.mark.parametrize(("noise", "motion", "exponent"), CASES)
-def test_the_density_is_that_of_a_dense_complex_normal(noise, motion, exponent):
-    problem = build(noise, motion)
-    points = POINTS[:, : problem.dim]
-    expected = np.array([dense(x, noise, exponent) for x in points])
-    np.testing.assert_allclose(values_at(problem, points), expected, rtol=1e-10)
+@pytest.mark.parametrize(("noise", "motion", "exponent", "correlated"), CASES)
+def test_the_density_is_that_of_a_dense_complex_normal(noise, motion, exponent, correlated):
+    """Differences of large squares leave 1e-7 where a channel has hardly any noise."""
+    problem = build(noise, motion, forces="correlated" if correlated else "uncorrelated")
+    expected = np.array([dense(x, noise, exponent, correlated) for x in POINTS])
+    found = values_at(problem, POINTS[:, : problem.dim])
+    np.testing.assert_allclose(found, expected, rtol=1e-10, atol=1e-7)
 
 
 def test_mutants_of_the_density_are_far_from_the_dense_one():
-    """A transfer without f², and noise that enters the determinant once instead of n times."""
+    """A transfer without f², noise that enters the determinant once, and phases turned round."""
     problem = build("common", "acceleration")
     points = POINTS[:10, : problem.dim]
     expected = np.array([dense(x, "common") for x in points])
@@ -89,23 +113,42 @@ def test_mutants_of_the_density_are_far_from_the_dense_one():
 
     mutant = folt.Problem(once, problem.group, data=problem.data)
     assert np.all(np.abs(values_at(mutant, points) / expected - 1) > 1e-6)
+    turned, right = (
+        np.array([dense(x, "common", 4, True, turn) for x in POINTS[:10]]) for turn in (-1j, 1j)
+    )
+    assert np.all(np.abs(turned / right - 1) > 1e-7)
+    single = [dense(x, "common", 4, False, turn) for x in POINTS[:1] for turn in (1j, -1j)]
+    assert single[0] == pytest.approx(single[1], rel=1e-12)  # without correlation phases drop out
 
 
-def test_gradients_agree_with_differences():
-    problem = build()
+@pytest.mark.parametrize("forces", ["uncorrelated", "correlated"])
+def test_gradients_agree_with_differences(forces):
+    problem = build(forces=forces)
     slope = eqx.filter_jit(lambda p, x: jax.grad(p.log_prob)(x))
     steps = 1e-5 * np.eye(problem.dim)
-    for x in POINTS[:3]:
+    for x in POINTS[:3, : problem.dim]:
         ahead, behind = (values_at(problem, x + sign * steps) for sign in (1, -1))
         found = np.asarray(slope(problem, jnp.asarray(x)))
         np.testing.assert_allclose(found, (ahead - behind) / 2e-5, rtol=1e-5, atol=1e-4)
 
 
-@pytest.mark.parametrize("noise", ["common", "channel"])
-def test_signs_and_places_of_modes_do_not_matter(noise):
-    problem = build(noise)
-    assert problem.group.order == 8
+MODELS = [("common", 2, "uncorrelated"), ("channel", 2, "correlated"), ("common", 3, "correlated")]
+
+
+@pytest.mark.parametrize(("noise", "modes", "forces"), MODELS)
+def test_signs_and_places_of_modes_do_not_matter(noise, modes, forces):
+    problem = build(noise, modes=modes, forces=forces)
+    assert problem.group.order == {2: 8, 3: 48}[modes]
     assert folt.check(problem).holds
+
+
+def test_pairs_that_stay_when_a_shape_changes_its_sign_are_caught():
+    """Mutant: coherences that the signed permutations of the modes leave alone."""
+    problem = build("common", forces="correlated")
+    group = folt.groups.Product(
+        folt.groups.SignedPermutation(2, 5, unsigned=2), folt.groups.Trivial(3)
+    )
+    assert not folt.check(folt.Problem(problem.log_density, group, data=problem.data)).holds
 
 
 def test_a_frequency_that_changes_sign_with_its_shape_is_caught():
@@ -115,13 +158,13 @@ def test_a_frequency_that_changes_sign_with_its_shape_is_caught():
     assert not folt.check(folt.Problem(problem.log_density, group, data=problem.data)).holds
 
 
-@pytest.mark.parametrize("noise", ["common", "channel"])
-def test_parameters_lead_back_to_the_point(noise):
-    problem = build(noise)
-    x = POINTS[0, : problem.dim]
+@pytest.mark.parametrize(("noise", "modes", "forces"), MODELS)
+def test_parameters_lead_back_to_the_point(noise, modes, forces):
+    problem = build(noise, modes=modes, forces=forces)
+    x = np.random.default_rng(1).normal(size=problem.dim)
     found = problem.parameters(x)
     np.testing.assert_allclose(np.sum(np.square(found["shape"]), axis=1), 1.0)
-    psi = x[:10].reshape(2, 5)[:, :3] * np.sqrt(0.4) * float(DATA.scale)
+    psi = x[: 5 * modes].reshape(modes, 5)[:, :3] * np.sqrt(0.4) * float(DATA.scale)
     np.testing.assert_allclose(found["power"], np.sum(psi**2, axis=1))
     named = {name: len(axes) for name, axes in problem.dims}
     assert {k: np.ndim(v) for k, v in found.items() if np.ndim(v)} == named
@@ -140,17 +183,22 @@ def test_the_unit_of_the_data_does_not_matter():
 
 def test_terms_add_up_and_replicates_have_the_covariance_of_the_model():
     """Whitened by E_k, 2·25·3·200 numbers have mean square one: 4.5 errors, 7e-6 by chance."""
-    problem, x = build(), jnp.asarray(POINTS[1])
+    problem = build(forces="correlated")
+    x = jnp.asarray(POINTS[1])
     total = float(problem.log_prob(x)) - stats.norm.logpdf(POINTS[1]).sum()
     assert float(problem.log_likelihoods(x)["ordinates"].sum()) == pytest.approx(total, rel=1e-12)
     parts = problem.log_density.parts(x)
-    level = np.asarray(resonance(GRID, parts.frequency, parts.damping, 4))
-    psi, noise = np.asarray(parts.psi), np.asarray(parts.noise)
-    covariance = np.einsum("ic,id,ik->kcd", psi, psi, level) + np.diag(noise)
+    at = np.asarray(transfer(GRID, parts.frequency, parts.damping, 4))
+    np.testing.assert_allclose(
+        np.abs(at) ** 2, resonance(GRID, parts.frequency, parts.damping, 4), rtol=1e-12
+    )
+    moved = np.einsum("ic,ik,ia->kca", np.asarray(parts.psi), at, np.asarray(parts.root))
+    covariance = moved @ np.swapaxes(moved.conj(), 1, 2) + np.diag(np.asarray(parts.noise))
     root = np.linalg.inv(np.linalg.cholesky(covariance))
     drawn = eqx.filter_jit(jax.vmap(lambda key: problem.replicates(key, x)["ordinates"]))
     ordinates = np.asarray(drawn(jax.random.split(jax.random.key(1), 200))) / DATA.scale
-    white = np.einsum("kcd,rkdp->rkcp", root, ordinates) * np.sqrt(2)
+    complex_white = np.einsum("kcd,rkd->rkc", root, ordinates[..., 0] + 1j * ordinates[..., 1])
+    white = np.stack([complex_white.real, complex_white.imag], axis=-1) * np.sqrt(2)
     assert abs(np.mean(white**2) - 1) < 4.5 * np.sqrt(2 / white.size)
     assert abs(np.mean(white[:, :, 0] * white[:, :, 1])) < 4.5 / np.sqrt(white[:, :, 0].size)
     second = simulate_shapes(jax.random.key(2), problem, x)
@@ -236,6 +284,8 @@ BAD = {
     "scale": (lambda: scaled_ordinates(GRID, TRANSFORM, scale=0.0), "scale must be positive"),
     "noise": (lambda: build(noise="sensor"), "'common' or 'channel'"),
     "motion": (lambda: build(motion="jerk"), "expected motion"),
+    "forces": (lambda: build(forces="coherent"), "'uncorrelated' or 'correlated'"),
+    "five": (lambda: build(modes=5, forces="correlated"), "at most 4 modes with correlated forces"),
     "no modes": (lambda: build(modes=0), "modes must be a positive"),
     "other": (lambda: simulate_shapes(jax.random.key(0), folt.models.banana(), 0), "modal_shapes"),
 }

@@ -32,6 +32,13 @@ class MotionName(StrEnum):
     displacement = "displacement"
 
 
+class NoiseName(StrEnum):
+    """Whether sensors share one noise density."""
+
+    common = "common"
+    channel = "channel"
+
+
 RecordFile = Annotated[
     Path | None,
     typer.Argument(
@@ -67,6 +74,12 @@ ShapesOption = Annotated[
         "--shapes/--no-shapes",
         help="Mode shapes from all channels of a record, or the trace of its spectrum alone.",
     ),
+]
+NoiseOption = Annotated[
+    NoiseName, typer.Option(help="Noise of the sensors: one density in common, or one per channel.")
+]
+CorrelatedOption = Annotated[
+    bool, typer.Option("--correlated", help="Forces of different modes may be correlated.")
 ]
 Averages = Annotated[float | None, typer.Option(help="Effective number of averages behind --psd.")]
 Frequencies = Annotated[

@@ -10,8 +10,9 @@ from jaxtyping import Array, Float, PyTree
 
 from folt.fit import Fit
 from folt.models.averaged import AveragedSpectrum
+from folt.models.coherence import transfer
 from folt.models.modal import ModalPosterior, Spectrum, response
-from folt.models.powers import ModalPowersPosterior, resonance, seen
+from folt.models.powers import ModalPowersPosterior, seen
 from folt.models.shapes import ModalShapesPosterior
 from folt.problem.batching import map_points
 from folt.types import Point, in_float64
@@ -51,14 +52,15 @@ def curves(
     draws = flat[np.linspace(0, len(flat) - 1, min(DRAWS, len(flat))).astype(int)]
     if isinstance(posterior, ModalShapesPosterior):
         seen_through = (np.zeros(1), np.ones(1)) if window is None else window
-        modes, floor = map_points(_of_shapes, (posterior, grid, seen_through), draws)
+        modes, floor, between = map_points(_of_shapes, (posterior, grid, seen_through), draws)
     else:
+        between = 0.0
         function = _of_powers if isinstance(posterior, ModalPowersPosterior) else _of_shape
         modes, floor = map_points(function, (posterior, data, grid), draws)
     # Labels need not follow the frequencies; the modes of a picture do.
     order = np.argsort(np.asarray(fit.problem.parameters(draws)["frequency"]), axis=1)
     modes = np.take_along_axis(np.asarray(modes), order[..., None], axis=1)
-    total = modes.sum(axis=1) + floor[:, None]
+    total = modes.sum(axis=1) + between + floor[:, None]
     return Curves(grid, unit * total, unit * modes, unit * floor)
 
 
@@ -76,15 +78,22 @@ def _of_powers(
 
 def _of_shapes(
     context: tuple[ModalShapesPosterior, np.ndarray, tuple[np.ndarray, np.ndarray]], x: Point
-) -> tuple[Float[Array, "m n"], Array]:
-    """The trace of the spectral matrix, mode by mode, in squares of the scale of the ordinates."""
+) -> tuple[Float[Array, "m n"], Array, Float[Array, " n"]]:
+    """The trace of the spectral matrix in squares of the scale of the ordinates.
+
+    Returns:
+        The part of every mode, the floor, and what correlated forces add between modes.
+    """
     posterior, grid, (offsets, weights) = context
     found = posterior.parts(x)
     at = (jnp.asarray(grid)[:, None] + jnp.asarray(offsets)).reshape(-1)
-    peaks = resonance(at, found.frequency, found.damping, posterior.exponent)
-    smeared = peaks.reshape(-1, len(grid), len(offsets)) @ jnp.asarray(weights)
-    power = jnp.sum(jnp.square(found.psi), axis=1)
-    return power[:, None] * smeared, jnp.sum(found.noise)
+    moved = transfer(at, found.frequency, found.damping, posterior.exponent)
+    forced = moved[:, None] * (jnp.eye(len(moved)) if found.root is None else found.root)[..., None]
+    matrix = jnp.real(jnp.einsum("iak,jak->ijk", forced, jnp.conj(forced)))
+    matrix = matrix * (found.psi @ found.psi.T)[..., None]
+    smeared = matrix.reshape(*matrix.shape[:2], len(grid), len(offsets)) @ jnp.asarray(weights)
+    own = jnp.einsum("iik->ik", smeared)
+    return own, jnp.sum(found.noise), jnp.sum(smeared, axis=(0, 1)) - jnp.sum(own, axis=0)
 
 
 def _only(found: PyTree, j: int) -> PyTree:

@@ -44,6 +44,8 @@ class Settings:
             the spectrum, rounded outwards to two digits, if None.
         damping_range: bounds of the uniform prior of damping ratios.
         motion: what the sensors measure, for "powers" and "shapes".
+        noise: one density for all sensors or one for each channel, for "shapes".
+        forces: whether forces of different modes may be correlated, for "shapes".
         chains: independent chains.
         draws: draws per chain.
         seed: same seed, same draws.
@@ -54,6 +56,8 @@ class Settings:
     frequency_range: tuple[float, float] | None = None
     damping_range: tuple[float, float] = (0.001, 0.05)
     motion: Motion = "acceleration"
+    noise: Literal["common", "channel"] = "common"
+    forces: Literal["uncorrelated", "correlated"] = "uncorrelated"
     chains: int = 4
     draws: int = 5000
     seed: int = 0
@@ -157,6 +161,8 @@ def problem_for(measured: Measured, modes: int, settings: Settings) -> Problem:
             frequency_range=bounds,
             damping_range=settings.damping_range,
             motion=settings.motion,
+            noise=settings.noise,
+            forces=settings.forces,
         )
     if model == "paper":
         return modal_spectrum(

@@ -119,6 +119,7 @@ def mac_rows(fit: Fit, resolution: float) -> list[Document]:
     """One row per pair of modes: MAC with its 95 % interval, and whether they are told apart.
 
     MAC is the squared cosine between two shapes: zero at right angles, one for the same shape.
+    Where forces may be correlated a row has the size of their coherence as well.
 
     Args:
         fit: with shapes.
@@ -126,11 +127,17 @@ def mac_rows(fit: Fit, resolution: float) -> list[Document]:
     """
     shapes = shape_draws(fit)
     frequency = np.sort(fit.posterior["frequency"], axis=-1).reshape(-1, shapes.shape[1])
+    coherence = _coherences(fit)
     rows = []
     for i in range(shapes.shape[1]):
         for j in range(i + 1, shapes.shape[1]):
             mac = np.sum(shapes[:, i] * shapes[:, j], axis=1) ** 2
             median, low, high = np.quantile(mac, (0.5, *INTERVAL))
+            between: Document = {}
+            if coherence is not None:
+                ends = np.quantile(coherence[:, i, j], (0.5, *INTERVAL)).tolist()
+                names = ("coherence", "coherence_low", "coherence_high")
+                between = dict(zip(names, ends, strict=True))
             near = frequency[:, j] - frequency[:, i] < resolution
             rows.append(
                 {
@@ -140,9 +147,20 @@ def mac_rows(fit: Fit, resolution: float) -> list[Document]:
                     "mac_low": float(low),
                     "mac_high": float(high),
                     "closer_than_resolution": float(near.mean()),
+                    **between,
                 }
             )
     return rows
+
+
+def _coherences(fit: Fit) -> Float[np.ndarray, "draw mode mode"] | None:
+    """Sizes of the coherences between modal forces, modes by frequency, where they were fitted."""
+    if "coherence" not in fit.posterior:
+        return None
+    order = np.argsort(fit.posterior["frequency"], axis=-1)
+    found = np.take_along_axis(fit.posterior["coherence"], order[..., None], axis=-2)
+    found = np.take_along_axis(found, order[..., None, :], axis=-1)
+    return found.reshape(-1, *found.shape[-2:])
 
 
 class SingularValues(NamedTuple):

@@ -14,16 +14,19 @@ which are m x m and m whatever the number of channels,
 
     log|E_k| = Σ log S + log|W_k|,    F_kᴴ E_k⁻¹ F_k = F_kᴴ diag(S)⁻¹ F_k - v_kᴴ W_k⁻¹ v_k.
 
+Correlated forces, `coherence`, have E_k = Σ_ij ψ_i·ψ_jᵀ·C_ij·t_i·conj(t_j) + diag(S) with complex
+transfers t_i, whose phases then matter, and complex W_k and v_k.
+
 Nothing is averaged and no taper is applied: the raw transform carries all that the record says of
 the band. The posterior repeats under 2^m·m! signed permutations of (ψ_i; f_i, ξ_i), whose last two
-keep their sign. A point holds one row (ψ, f, ξ) per mode, then S, in coordinates in which every
-prior is standard normal.
+keep their sign. A point holds one row (ψ, f, ξ) per mode, then the coordinates of C, if there are
+any, then S, in coordinates in which every prior is standard normal.
 """
 
 from __future__ import annotations
 
 import math
-from typing import Literal, NamedTuple
+from typing import Literal
 
 import equinox as eqx
 import jax
@@ -34,29 +37,27 @@ from jaxtyping import Array, ArrayLike, Float
 from folt.coordinates import LogNormal, Normal, PriorNormal, Uniform
 from folt.coordinates.tails import normal_log_density
 from folt.flows import standard_normal
-from folt.groups import Product, SignedPermutation, Trivial
-from folt.models.explained import explained
+from folt.groups import Group, Product, SignedPermutation, Trivial
+from folt.models.coherence import (
+    COHERENCE_SCALE,
+    MOST_MODES,
+    coherence_coordinates,
+    coherence_root,
+    correlated_group,
+    pairs_of,
+    transfer,
+)
+from folt.models.complex_normal import Shapes, log_complex_normal
 from folt.models.modal import require_range
 from folt.models.observations import number_of, positive
 from folt.models.ordinates import Channels, FourierOrdinates, fourier_ordinates
-from folt.models.powers import EXPONENTS, FLOOR_PRIOR, Motion, resonance
+from folt.models.powers import EXPONENTS, FLOOR_PRIOR, Motion
 from folt.models.spectrum_start import sharpened, spectrum_start
 from folt.problem import Problem, WithData
 from folt.types import Key, Point, Scalar, in_float64
 
 SHAPE_SCALE = 1.0
 """Prior deviation of an entry of ψ, as a multiple of the root of a channel's power in the band."""
-
-LOG_PI = math.log(math.pi)
-
-
-class Shapes(NamedTuple):
-    """What the ordinates are made of, in the unit of the scaled ordinates."""
-
-    psi: Float[Array, "m n"]
-    frequency: Float[Array, " m"]
-    damping: Float[Array, " m"]
-    noise: Float[Array, " n"]
 
 
 class ModalShapesPosterior(eqx.Module):
@@ -70,6 +71,7 @@ class ModalShapesPosterior(eqx.Module):
         modes: number of modes, m.
         channels: number of channels, n.
         exponent: power of the frequency by which the quantity differs from the displacement.
+        pairs: pairs of modes whose forces are correlated; none for uncorrelated forces.
     """
 
     psi: PriorNormal
@@ -79,25 +81,31 @@ class ModalShapesPosterior(eqx.Module):
     modes: int = eqx.field(static=True)
     channels: int = eqx.field(static=True)
     exponent: int = eqx.field(static=True)
+    pairs: int = eqx.field(static=True, default=0)
+
+    @property
+    def before_noise(self) -> int:
+        """Coordinates before those of the noise."""
+        return self.modes * (self.channels + 2) + 2 * self.pairs
 
     def parts(self, x: Point) -> Shapes:
         """Scaled shapes, frequencies, damping ratios and the noise of every channel."""
         n = self.channels
         size = self.modes * (n + 2)
         rows = x[:size].reshape(self.modes, n + 2)
-        noise = self.noise.push(x[size:])
+        noise = self.noise.push(x[self.before_noise :])
+        pairs = COHERENCE_SCALE * x[size : self.before_noise]
         return Shapes(
             self.psi.push(rows[:, :n]),
             self.frequency.push(rows[:, n]),
             self.damping.push(rows[:, n + 1]),
             jnp.broadcast_to(noise, (n,)),
+            coherence_root(pairs, self.modes) if self.pairs else None,
         )
 
     def terms(self, x: Point, data: FourierOrdinates) -> Float[Array, " k"]:
         """Log CN(F_k; 0, E_k) of every frequency."""
-        modes = self.parts(x)
-        levels = resonance(data.frequency, modes.frequency, modes.damping, self.exponent)
-        return log_complex_normal(modes, levels, data)
+        return log_complex_normal(self.parts(x), data, self.exponent)
 
     def __call__(self, x: Point, data: FourierOrdinates) -> Scalar:
         """Log density at one point."""
@@ -111,24 +119,35 @@ class ModalShapesPosterior(eqx.Module):
         """New ordinates in the unit of the data, real and imaginary parts along the last axis."""
         modes = self.parts(x)
         key_modes, key_noise = jax.random.split(key)
-        levels = resonance(data.frequency, modes.frequency, modes.damping, self.exponent)
         shape = (*jnp.shape(data.real), 2)
-        forces = jax.random.normal(key_modes, (shape[0], 2, self.modes), x.dtype)
-        moved = (forces * jnp.sqrt(levels.T / 2)[:, None, :]) @ modes.psi
+        drawn = jax.random.normal(key_modes, (shape[0], 2, self.modes), x.dtype)
+        at = (jnp.asarray(data.frequency), modes.frequency, modes.damping, self.exponent)
+        forces = (drawn[:, 0] + 1j * drawn[:, 1]) / math.sqrt(2)
+        if modes.root is not None:
+            forces = forces @ modes.root.T
+        moved = (forces * transfer(*at).T) @ modes.psi
         own = jax.random.normal(key_noise, shape, x.dtype) * jnp.sqrt(modes.noise / 2)[:, None]
-        return {"ordinates": jnp.asarray(data.scale) * (moved.transpose(0, 2, 1) + own)}
+        return {
+            "ordinates": jnp.asarray(data.scale)
+            * (jnp.stack([moved.real, moved.imag], axis=-1) + own)
+        }
 
     def constrain(self, x: Point, data: FourierOrdinates) -> dict[str, Array]:
         """Frequencies in Hz, damping ratios, powers, shapes of unit length and noise densities."""
         modes = self.parts(x)
         length = jnp.linalg.norm(modes.psi, axis=1)
-        noise = self.noise.push(x[self.modes * (self.channels + 2) :])
+        noise = self.noise.push(x[self.before_noise :])
         unit = jnp.square(data.scale)
+        coherence = {}
+        if modes.root is not None:
+            c = modes.root @ jnp.conj(modes.root.T)
+            coherence = {"coherence": jnp.abs(c), "phase": jnp.angle(c)}
         return {
             "frequency": modes.frequency,
             "damping": modes.damping,
             "power": unit * jnp.square(length),
             "shape": modes.psi / length[:, None],
+            **coherence,
             "noise": unit * (noise[0] if noise.shape == (1,) else noise),
         }
 
@@ -142,26 +161,11 @@ class ModalShapesPosterior(eqx.Module):
             self.damping.pull(values["damping"])[:, None],
         ]
         noise = self.noise.pull(jnp.atleast_1d(values["noise"]) / jnp.square(data.scale))
-        return jnp.concatenate([jnp.concatenate(columns, axis=1).reshape(-1), noise])
-
-
-def log_complex_normal(
-    modes: Shapes, levels: Float[Array, "m k"], data: FourierOrdinates
-) -> Float[Array, " k"]:
-    """Log CN(F_k; 0, E_k) by the m x m matrices W_k; `levels` are L_i(f_k)."""
-    real, imaginary = jnp.asarray(data.real), jnp.asarray(data.imaginary)
-    weighted = modes.psi / modes.noise
-    seen = jnp.stack([weighted @ real.T, weighted @ imaginary.T])
-    inner, roots = weighted @ modes.psi.T, jnp.sqrt(levels)
-    matrix = tuple(
-        tuple(inner[i, j] * roots[i] * roots[j] + (1.0 if i == j else 0.0) for j in range(i + 1))
-        for i in range(len(roots))
-    )
-    parts = tuple(tuple(root * one for root, one in zip(roots, part, strict=True)) for part in seen)
-    gained = explained(matrix, parts)
-    total = (jnp.square(real) + jnp.square(imaginary)) @ (1 / modes.noise)
-    constant = jnp.sum(jnp.log(modes.noise)) + real.shape[1] * LOG_PI
-    return gained - total - constant
+        rows = jnp.concatenate(columns, axis=1).reshape(-1)
+        if not self.pairs:
+            return jnp.concatenate([rows, noise])
+        c = values["coherence"] * jnp.exp(1j * values["phase"])
+        return jnp.concatenate([rows, coherence_coordinates(c) / COHERENCE_SCALE, noise])
 
 
 @in_float64
@@ -176,6 +180,7 @@ def modal_shapes(
     noise_prior: tuple[float, float] = FLOOR_PRIOR,
     noise: Literal["common", "channel"] = "common",
     motion: Motion = "acceleration",
+    forces: Literal["uncorrelated", "correlated"] = "uncorrelated",
 ) -> Problem:
     """The posterior of frequencies, damping ratios, shapes and noise given all channels.
 
@@ -198,6 +203,8 @@ def modal_shapes(
             multiple of the mean square of the ordinates.
         noise: one density for all sensors, or one for each channel.
         motion: what was measured.
+        forces: whether the forces of different modes may be correlated: their coherences and
+            phases are then parameters too, with a prior around zero.
 
     Raises:
         ValueError: one channel, too few frequencies for so many modes, or a setting out of range.
@@ -217,8 +224,17 @@ def modal_shapes(
         raise ValueError(f"expected motion {', '.join(EXPONENTS)}, got {motion!r}")
     if noise not in ("common", "channel"):
         raise ValueError(f"expected noise 'common' or 'channel', got {noise!r}")
+    if forces not in ("uncorrelated", "correlated"):
+        raise ValueError(f"expected forces 'uncorrelated' or 'correlated', got {forces!r}")
     m, channels = number_of("modes", modes), data.real.shape[1]
-    _require_enough(m, channels, at.size, channels if noise == "channel" else 1)
+    noises = channels if noise == "channel" else 1
+    pairs = len(pairs_of(m)) if forces == "correlated" else 0
+    if pairs and m > MOST_MODES:
+        raise ValueError(
+            f"expected at most {MOST_MODES} modes with correlated forces, got {m}: take a narrower "
+            "band, or uncorrelated forces"
+        )
+    _require_enough(m, channels, at.size, noises + 2 * pairs)
     width = float(at[-1] - at[0])
     posterior = ModalShapesPosterior(
         psi=PriorNormal(Normal(0.0, shape_scale * math.sqrt(width))),
@@ -228,17 +244,18 @@ def modal_shapes(
         modes=m,
         channels=channels,
         exponent=EXPONENTS[motion],
+        pairs=pairs,
     )
-    return sharpened(_problem(posterior, data, channels if noise == "channel" else 1))
+    return sharpened(_problem(posterior, data, noises))
 
 
-def _require_enough(modes: int, channels: int, frequencies: int, noises: int) -> None:
+def _require_enough(modes: int, channels: int, frequencies: int, others: int) -> None:
     """Refuse data that cannot say anything about so many modes."""
     if channels < 2:
         raise ValueError(
             "one channel has no shapes: expected at least two, or use modal_powers on its spectrum"
         )
-    parameters, numbers = modes * (channels + 2) + noises, 2 * channels * frequencies
+    parameters, numbers = modes * (channels + 2) + others, 2 * channels * frequencies
     if numbers < 2 * parameters or frequencies < 4 * modes:
         raise ValueError(
             f"{modes} modes of {channels} channels have {parameters} parameters: expected at least "
@@ -250,7 +267,10 @@ def _require_enough(modes: int, channels: int, frequencies: int, noises: int) ->
 def _problem(posterior: ModalShapesPosterior, data: FourierOrdinates, noises: int) -> Problem:
     """The posterior with the signed permutations of its modes, and a start near the spectrum."""
     m, n = posterior.modes, posterior.channels
-    group = Product(SignedPermutation(m, n + 2, unsigned=2), Trivial(noises))
+    group: Group = Product(SignedPermutation(m, n + 2, unsigned=2), Trivial(noises))
+    if posterior.pairs:
+        group = correlated_group(m, n + 2, noises)
+    pairs = pairs_of(m)[: posterior.pairs]
     last = ["noise"] if noises == 1 else [f"noise[{c}]" for c in range(n)]
     return Problem(
         posterior,
@@ -268,6 +288,7 @@ def _problem(posterior: ModalShapesPosterior, data: FourierOrdinates, noises: in
                     f"damping[{i}]",
                 )
             ),
+            *(f"coherence_{part}[{i},{j}]" for i, j in pairs for part in ("real", "imaginary")),
             *last,
         ],
         constrain=WithData(posterior.constrain),
@@ -277,6 +298,7 @@ def _problem(posterior: ModalShapesPosterior, data: FourierOrdinates, noises: in
         dims={
             **dict.fromkeys(("frequency", "damping", "power"), ("mode",)),
             "shape": ("mode", "channel"),
+            **(dict.fromkeys(("coherence", "phase"), ("mode", "other")) if pairs else {}),
             **({} if noises == 1 else {"noise": ("channel",)}),
         },
     )

@@ -41,6 +41,9 @@ RELATIVE_WIDTH, FREQUENCY_WIDTH, DAMPING_WIDTH, NOISE_WIDTH = 0.5, 0.1, 0.5, 0.3
 """Deviations of the t around a guess: of the entries of ψ relative to their root mean square, of
 the others in their coordinates, in which the prior has deviation one."""
 
+PAIR_WIDTH = 0.5
+"""The same of correlations between forces."""
+
 FARTHEST = 4.0
 """Score beyond which a frequency counts as outside the prior."""
 
@@ -124,10 +127,13 @@ def spectrum_start(posterior: ModalShapesPosterior, data: FourierOrdinates, nois
     roots = np.sqrt(largest[chosen] * math.pi * at[chosen] * damping)
     psi = np.asarray(posterior.psi.pull(jnp.asarray(roots[..., None] * vectors[chosen, :, -1])))
     noise = np.asarray(posterior.noise.pull(jnp.full((GUESSES, noises), np.median(rest))))
+    pairs = np.zeros((GUESSES, 2 * posterior.pairs))  # of forces that may be correlated
+    others = np.concatenate([pairs, noise], axis=1)
+    spread = np.concatenate([pairs + PAIR_WIDTH, np.full(noise.shape, NOISE_WIDTH)], axis=1)
     entries = RELATIVE_WIDTH * np.sqrt(np.mean(psi**2, axis=2, keepdims=True))
     widths = [np.broadcast_to(entries, psi.shape), *_alike(chosen, FREQUENCY_WIDTH, DAMPING_WIDTH)]
-    means = _points([psi, np.clip(scores, -FARTHEST, FARTHEST)[chosen], damping_scores], noise)
-    deviations = _points(widths, np.full(noise.shape, NOISE_WIDTH))
+    means = _points([psi, np.clip(scores, -FARTHEST, FARTHEST)[chosen], damping_scores], others)
+    deviations = _points(widths, spread)
     densities = map_points(_log_density, (posterior, data), means)
     best = np.argsort(-np.nan_to_num(densities, nan=-np.inf))[:KEPT]
     factors = np.eye(means.shape[1]) / deviations[best, None, :]

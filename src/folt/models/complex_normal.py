@@ -1,4 +1,4 @@
-"""What modes explain of complex normal ordinates, with derivatives written out.
+"""The complex normal density of ordinates, by what modes explain of them.
 
 With W a Hermitian m x m matrix and u an m-vector at every frequency,
 
@@ -15,18 +15,63 @@ turn; with z = W⁻¹u the change of `explained` is
 from __future__ import annotations
 
 import functools
+import math
 import operator
 from collections.abc import Iterable
+from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
-from jaxtyping import Array, Float
+from jaxtyping import Array, Complex, Float
 
-Vector = tuple[Array, ...]
-"""Entries of a vector, each an array over the frequencies."""
+from folt.models.coherence import Lower, Vector, correlated_entries, transfer
+from folt.models.ordinates import FourierOrdinates
+from folt.models.powers import resonance
 
-Lower = tuple[Vector, ...]
-"""Entries of a lower triangle, row by row, each an array over the frequencies."""
+LOG_PI = math.log(math.pi)
+
+
+class Shapes(NamedTuple):
+    """What the ordinates are made of, in the unit of the scaled ordinates.
+
+    Attributes:
+        psi: shapes times the roots of their powers.
+        frequency: in Hz.
+        damping: ratios.
+        noise: density of every channel.
+        root: R of the coherences C = R·Rᴴ between modal forces; None where they are uncorrelated.
+    """
+
+    psi: Float[Array, "m n"]
+    frequency: Float[Array, " m"]
+    damping: Float[Array, " m"]
+    noise: Float[Array, " n"]
+    root: Complex[Array, "m m"] | None = None
+
+
+def log_complex_normal(modes: Shapes, data: FourierOrdinates, exponent: int) -> Float[Array, " k"]:
+    """Log CN(F_k; 0, E_k) by the m x m matrices W_k."""
+    real, imaginary = jnp.asarray(data.real), jnp.asarray(data.imaginary)
+    weighted = modes.psi / modes.noise
+    inner, seen = weighted @ modes.psi.T, [weighted @ real.T, weighted @ imaginary.T]
+    at = (jnp.asarray(data.frequency), modes.frequency, modes.damping, exponent)
+    if modes.root is None:
+        roots = jnp.sqrt(resonance(*at))
+        matrix = tuple(
+            tuple(
+                inner[i, j] * roots[i] * roots[j] + (1.0 if i == j else 0.0) for j in range(i + 1)
+            )
+            for i in range(len(roots))
+        )
+        parts = tuple(tuple(a * q for a, q in zip(roots, one, strict=True)) for one in seen)
+    else:
+        both = seen[0] + 1j * seen[1]
+        matrix, part = correlated_entries(modes.root, transfer(*at), inner, both)
+        parts = (part,)
+    gained = explained(matrix, parts)
+    total = (jnp.square(real) + jnp.square(imaginary)) @ (1 / modes.noise)
+    constant = jnp.sum(jnp.log(modes.noise)) + real.shape[1] * LOG_PI
+    return gained - total - constant
 
 
 @jax.custom_jvp
