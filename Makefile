@@ -67,7 +67,7 @@ check: $(VENV)/.installed-dev ## lint, formatting, spelling, types, import rules
 	$(BIN)/lint-imports
 
 check-newest: ## the suite on the newest versions of everything, unlocked, in Python 3.13
-	.ci/newest -n 2 --dist worksteal $(TESTS)
+	XLA_FLAGS="$(CHEAP)" .ci/newest -n 2 --dist worksteal $(TESTS)
 
 check-lowest: $(VENV)/.installed-dev ## a smoke fit on the lowest versions that pyproject.toml names
 	$(BIN)/uv pip compile pyproject.toml --extra arviz --extra report --extra tables --resolution lowest-direct --python-version 3.11 --quiet -o $(LOWEST).txt
