@@ -166,6 +166,18 @@ def report(case: Case) -> None:
 
 
 @verb
+def expectation(case: Case) -> None:
+    """All proposals weighted, or Sobol points: the known mean, where labels make no difference."""
+    found = case.fit.expectation(case.posterior.value)
+    along = np.asarray(case.posterior.value(case.fit.posterior), float)
+    error = math.hypot(found.standard_error, along.std() / math.sqrt(effective_size(along)))
+    assert abs(found.mean - along.mean()) < LIMIT * error
+    assert 0.0 < found.standard_error < error
+    if case.problem.invariant:
+        assert abs(found.mean - case.posterior.mean) < LIMIT * found.standard_error
+
+
+@verb
 def save_and_load(case: Case) -> None:
     loaded = folt.load(case.fit.save(case.place / "fit.nc"))
     np.testing.assert_array_equal(loaded.draws, case.fit.draws)

@@ -17,6 +17,18 @@ DOUBLINGS = 10
 few steps on a small support would otherwise have nowhere to start."""
 
 
+class Proposals(NamedTuple):
+    """All that was proposed to chains, accepted or not, with h; -inf outside the support."""
+
+    points: Float[np.ndarray, "chain step dim"]
+    log_ratio: Float[np.ndarray, "chain step"]
+
+    def joined(self, others: Proposals) -> Proposals:
+        """These, followed by others of the same chains."""
+        both = zip(self, others, strict=True)
+        return Proposals(*(np.concatenate(parts, axis=1) for parts in both))
+
+
 class Chains(NamedTuple):
     """Chains as NumPy arrays: points, h at them, and whether the step into each of them moved.
 
@@ -26,6 +38,7 @@ class Chains(NamedTuple):
     draws: Float[np.ndarray, "chain draw dim"]
     log_ratio: Float[np.ndarray, "chain draw"]
     accepted: Bool[np.ndarray, "chain draw"]
+    proposals: Proposals | None = None
 
 
 def run_chains(
@@ -75,6 +88,7 @@ def run_chains(
         np.take_along_axis(points, source[..., None], axis=1),
         swept.log_ratio[:, kept],
         swept.accepted[:, kept],
+        Proposals(points, log_ratios),
     )
 
 
@@ -88,22 +102,19 @@ def continue_chains(
     key: Key, ratio: LogRatio, chains: Chains, draws: int, steps_per_draw: int = 1
 ) -> Chains:
     """The next `draws` draws of chains that end where `chains` end."""
-    count, _, dim = chains.draws.shape
+    count = len(chains.draws)
     propose_key, sweep_key = (jax.random.fold_in(key, number) for number in range(2))
     steps = draws * steps_per_draw
-    points, log_ratios = ratio.draw(propose_key, count * steps)
-    swept = sweeps(
-        _chances(sweep_key, count, steps),
-        chains.log_ratio[:, -1],
-        log_ratios.reshape(count, steps),
-    )
+    points, log_ratios = _proposals(propose_key, ratio, count, steps)
+    swept = sweeps(_chances(sweep_key, count, steps), chains.log_ratio[:, -1], log_ratios)
     # Position 0 holds the last state, so that a source of -1 (never moved) finds it.
-    states = np.concatenate([chains.draws[:, -1:], points.reshape(count, steps, dim)], axis=1)
+    states = np.concatenate([chains.draws[:, -1:], points], axis=1)
     kept = slice(steps_per_draw - 1, None, steps_per_draw)
     return Chains(
         np.take_along_axis(states, swept.source[:, kept, None] + 1, axis=1),
         swept.log_ratio[:, kept],
         swept.accepted[:, kept],
+        Proposals(points, log_ratios),
     )
 
 

@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     import pandas
     from matplotlib.figure import Figure
 
+    from folt.fit.expectation import Expectation, Quantity
     from folt.fit.fit import Fit
     from folt.fit.memberships import LogTerms
     from folt.fit.predictions import Predicted
@@ -116,6 +117,25 @@ class Analysis(Shown):
         from folt.fit.predictions import replicates
 
         return replicates(self._fit, seed)
+
+    def expectation(self, quantity: Quantity) -> Expectation:
+        """The posterior mean of a quantity with its standard error, from all proposals.
+
+        Every proposal counts with its importance weight, those included that the chain rejected.
+        Where they help, scrambled Sobol points are sent through the proposal instead (evaluated
+        once per fit), with an error from independent scrambles. Where the weights have a heavy
+        tail, or the fit was loaded without its problem, it is the average over the draws with
+        its Monte Carlo error. `mean, error = fit.expectation(...)`; `.method` says which it was.
+
+        Args:
+            quantity: from the parameters, `{name: (chain, draw, ...)}` as in `fit.posterior` but
+                with other numbers of chains and draws, to an array with the same two leading axes
+                and any others, such as `lambda p: p["mu"][..., 0] > 1`.
+
+        Raises:
+            ValueError: the quantity does not keep the leading axes.
+        """
+        return self._fit._averages.of(quantity)
 
     def relabelled(self, sort_by: str | SortKey) -> Fit:
         """The same draws with labels sorted by another key, without a new fit.

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import functools
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
@@ -12,7 +13,7 @@ import numpy as np
 
 from folt.certificate.certificate import Certificate
 from folt.certificate.learnt import Learnt
-from folt.chains import Chains, continue_chains
+from folt.chains import Chains, Proposals, continue_chains
 from folt.chains.threads import one_blas_thread
 from folt.diagnostics import ChainSummary, Evidence, summarise_chains
 from folt.fit.analysis import Analysis
@@ -30,6 +31,7 @@ from folt.store.strict_json import Document
 from folt.types import Distribution, in_float64
 
 if TYPE_CHECKING:
+    from folt.fit.expectation import Averages
     from folt.fit.section import Section
 
 
@@ -80,6 +82,8 @@ class Fit(Analysis):
             computed from the problem.
         learnt: digests of the draws that the proposal has learnt from; None where a file of an
             older version does not say.
+        proposals: all that was proposed to the chains, on D, which `expectation` averages over;
+            None after loading.
     """
 
     draws: np.ndarray
@@ -103,6 +107,7 @@ class Fit(Analysis):
     sections: tuple[Section, ...] = ()
     log_likelihood: Terms | None = None
     learnt: Learnt | None = None
+    proposals: Proposals | None = None
 
     @classmethod
     def assemble(
@@ -148,7 +153,14 @@ class Fit(Analysis):
             coords=fitting_coords(problem.coords, dims, shapes),
             exchanged=label_axes(problem, draws[0, -1]),
             learnt=learnt,
+            proposals=chains.proposals,
         )
+
+    @functools.cached_property
+    def _averages(self) -> Averages:
+        from folt.fit.expectation import Averages
+
+        return Averages(self)
 
     def _face(self) -> Face:
         from folt.fit.face import fit_face
@@ -324,11 +336,15 @@ class Fit(Analysis):
         with self.problem.evaluating():
             new = continue_chains(key, ratio, old, draws, self.steps_per_draw)
         new = new._replace(draws=labelled(new.draws, self.proposal, self.group, self.labels))
-        both = Chains(*(np.concatenate(parts, axis=1) for parts in zip(old, new, strict=True)))
+        pairs = zip(old[:3], new[:3], strict=True)
+        all_draws, log_ratio, accepted = (np.concatenate(parts, axis=1) for parts in pairs)
         return dataclasses.replace(
             self,
-            **both._asdict(),
-            posterior=in_user_parameters(self.problem, both.draws),
+            draws=all_draws,
+            log_ratio=log_ratio,
+            accepted=accepted,
+            posterior=in_user_parameters(self.problem, all_draws),
+            proposals=self.proposals and new.proposals and self.proposals.joined(new.proposals),
             evaluations=target.evaluations,
             log_likelihood=None,
             provenance={**self.provenance, "draws_asked": True},
