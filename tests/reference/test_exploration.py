@@ -233,6 +233,22 @@ def test_the_two_searches_must_agree(monkeypatch):
     assert lost.agree
 
 
+def test_descents_that_stop_at_ripples_confirm_nothing(monkeypatch):
+    """Every descent ends at a maximum of its own, though all of them are one broad mode."""
+    rippled = Problem(
+        lambda x: jnp.sum(-0.5 * (x / 3.0) ** 2 + jnp.cos(10.0 * x)),
+        Trivial(4),
+        prior=standard_normal(4, 3.0),
+    )
+    found = explored(rippled).exploration
+    assert found.rough
+    assert found.chance_of_new > 0.5
+    assert not found.agree
+    assert not explored(mixture_of(PAIR, [0.3, 0.3], [0.5, 0.5])).exploration.rough
+    monkeypatch.setattr(facts, "ROUGH", 1.0)  # rule off
+    assert not found.rough
+
+
 def test_particles_of_one_mode_that_are_deleted_are_missed(monkeypatch):
     """Rule six by deletion: the ladder's particles of one of two modes are replaced."""
     problem = mixture_of(PAIR, [0.3, 0.3], [0.5, 0.5])

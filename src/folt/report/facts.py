@@ -315,8 +315,8 @@ def _exploration(found: ExplorationFacts) -> Facts:
         Fact(
             "Chance of something new",
             MISSING if chance is None else f"{100 * chance:.1f} %",
-            "ends near the best that a single descent reached, over all descents (Good and "
-            "Turing); searches that were cut short are among them",
+            "ends that a single descent reached, over all descents (Good and Turing): those near "
+            "the best, or those that are maxima of their own, whichever are more",
         ),
         Fact(
             "Tempered particles",
@@ -326,8 +326,9 @@ def _exploration(found: ExplorationFacts) -> Facts:
         ),
         Fact(
             "The two searches",
-            "agree" if found.agree else "disagree",
-            "whether tempering lost a mode that descents found",
+            "agree" if found.agree else "cannot be compared" if found.rough else "disagree",
+            "whether tempering lost a mode that descents found; in a landscape of many small maxima "
+            "descents cannot tell",
         ),
         Fact(
             "Under-reached around the modes",

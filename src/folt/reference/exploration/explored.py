@@ -113,4 +113,5 @@ class Explored:
             self.modes.gradients,
             self.modes.runaways,
             self.modes.arrived,
+            self.modes.scattered,
         )

@@ -42,6 +42,9 @@ REACH = 4.0
 """An end belongs to a mode if r² < REACH·(Δ + ¼): r its distance in standard deviations of the
 mode, Δ how far it lies below it in nats, where r² = 2Δ for a Gaussian."""
 
+STRAYS = 12
+"""Ends at no known mode that are looked at for whether they are maxima of their own."""
+
 SOURCES, SCREENED_SOURCE = 3, 2
 """Where descents begin: at the start, at a rung of the ladder, or where screening says."""
 
@@ -69,6 +72,8 @@ class Modes:
         arrived: how many of them ended at a maximum, light ones included.
         once: ends whose log density comes near the best that were reached by a single descent,
             those that are no modes included.
+        scattered: share of the arrived descents, estimated from some of them, that ended at a
+            maximum of their own which no other descent reached.
         gradients: gradients that descents and Newton steps took.
         runaways: descents that left the start behind and still gained.
         runaway: the coordinate along which they went farthest, counted from zero.
@@ -83,6 +88,7 @@ class Modes:
     descents: int
     arrived: int
     once: int
+    scattered: float
     gradients: int
     runaways: int = 0
     runaway: int = 0
@@ -167,6 +173,11 @@ def modes_of(
         found.append(mode)
     if not found:
         return None
+    arriving = ends.arrived & (ends.sources < SCREENED_SOURCE)
+    stray = np.flatnonzero(arriving & left[len(left) - len(arriving) :])
+    apart, cost = _maxima_apart(gradients, action.fold(ends.points[stray]), scale, action)
+    spent += cost
+    scattered = apart * stray.size / max(int(arriving.sum()), 1)
     kept = _heavy(found, action)
     return Modes(
         np.stack([mode.point for mode in kept]),
@@ -178,6 +189,7 @@ def modes_of(
         int(np.sum(ends.sources < SCREENED_SOURCE)) + (0 if known is None else known.descents),
         arrived,
         once + int(np.sum(left & promising)),
+        scattered if known is None else max(scattered, known.scattered),
         spent + (0 if known is None else known.gradients),
         len(far),
         int(np.abs(far).sum(axis=0).argmax()),
@@ -237,6 +249,29 @@ def _polished(
             break
         step, current = finer, current + move * scale
     return mode, cost
+
+
+def _maxima_apart(
+    gradients: Gradients, points: Points, scale: Float[np.ndarray, " dim"], action: Action
+) -> tuple[float, int]:
+    """Share of points that are maxima, no two the same, and the gradients that it took to tell.
+
+    Some of the points are looked at. A landscape of ripples stops descents wherever they come by:
+    each of its maxima is light, all of them together need not be. Ends on a plateau or a ridge are
+    no maxima.
+    """
+    chosen = points[:: max(1, -(-len(points) // STRAYS))]
+    found: list[_Mode] = []
+    spent = 0
+    for point in chosen:
+        mode, cost = _polished(gradients, point, scale)
+        spent += cost
+        if mode is None or not mode.peaked or mode.gain > STATIONARY:
+            continue
+        there = [nearest_images(action, mode.point[None], m.point, m.factor)[1][0] for m in found]
+        if min(there, default=np.inf) > REACH:
+            found.append(mode)
+    return len(found) / max(len(chosen), 1), spent
 
 
 def _heavy(found: list[_Mode], action: Action) -> list[_Mode]:

@@ -51,11 +51,23 @@ def modes_words(facts: ExplorationFacts) -> str:
     found = counts.get(len(facts.modes), f"{len(facts.modes)} ({masses}{more} %)")
     again = ", tempered twice" if facts.ladders > 1 else ""
     agree = "" if facts.agree else "; the two searches disagree"
+    if facts.rough:
+        agree = f"; {_scattered(facts)}"
     return f"{found} by {facts.descents:,} descents and {particles}{again}{agree}"
 
 
+def _scattered(facts: ExplorationFacts) -> str:
+    return f"{100 * facts.scattered:.0f} % of the descents ended at maxima that no other reached"
+
+
 def disagreement_words(facts: ExplorationFacts) -> str:
-    """Which mode the two searches disagree about, and what to do."""
+    """Which mode the two searches disagree about, or why one cannot tell, and what to do."""
+    if facts.rough:
+        return (
+            f"{_scattered(facts)}: the density is too rough for descents to say which modes there "
+            "are, so tempering alone has looked for them. Compare fits of several seeds with more "
+            "particles, or begin where the posterior must be by folt.Problem(..., start=)."
+        )
     lost = [mode for mode in facts.modes if not mode.agreed]
     if lost:
         worst = max(lost, key=lambda mode: mode.reference - mode.tempered)
