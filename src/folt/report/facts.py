@@ -327,7 +327,7 @@ def _exploration(found: ExplorationFacts) -> Facts:
         Fact(
             "The two searches",
             "agree" if found.agree else "cannot be compared" if found.rough else "disagree",
-            "whether tempering lost a mode that descents found; in a landscape of many small maxima "
+            "whether tempering lost a mode that descents found; where there are many small maxima "
             "descents cannot tell",
         ),
         Fact(
