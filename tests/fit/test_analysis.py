@@ -139,7 +139,7 @@ def test_a_key_that_does_not_tell_components_apart_is_refused_with_the_share(fit
 @pytest.mark.parametrize(
     ("key", "words"),
     [
-        ("tau", "one of 'mu', 'sigma', 'weight', which have labels, got 'tau'"),
+        ("tau", "one of 'weight', 'mu', 'sigma', which have labels, got 'tau'"),
         (lambda posterior: posterior["mu"].sum(axis=-1), "shape .chain, draw, label."),
         (lambda posterior: 0.1 * posterior["mu"] + [9.0, 0.0], "does not permute"),
     ],

@@ -180,7 +180,7 @@ def test_the_page_shows_who_belongs_where(fit):
     text = page(fit)
     assert "Who belongs where" in text
     counts = fit.memberships()["most_probable"].value_counts()
-    assert f"{counts['0']} to 0, {counts['1']} to 1" in text
+    assert f"{counts['0']} to component 1, {counts['1']} to component 2" in text
 
 
 def test_own_densities_give_their_terms(fit):

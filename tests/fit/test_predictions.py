@@ -23,6 +23,8 @@ from folt.models import (
     poisson_mixture,
     ppca,
 )
+from folt.report.checks import compared
+from folt.report.parameters import readable_names
 
 Y = np.array([-2.1, -1.8, -2.4, -1.9, 0.1, 1.7, 2.2, 2.4, 1.9, 2.1, 1.6])
 COUNTS = np.array([1.0, 0.0, 2.0, 1.0, 9.0, 11.0, 8.0, 12.0])
@@ -246,3 +248,42 @@ def test_predictions_agree_with_draws_of_nuts():
         errors.append(value.std(axis=0) / np.sqrt(sizes))
     difference = fit.predict(new)["mean"] - other.predict(new)["mean"]
     assert np.all(np.abs(difference) < LIMIT * np.hypot(*errors))
+
+
+def test_checks_find_what_replicates_do_not_have_and_nothing_else():
+    generator = np.random.default_rng(2)
+    replicated = generator.normal(size=(400, 80))
+    alike = compared(generator.normal(size=80), replicated, ("y",))
+    assert not any(check.extreme for check in alike.quantities)
+    skewed = compared(generator.exponential(size=80) - 1.0, replicated, ("y",))
+    assert {"skewness", "largest"} <= {check.name for check in skewed.quantities if check.extreme}
+    drifting = compared(np.sort(replicated[0]), replicated, ("y",), series=True)
+    wrong = [check.name for check in drifting.quantities if check.extreme]
+    assert wrong == ["correlation with the one before"]
+
+
+def test_columns_name_parameters_in_the_order_of_the_model(tmp_path):
+    import pandas
+
+    frame = pandas.DataFrame(PLANE, columns=["length", "width"])
+    problem = multivariate_gaussian_mixture(frame, 2)
+    fit = at_points(problem)
+    fit = dataclasses.replace(
+        fit,
+        dims=dict(problem.dims),
+        coords={axis: np.array(labels) for axis, labels in problem.coords.items()},
+        exchanged={"weight": (0,), "mu": (0,), "covariance": (0,)},
+    )
+    rows = list(fit.table().index)
+    assert rows[:3] == ["weight[0]", "weight[1]", "mu[0,length]"]
+    assert [row for row in rows if row.startswith("covariance[1")] == [
+        "covariance[1,length,length]",
+        "covariance[1,length,width]",
+        "covariance[1,width,width]",
+    ]
+    readable = readable_names(fit)
+    assert readable["mu[0,width]"] == "mu, component 1, width"
+    place = mixture_fit().save(tmp_path / "fit.nc")
+    assert list(folt.load(place).posterior) == ["weight", "mu", "sigma"]
+    with pytest.raises(ValueError, match="2 names of variables, got 1"):
+        multivariate_gaussian_mixture(PLANE, 2, variables=["length"])

@@ -326,8 +326,8 @@ def test_components_are_found_by_the_name_of_their_axis(fit: folt.Fit) -> None:
     )
     several = [family for family in Parameters.of(named).families if not family.single]
     assert [family.label for family in several] == [
-        "mu[0,·]: all 3 together",
-        "mu[1,·]: all 3 together",
+        "mu, variable 1: all 3 together",
+        "mu, variable 2: all 3 together",
     ]
     assert several[1].members == (3, 4, 5)
     assert Parameters.of(named).panels() == several

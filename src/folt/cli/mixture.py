@@ -118,7 +118,7 @@ def mixture(
     tables = {path: observations(path, reading, counts, notes.append) for path in data}
     _require_apart(list(tables), len(data))
     problems = {
-        (path, m): problem_for(table.values, m, counts)
+        (path, m): problem_for(table.values, m, counts, table.axes)
         for path, table in tables.items()
         for m in numbers
     }

@@ -27,6 +27,7 @@ class Observations(NamedTuple):
         counts: whether they are counts.
         rows: the number in the file of every row, from 1; rows that were dropped are missing.
         scales: mean and standard deviation that were taken out of every column, if they were.
+        source: the name of the file.
     """
 
     values: np.ndarray
@@ -34,6 +35,7 @@ class Observations(NamedTuple):
     counts: bool
     rows: np.ndarray
     scales: tuple[tuple[float, float], ...] = ()
+    source: str = ""
 
     @property
     def axes(self) -> tuple[str, ...]:
@@ -127,7 +129,7 @@ def observations(
     if scales:
         mean, deviation = np.array(scales).T
         values = (values - mean) / deviation
-    found = Observations(values, names, counts, kept + 1, scales)
+    found = Observations(values, names, counts, kept + 1, scales, path.name)
     notes.append(f"{path}: {found.units}" if scales else "")
     for note in filter(None, notes):
         tell(note)

@@ -5,13 +5,14 @@ from __future__ import annotations
 import dataclasses
 import functools
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
 from folt.cli.mixture_data import Observations
 from folt.cli.terminal import fit_fields
 
 if TYPE_CHECKING:
     import numpy as np
+    from matplotlib.figure import Figure
     from rich.table import Table
 
     from folt.certificate.comparison import Candidate
@@ -21,21 +22,19 @@ if TYPE_CHECKING:
     from folt.report.mixtures import Draw
     from folt.store.strict_json import Document
 
-SHOWN = "The observations beneath the posterior: the whole mixture and each of its components."
 
-
-def problem_for(values: np.ndarray, components: int, counts: bool) -> Problem:
+def problem_for(values: np.ndarray, components: int, counts: bool, names: Sequence[str]) -> Problem:
     """The mixture for a table: of Poissons, of normals, or of normals with full covariances."""
     from folt import models
 
     if counts and values.shape[1] > 1:
         raise ValueError("a mixture of Poissons has one column: choose it with --columns")
     if counts:
-        return models.poisson_mixture(values[:, 0], components)
+        return models.poisson_mixture(values[:, 0], components, variables=names)
     if values.shape[1] == 1:
-        return models.gaussian_mixture(values[:, 0], components)
+        return models.gaussian_mixture(values[:, 0], components, variables=names)
     _require_independent(values)
-    return models.multivariate_gaussian_mixture(values, components)
+    return models.multivariate_gaussian_mixture(values, components, variables=names)
 
 
 def _require_independent(values: np.ndarray) -> None:
@@ -60,7 +59,9 @@ def job_for(name: str, table: Observations, components: int, options: Document) 
 
     return Job(
         name,
-        functools.partial(problem_for, components=components, counts=table.counts),
+        functools.partial(
+            problem_for, components=components, counts=table.counts, names=table.axes
+        ),
         data=table.values,
         options=options,
         files=functools.partial(fit_files, table=table),
@@ -73,41 +74,27 @@ def fit_files(fit: Fit, table: Observations) -> dict[str, bytes]:
     import pandas
 
     from folt.fit.memberships import memberships
-    from folt.fit.section import Section
     from folt.report.figures import png
     from folt.report.kept import files_of
-    from folt.report.memberships import membership_section
-    from folt.report.mixtures import plane_figure, poisson_figure, weighted_mixture_figure
+    from folt.report.sections import model_sections
 
-    values, names, posterior = table.values, table.axes, _thinned(fit)
-    if table.counts:
-        figure = poisson_figure(values[:, 0], posterior, names[0])
-    elif values.shape[1] == 1:
-        figure = weighted_mixture_figure(values[:, 0], posterior, names[0])
-    else:
-        figure = plane_figure(values[:, :2], posterior, (names[0], names[1]))
+    (first, *others) = model_sections(fit)
     units = table.units[:1].upper() + table.units[1:]
-    found = memberships(fit)
-    sections = [Section("The data and the mixture", f"{SHOWN} {units}".rstrip(), figure)]
-    if len(found.labels) > 1:
-        sections.append(membership_section(fit, found))
+    first = dataclasses.replace(first, text=f"{first.text} {units}".rstrip())
     more = {
-        "mixture.png": png(figure),
+        "mixture.png": png(cast("Figure", first.figure)),
         # Rows that were dropped keep their numbers, so that the table can be joined to the file.
-        "memberships.csv": found.frame()
+        "memberships.csv": memberships(fit)
+        .frame()
         .set_index(pandas.Index(table.rows, name="row"))
         .to_csv(float_format="%.6g")
         .encode(),
     }
-    return files_of(dataclasses.replace(fit, sections=tuple(sections)), more)
-
-
-def _thinned(fit: Fit) -> dict[str, np.ndarray]:
-    """Some 400 draws of every parameter, all chains together: enough for a picture."""
-    return {
-        name: value.reshape(-1, *value.shape[2:])[:: max(value.shape[0] * value.shape[1] // 400, 1)]
-        for name, value in fit.posterior.items()
-    }
+    source = f"{table.source}: {', '.join(table.names)}"
+    whole = dataclasses.replace(
+        fit, sections=(first, *others), provenance={**fit.provenance, "source": source}
+    )
+    return files_of(whole, more)
 
 
 COMPARISON = ("components.csv", "components.png", "densities.png")
@@ -119,12 +106,14 @@ def comparison_files(
 ) -> dict[str, bytes]:
     """The sizes by evidence, as a table and as a picture, and their fitted densities."""
     from folt.report.figures import png
-    from folt.report.mixtures import evidence_figure, sizes_figure
+    from folt.report.mixtures import evidence_figure, sizes_figure, thinned_posterior
 
     ranked = ranking(fits)
     certified = [fits[int(row.name)].certificate.status.outcome.usable for row in ranked]
     evidence = evidence_figure(ranked, "number of components", certified)
-    densities = sizes_figure({m: _thinned(fit) for m, fit in fits.items()}, _drawing(table))
+    densities = sizes_figure(
+        {m: thinned_posterior(fit) for m, fit in fits.items()}, _drawing(table)
+    )
     lines = ["components,log_evidence,standard_error,probability,probability_error,accept,status"]
     lines += [
         f"{row.name},{row.log_evidence:.6f},{row.standard_error:.6f},{row.probability:.6g},"
@@ -145,7 +134,7 @@ def _drawing(table: Observations) -> Draw:
         return functools.partial(draw_counts, values[:, 0], name=names[0])
     if values.shape[1] == 1:
         return functools.partial(draw_weighted, values[:, 0], name=names[0])
-    return functools.partial(draw_plane, values[:, :2], names=(names[0], names[1]))
+    return functools.partial(draw_plane, values, names=names)
 
 
 def advice(fits: Mapping[int, Fit]) -> tuple[str, ...]:

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from folt.fit.predictions import Predicted
     from folt.fit.relabelling import SortKey
 
-Plot = Literal["marginals", "chains", "pairs", "data", "modes"]
+Plot = Literal["marginals", "chains", "pairs", "data", "modes", "memberships", "path", "checks"]
 
 
 class Analysis(Shown):
@@ -165,7 +165,9 @@ class Analysis(Shown):
         Args:
             kind: "marginals" for densities with intervals, "chains" for traces before and after
                 folding, "pairs" for pairs of parameters, "data" for the observations with the
-                fitted components, "modes" for the modes that were found and their masses.
+                fitted components, "modes" for the modes that were found and their masses,
+                "memberships" for the observations in the colours of their components, "path" for
+                a series in those of its states, "checks" for replicated data beside the observed.
 
         Raises:
             ValueError: another kind, or one that this fit has nothing to show for.

@@ -36,6 +36,9 @@ FORMAT = 2
 LEARNT = ("exact", "rounded")
 """Kinds of digests of the draws that a proposal has learnt from."""
 
+ORDER = "folt_parameters"
+"""Attribute of the posterior with the names of the parameters in order; HDF5 sorts by alphabet."""
+
 RAW = "raw_posterior_"
 """Begins the names of the reference's raw chains in the user's parameters."""
 
@@ -118,7 +121,7 @@ def _read(data: bytes) -> tuple[Fit, Document]:
         draws=own["draws"].values,
         log_ratio=stats["log_ratio"].values,
         accepted=stats["accepted"].values.astype(bool),
-        posterior={str(name): posterior[name].values for name in posterior.data_vars},
+        posterior={name: posterior[name].values for name in _in_order(posterior)},
         certificate=Certificate.from_dict(certificate),
         names=tuple(meta["names"]),
         group=unpack(meta["group"], arrays),
@@ -155,13 +158,21 @@ def _terms(data: bytes) -> Terms | None:
     return Terms({str(name): group[name].values for name in group}, group["draw"].values)
 
 
+def _in_order(posterior: xarray.Dataset) -> list[str]:
+    """Names of the parameters in the order of the model, which files have kept since 0.1."""
+    names = [str(name) for name in posterior.data_vars]
+    order = str(posterior.attrs.get(ORDER, "")).split("\n")
+    return sorted(names, key=lambda name: order.index(name) if name in order else len(order))
+
+
 def _posterior(fit: Fit) -> xarray.Dataset:
     variables = {}
     for name, value in fit.posterior.items():
         extra = fit.dims.get(name) or [f"{name}_dim_{i}" for i in range(value.ndim - 2)]
         variables[name] = (["chain", "draw", *extra], value)
     data = xarray.Dataset(variables, coords={**_coordinates(fit), **fit.coords})
-    return say_order(data.assign_attrs(attributes(fit)), fit)
+    order = {ORDER: "\n".join(fit.posterior)}
+    return say_order(data.assign_attrs({**attributes(fit), **order}), fit)
 
 
 def _sample_stats(fit: Fit) -> xarray.Dataset:

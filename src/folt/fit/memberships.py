@@ -11,6 +11,7 @@ import numpy as np
 from jaxtyping import Array, Float, PyTree
 from scipy.special import logsumexp, softmax
 
+from folt.fit.predictions import require_problem
 from folt.models.observed import LogTerms as ModelTerms
 from folt.models.observed import Paths
 from folt.problem import Problem
@@ -118,9 +119,8 @@ def most_probable_path(fit: Fit) -> Path:
         ValueError: the model has no states that follow each other, or the fit was loaded without
             its problem.
     """
-    if fit.problem is None:
-        raise ValueError("a loaded fit needs its problem for this: folt.load(path, problem=...)")
-    terms = fit.problem.log_terms
+    problem = require_problem(fit)
+    terms = problem.log_terms
     paths = terms.paths if isinstance(terms, ModelTerms) else None
     if paths is None:
         raise ValueError("expected a hidden Markov model of folt.models, whose states have a path")
@@ -130,7 +130,7 @@ def most_probable_path(fit: Fit) -> Path:
         name: np.asarray(value).reshape(total, *value.shape[2:])[::every]
         for name, value in fit.posterior.items()
     }
-    data = fit.problem.data
+    data = problem.data
     own = np.asarray(map_points(_best_path, (paths, data), parameters))
     candidates = np.unique(own, axis=0)
     logs = np.asarray(map_points(_path_chances, (paths, candidates, data), parameters))
@@ -165,19 +165,18 @@ def memberships(fit: Fit, log_terms: LogTerms | None = None) -> Memberships:
         ValueError: the model has no components, the terms are no table of numbers, or the fit was
             loaded without its problem.
     """
-    if fit.problem is None:
-        raise ValueError("a loaded fit needs its problem for this: folt.load(path, problem=...)")
-    terms = fit.problem.log_terms if log_terms is None else log_terms
+    problem = require_problem(fit)
+    terms = problem.log_terms if log_terms is None else log_terms
     if terms is None:
         raise ValueError(
             "this model does not say what its components are: give fit.memberships(log_terms), "
             "from a point (and data) to log weight plus log density, (observation, component)"
         )
     points = fit.draws.reshape(-1, fit.group.dim)
-    shape = _shape(fit.problem, terms, points[0])
+    shape = _shape(problem, terms, points[0])
     most = int(np.clip(NUMBERS // max(shape[0] * shape[1], 1), FEWEST, DRAWS))
     points = points[:: -(-len(points) // most)]
-    shares = _all_shares(fit.problem, terms, points)
+    shares = _all_shares(problem, terms, points)
     if np.isnan(shares).any():
         raise ValueError("expected log terms of which one at least is finite, got none in a row")
     low, high = np.quantile(shares, [0.025, 0.975], axis=0)

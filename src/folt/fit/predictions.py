@@ -81,7 +81,7 @@ def predictions(
     """
     if function is not None:
         return _by_function(fit, new, function)
-    problem = _problem_of(fit)
+    problem = require_problem(fit)
     forecast = forecast_of(problem)
     if forecast is None:
         raise ValueError(
@@ -177,7 +177,7 @@ def replicates(fit: Fit, seed: int = 0, most: int | None = None) -> dict[str, np
         ValueError: the model does not say how observations are drawn, or the fit was loaded
             without its problem.
     """
-    problem = _problem_of(fit)
+    problem = require_problem(fit)
     if problem.predictive is None:
         raise ValueError(f"this problem does not say how observations are drawn: call {FRONT_ENDS}")
     points, lead = fit.draws.reshape(-1, fit.group.dim), fit.draws.shape[:2]
@@ -193,7 +193,12 @@ def _replicated(problem: Problem, drawn: tuple[Key, Point]) -> dict[str, Array]:
     return problem.replicates(*drawn)
 
 
-def _problem_of(fit: Fit) -> Problem:
+def require_problem(fit: Fit) -> Problem:
+    """The problem of a fit.
+
+    Raises:
+        ValueError: the fit was loaded without it.
+    """
     if fit.problem is None:
         raise ValueError("a loaded fit needs its problem for this: folt.load(path, problem=...)")
     return fit.problem

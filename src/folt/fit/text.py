@@ -146,16 +146,18 @@ def estimate_rows(fit: Fit) -> list[Estimate]:
     """Mean, deviation, 95 % interval, ESS and R-hat of every scalar that varies.
 
     One that is the same in every draw of moving chains, such as a uniform initial distribution, is
-    known and not estimated.
+    known and not estimated. Of symmetric matrices the upper triangle stands for both.
     """
     from folt.diagnostics.chains import effective_size, frozen_chains, split_rhat
 
     frozen = bool(frozen_chains(fit.accepted))
     rows = []
     for parameter, whole in fit.posterior.items():
-        flat = entries({parameter: whole}, fit)
+        flat, mirrored = entries({parameter: whole}, fit), is_mirrored(whole)
         digits = decimals([float(values.std()) for values in flat.values()])
-        for name, values in flat.items():
+        for index, (name, values) in zip(np.ndindex(whole.shape[2:]), flat.items(), strict=True):
+            if mirrored and index[-2] > index[-1]:
+                continue
             if not frozen and np.ptp(values) == 0.0:
                 continue
             low, high = np.quantile(values, [0.025, 0.975])
@@ -164,6 +166,13 @@ def estimate_rows(fit: Fit) -> list[Estimate]:
             numbers = (float(values.mean()), float(values.std()), float(low), float(high))
             rows.append(Estimate(name, *numbers, ess, rhat, digits))
     return rows
+
+
+def is_mirrored(values: np.ndarray) -> bool:
+    """Whether an array (chain, draw, ..., p, p) holds symmetric matrices, p > 1."""
+    if values.ndim < 4 or values.shape[-1] != values.shape[-2] or values.shape[-1] < 2:
+        return False
+    return bool(np.allclose(values, np.swapaxes(values, -1, -2), rtol=1e-9, atol=0.0))
 
 
 def entries(posterior: Mapping[str, np.ndarray], fit: Fit | None = None) -> dict[str, np.ndarray]:
@@ -238,7 +247,7 @@ def _divided_out(fit: Fit) -> list[tuple[str, str]]:
 
 def order_sentence(fit: Fit) -> str:
     """What the numbers or labels of exchangeable components stand for."""
-    axes = ", ".join(fit.exchanged_dims)
+    axes = ", ".join(axis for axis in fit.exchanged_dims if not axis.endswith("_to"))
     return f"{fit.order}" + (f"; labels of {axes} are places in this order" if axes else "")
 
 

@@ -37,6 +37,7 @@ from folt.groups import Group, Product, Rotation, SignedPermutation, Trivial
 from folt.models.independent import LOG_TWO_PI
 from folt.models.observations import (
     finite,
+    named_variables,
     new_rows_with_holes,
     number_of,
     positive,
@@ -134,6 +135,7 @@ def factor_analysis(
     loading_scale: float = 0.15,
     log_noise_location: float = math.log(0.5),
     log_noise_scale: float = 1.0,
+    variables: Sequence[str] | None = None,
 ) -> Problem:
     """The posterior of a factor analysis.
 
@@ -151,6 +153,7 @@ def factor_analysis(
         loading_scale: scale of the prior of ℓ_kj/sd_j; the larger, the less it holds rotations.
         log_noise_location: prior mean of log(ψ_j/sd_j²); by default half of the variance is noise.
         log_noise_scale: prior standard deviation of log(ψ_j/sd_j²).
+        variables: names of the columns; those of a pandas data frame if None.
     """
     m = number_of("factors", factors)
     observations = table(data, m, "factors")
@@ -169,7 +172,8 @@ def factor_analysis(
         observations.std(axis=0),
         m,
     )
-    return _problem(posterior, observations, loading_prior == "normal")
+    coords = named_variables(data, variables, p)
+    return _problem(posterior, observations, loading_prior == "normal", coords)
 
 
 @in_float64
@@ -180,6 +184,7 @@ def ppca(
     loading_scale: float = 1.0,
     log_noise_location: float = math.log(0.5),
     log_noise_scale: float = 1.0,
+    variables: Sequence[str] | None = None,
 ) -> Problem:
     """The posterior of a probabilistic principal component analysis, rotations divided out.
 
@@ -193,6 +198,7 @@ def ppca(
         loading_scale: standard deviation of the entries of W.
         log_noise_location: prior mean of the logarithm of the noise variance.
         log_noise_scale: its standard deviation.
+        variables: names of the columns; those of a pandas data frame if None.
     """
     m = number_of("factors", factors)
     observations = table(data, m, "factors")
@@ -210,11 +216,15 @@ def ppca(
         m,
         common=True,
     )
-    return _problem(posterior, observations, turning=True)
+    names = named_variables(data, variables, p)
+    return _problem(posterior, observations, True, names)
 
 
 def _problem(
-    posterior: FactorPosterior, observations: Float[np.ndarray, "n p"], turning: bool
+    posterior: FactorPosterior,
+    observations: Float[np.ndarray, "n p"],
+    turning: bool,
+    coords: dict[str, list[str]],
 ) -> Problem:
     """The posterior with the signs and permutations, or the rotations, of its factors."""
     origin = observations.mean(axis=0)
@@ -245,6 +255,7 @@ def _problem(
             Forecast("row", new_rows_with_holes, completed, origin=origin),
         ),
         dims={"loading": ("factor", "variable"), **({} if posterior.common else NOISE_AXIS)},
+        coords=coords,
     )
 
 

@@ -27,7 +27,15 @@ from folt.models.independent import (
     StandardNormal,
     log_sum_components,
 )
-from folt.models.observations import finite, new_values, number_of, positive, series, spread
+from folt.models.observations import (
+    finite,
+    named_variables,
+    new_values,
+    number_of,
+    positive,
+    series,
+    spread,
+)
 from folt.models.observed import Forecast, LogTerms, Pointwise, Predictive
 from folt.problem import Problem
 from folt.types import Key, Point, Scalar, host_generator, in_float64
@@ -90,6 +98,7 @@ def gaussian_mixture(
     log_sigma_scale: float = 1.0,
     concentration: float = 1.0,
     augmented: bool | None = None,
+    variables: Sequence[str] | None = None,
 ) -> Problem:
     """The posterior of a Gaussian mixture with unknown weights.
 
@@ -108,6 +117,7 @@ def gaussian_mixture(
         augmented: give the weights a free total (`folt.coordinates.AugmentedShares`), so that
             relabelling permutes whole blocks, in the place of their scores. The evidence is
             the same. If None, from `AUGMENTED_FROM` components on under a flat prior.
+        variables: the name of what is observed, as a list of one; that of a pandas series if None.
     """
     m = number_of("components", components)
     observations = series(data, m)
@@ -137,6 +147,7 @@ def gaussian_mixture(
         predictive=Predictive(posterior.constrain, predict, FORECAST),
         log_terms=LogTerms(posterior.constrain, component_terms),
         dims={"weight": ("component",), "mu": ("component",), "sigma": ("component",)},
+        coords=named_variables(data, variables, 1),
     )
 
 

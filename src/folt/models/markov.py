@@ -28,7 +28,15 @@ from folt.groups import Blocks, Joint, ZeroSumRows
 from folt.models.emissions import Emission, GaussianEmission, PoissonEmission
 from folt.models.gaussian import gaussian_terms, scale_options
 from folt.models.independent import Independent, StandardNormal
-from folt.models.observations import counts, finite, number_of, positive, series, steps_ahead
+from folt.models.observations import (
+    counts,
+    finite,
+    named_variables,
+    number_of,
+    positive,
+    series,
+    steps_ahead,
+)
 from folt.models.observed import Forecast, LogTerms, Paths, Pointwise, Predictive
 from folt.models.poisson import draw_counts, poisson_terms, rate_location
 from folt.problem import Problem
@@ -120,6 +128,7 @@ def hidden_markov(
     log_sigma_scale: float = 1.0,
     log_rate_location: float | None = None,
     log_rate_scale: float = 1.5,
+    variables: Sequence[str] | None = None,
 ) -> Problem:
     """The posterior of a hidden Markov model given one series.
 
@@ -137,6 +146,7 @@ def hidden_markov(
         log_sigma_scale: as for `gaussian_mixture`.
         log_rate_location: as for `poisson_mixture`.
         log_rate_scale: as for `poisson_mixture`.
+        variables: the name of what is observed, as a list of one; that of a pandas series if None.
     """
     m = number_of("states", states)
     if initial not in ("uniform", "stationary"):
@@ -157,7 +167,7 @@ def hidden_markov(
     prior = Independent((StandardNormal(emitted.size * m), transition))
     posterior = HiddenMarkovPosterior(emitted, transition, prior, initial)
     kinds = ("mu", "log_sigma") if emission == "gaussian" else ("log_rate",)
-    return _problem(posterior, observations, m, kinds)
+    return _problem(posterior, observations, m, kinds, named_variables(data, variables, 1))
 
 
 def _problem(
@@ -165,6 +175,7 @@ def _problem(
     observations: Float[np.ndarray, " t"],
     m: int,
     kinds: tuple[str, ...],
+    coords: dict[str, list[str]],
 ) -> Problem:
     """The posterior with the symmetry of its states; `kinds` are the coordinates of one state."""
     by_state = [kind.removeprefix("log_") for kind in kinds]
@@ -186,6 +197,7 @@ def _problem(
             **dict.fromkeys((*by_state, "initial"), ("state",)),
             "transition": ("state", "state_to"),
         },
+        coords=coords,
     )
 
 

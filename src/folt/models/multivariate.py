@@ -32,7 +32,15 @@ from folt.models.independent import (
     StandardNormal,
     log_sum_components,
 )
-from folt.models.observations import finite, new_rows, number_of, positive, spread, table
+from folt.models.observations import (
+    finite,
+    named_variables,
+    new_rows,
+    number_of,
+    positive,
+    spread,
+    table,
+)
 from folt.models.observed import Forecast, LogTerms, Pointwise, Predictive
 from folt.problem import Problem
 from folt.types import Key, Point, Scalar, host_generator, in_float64
@@ -119,6 +127,7 @@ def multivariate_gaussian_mixture(
     sigma_scale: ArrayLike | None = None,
     degrees: float | None = None,
     concentration: float = 1.0,
+    variables: Sequence[str] | None = None,
 ) -> Problem:
     """The posterior of a multivariate Gaussian mixture with full covariances.
 
@@ -134,6 +143,7 @@ def multivariate_gaussian_mixture(
         degrees: ν of the Wishart prior, above p + 1; p + 2 if None, the least informative whole
             number for which the covariances have a prior mean.
         concentration: of the Dirichlet prior of the weights; 1 is flat.
+        variables: names of the columns; those of a pandas data frame if None.
     """
     m = number_of("components", components)
     observations = table(data, m)
@@ -154,6 +164,7 @@ def multivariate_gaussian_mixture(
     root = sigma * np.sqrt(nu - p - 1)
     posterior = MultivariateMixturePosterior(Normal(location, scale), root, diagonal, weight, prior)
     triangle = (Blocks(below),) if below else ()
+    names = named_variables(data, variables, p)
     return Problem(
         posterior,
         Joint(m, (Blocks(p), *triangle, Blocks(p), ZeroSum())),
@@ -170,6 +181,7 @@ def multivariate_gaussian_mixture(
             "mu": ("component", "variable"),
             "covariance": ("component", "variable", "variable_to"),
         },
+        coords={**names, **({"variable_to": names["variable"]} if names else {})},
     )
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -44,6 +45,24 @@ def table(data: ArrayLike, groups: int, word: str = "components") -> Float[np.nd
             f"got an array of shape {values.shape}"
         )
     return _checked(values, groups, word)
+
+
+def named_variables(data: object, given: Sequence[str] | None, count: int) -> dict[str, list[str]]:
+    """Names of the variables as labels of axes: those given, or those of a data frame or series.
+
+    Raises:
+        ValueError: as many names as variables were expected.
+    """
+    found: list[object] | None = None if given is None else list(given)
+    if found is None and hasattr(data, "columns"):
+        found = list(data.columns)
+    elif found is None and isinstance(getattr(data, "name", None), str):
+        found = [data.name]  # type: ignore[attr-defined]
+    if found is None or (given is None and found == list(range(count))):
+        return {}
+    if len(found) != count:
+        raise ValueError(f"expected {count} names of variables, got {len(found)}")
+    return {"variable": [str(name) for name in found]}
 
 
 def counts(data: ArrayLike, groups: int, word: str = "components") -> Float[np.ndarray, " n"]:

@@ -20,7 +20,14 @@ from jaxtyping import Array, ArrayLike, Float, PyTree
 from folt.coordinates import CentredScores, Normal
 from folt.groups import Blocks, Joint, ZeroSum
 from folt.models.independent import Independent, StandardNormal, log_sum_components
-from folt.models.observations import counts, finite, new_counts, number_of, positive
+from folt.models.observations import (
+    counts,
+    finite,
+    named_variables,
+    new_counts,
+    number_of,
+    positive,
+)
 from folt.models.observed import Forecast, LogTerms, Pointwise, Predictive
 from folt.problem import Problem
 from folt.types import Key, Point, Scalar, host_generator, in_float64
@@ -68,6 +75,7 @@ def poisson_mixture(
     log_rate_location: float | None = None,
     log_rate_scale: float = 1.5,
     concentration: float = 1.0,
+    variables: Sequence[str] | None = None,
 ) -> Problem:
     """The posterior of a Poisson mixture with unknown weights.
 
@@ -81,6 +89,7 @@ def poisson_mixture(
             least log ½.
         log_rate_scale: prior standard deviation of every log λ_k.
         concentration: of the Dirichlet prior of the weights; 1 is flat.
+        variables: the name of what is observed, as a list of one; that of a pandas series if None.
     """
     m = number_of("components", components)
     observed = counts(data, m)
@@ -105,6 +114,7 @@ def poisson_mixture(
         predictive=Predictive(posterior.constrain, predict, FORECAST),
         log_terms=LogTerms(posterior.constrain, component_terms),
         dims={"weight": ("component",), "rate": ("component",)},
+        coords=named_variables(data, variables, 1),
     )
 
 

@@ -105,11 +105,25 @@ def parameters_at(problem: Problem, points: Points) -> dict[str, np.ndarray]:
     """
     if problem.black_box is None or problem.constrain is None:
         with jax.enable_x64(True):
-            return map_points(_parameters_of, problem, points)
+            found = map_points(_parameters_of, problem, points)
+            return {name: found[name] for name in _order(problem)}
     if hasattr(problem.constrain, "many"):
         return problem.constrain.many(points)
     rows = [problem._parameters(point) for point in points]
     return {name: np.stack([np.asarray(row[name]) for row in rows]) for name in rows[0]}
+
+
+def _order(problem: Problem) -> list[str]:
+    """Names of the parameters as the model has them: compiled programs sort names by alphabet."""
+    order: list[str] = []
+
+    def noted(problem: Problem, x: Point) -> dict[str, Array]:
+        found = problem._parameters(x)
+        order[:] = found
+        return found
+
+    eqx.filter_eval_shape(noted, problem, np.zeros(problem.dim))
+    return order
 
 
 def points_at(problem: Problem, flat: dict[str, np.ndarray], key: Key | None) -> Points:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
@@ -9,7 +10,9 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from folt.report.figures import INK, LINE, PALETTE, QUIET, below, blank, styled
+from folt.fit.predictions import forecast_of
+from folt.fit.style import INK, LINE, PALETTE, QUIET, below, blank, plain, styled
+from folt.report.parameters import variable_names
 from folt.store.strict_json import Document
 
 if TYPE_CHECKING:
@@ -17,11 +20,27 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
     from folt.certificate.comparison import Candidate
+    from folt.fit import Fit
 
 Posterior = Mapping[str, np.ndarray]
 Draw = Callable[["Axes", Posterior], None]
 
 PANELS_PER_ROW = 5
+
+PAIRED = 4
+"""Variables that are shown in pairs."""
+
+PICTURED = 400
+"""Draws of which the fitted components are an average."""
+
+RASTER = 80
+"""Points of the grid of a density in two variables, each way."""
+
+SURFACES = 60
+"""Draws whose densities are averaged in two variables."""
+
+HELD = (0.5, 0.9, 0.99)
+"""Probabilities that the lines of the whole mixture hold."""
 
 NEAR = 12.0
 """Nats below the best evidence beyond which a model is only said to lie below."""
@@ -51,15 +70,54 @@ def poisson_figure(observations: np.ndarray, posterior: Posterior, name: str = "
     return _single((6.6, 4.1), 3, partial(draw_counts, observations, name=name), posterior)
 
 
-def plane_figure(observations: np.ndarray, posterior: Posterior, names: tuple[str, str]) -> Figure:
-    """Two variables with ellipses that hold half and 90 % of every component.
+def plane_figure(observations: np.ndarray, posterior: Posterior, names: Sequence[str]) -> Figure:
+    """Variables in pairs: the whole mixture shaded, ellipses around half and 90 % of a component.
 
     Args:
-        observations: (n, 2).
+        observations: (n, p), of which the first `PAIRED` variables are shown.
         posterior: weight, mu and covariance with the leading axes (draw, component).
-        names: of the two variables.
+        names: of the variables.
     """
-    return _single((5.6, 4.8), 2, partial(draw_plane, observations, names=names), posterior)
+    pairs = list(itertools.combinations(range(min(observations.shape[1], PAIRED)), 2))
+    columns = min(len(pairs), 3)
+    rows = math.ceil(len(pairs) / columns)
+    with styled():
+        size = (5.6, 4.8) if len(pairs) == 1 else (3.0 * columns, 2.7 * rows + 0.4)
+        figure = blank(*size)
+        panels = figure.subplots(rows, columns, squeeze=False).flat
+        for panel, pair in zip(panels, pairs, strict=True):
+            draw_plane(observations, panel, posterior, names, pair)
+            if len(pairs) > 1:
+                panel.set_title("")
+        below(figure, panels[0], 2 if len(pairs) == 1 else 3)
+    return figure
+
+
+def data_figure(fit: Fit) -> Figure | None:
+    """The observations beneath the fitted mixture; None where the model is no ready mixture."""
+    data = None if fit.problem is None else fit.problem.data
+    if fit.problem is None or forecast_of(fit.problem) is None or not isinstance(data, np.ndarray):
+        return None
+    posterior = thinned_posterior(fit)
+    if set(posterior) == {"mu", "sigma"} and data.ndim == 1:
+        posterior["weight"] = np.full_like(posterior["mu"], 1.0 / posterior["mu"].shape[1])
+    known, names = set(posterior), variable_names(fit, data)
+    if known == {"weight", "mu", "sigma"}:
+        return weighted_mixture_figure(data, posterior, names[0])
+    if known == {"weight", "rate"}:
+        return poisson_figure(data, posterior, names[0])
+    if known == {"weight", "mu", "covariance"} and data.shape[1] > 1:
+        return plane_figure(data, posterior, names)
+    return None
+
+
+def thinned_posterior(fit: Fit) -> dict[str, np.ndarray]:
+    """Some 400 draws of every parameter, all chains together: more would change no line."""
+    count = fit.draws.shape[0] * fit.draws.shape[1]
+    return {
+        name: value.reshape(count, *value.shape[2:])[:: max(count // PICTURED, 1)]
+        for name, value in fit.posterior.items()
+    }
 
 
 def sizes_figure(posteriors: Mapping[int, Posterior], draw: Draw) -> Figure:
@@ -104,7 +162,7 @@ def draw_weighted(
         label=f"{observations.size} observations",
     )
     _band(panel, grid, terms)
-    panel.set_xlabel(name)
+    panel.set_xlabel(plain(name))
     panel.set_ylabel("density")
     panel.set_xlim(grid[0], grid[-1])
     panel.set_ylim(bottom=0.0)
@@ -122,21 +180,29 @@ def draw_counts(
     shares = np.bincount(observations.astype(int), minlength=grid.size) / observations.size
     panel.bar(grid, shares, width=0.85, color=LINE, label="data")
     _band(panel, grid, terms)
-    panel.set_xlabel(name)
+    panel.set_xlabel(plain(name))
     panel.set_ylabel("probability")
     _title(panel, posterior)
 
 
 def draw_plane(
-    observations: np.ndarray, panel: Axes, posterior: Posterior, names: tuple[str, str]
+    observations: np.ndarray,
+    panel: Axes,
+    posterior: Posterior,
+    names: Sequence[str],
+    pair: tuple[int, int] = (0, 1),
 ) -> None:
-    """A panel of `plane_figure`."""
-    weight = posterior["weight"].mean(axis=0)
-    mean = posterior["mu"].mean(axis=0)[:, :2]
-    covariance = posterior["covariance"].mean(axis=0)[:, :2, :2]
+    """A panel of `plane_figure`: two variables, the density of the mixture in these two."""
+    chosen = list(pair)
+    mean = posterior["mu"].mean(axis=0)[:, chosen]
+    covariance = posterior["covariance"].mean(axis=0)[:, chosen][:, :, chosen]
+    shown = observations[:, chosen]
     turn = np.linspace(0.0, 2.0 * np.pi, 200)
     circle = np.stack([np.cos(turn), np.sin(turn)])
-    panel.plot(*observations.T, ".", color=QUIET, alpha=0.6, markersize=5, label="data")
+    _whole_mixture(panel, shown, posterior, chosen)
+    dots: Document = {"color": QUIET, "alpha": 0.6, "markersize": 4, "rasterized": True}
+    panel.plot(*shown.T, ".", label=f"{len(shown):,} observations", **dots)
+    weight = posterior["weight"].mean(axis=0)
     for k, (share, centre, spread) in enumerate(zip(weight, mean, covariance, strict=True)):
         colour = PALETTE[k % len(PALETTE)]
         for probability, width in ((0.5, 2.0), (0.9, 1.2)):
@@ -144,9 +210,38 @@ def draw_plane(
             ring = centre[:, None] + radius * np.linalg.cholesky(spread) @ circle
             label = f"component {k + 1}, weight {share:.2f}" if probability == 0.5 else None
             panel.plot(*ring, color=colour, linewidth=width, label=label)
-    panel.set_xlabel(names[0])
-    panel.set_ylabel(names[1])
+    panel.set_xlabel(plain(names[pair[0]]))
+    panel.set_ylabel(plain(names[pair[1]]))
     _title(panel, posterior)
+
+
+def _whole_mixture(panel: Axes, shown: np.ndarray, posterior: Posterior, chosen: list[int]) -> None:
+    """The posterior mean of the density, shaded: lines hold half and 90 % of its probability."""
+    margin = 0.12 * np.ptp(shown, axis=0)
+    low, high = shown.min(axis=0) - margin, shown.max(axis=0) + margin
+    axes = [np.linspace(low[j], high[j], RASTER) for j in (0, 1)]
+    grid = np.stack(np.meshgrid(*axes), axis=-1).reshape(-1, 2)
+    total = np.zeros(len(grid))
+    every = max(1, len(posterior["weight"]) // SURFACES)
+    drawn = [posterior[name][::every] for name in ("weight", "mu", "covariance")]
+    for weight, mu, covariance in zip(*drawn, strict=True):
+        for share, centre, spread in zip(weight, mu, covariance, strict=True):
+            root = np.linalg.cholesky(spread[np.ix_(chosen, chosen)])
+            residual = np.linalg.solve(root, (grid - centre[chosen]).T)
+            height = share / (2.0 * math.pi * root[0, 0] * root[1, 1])
+            total += height * np.exp(-0.5 * np.sum(residual**2, axis=0))
+    ordered = np.sort(total)[::-1]
+    held = np.cumsum(ordered) / ordered.sum()
+    levels = sorted({float(ordered[np.searchsorted(held, share)]) for share in HELD})
+    surface = total.reshape(RASTER, RASTER)
+    if len(levels) == len(HELD):
+        shades: Document = {"colors": [INK] * len(levels), "linewidths": 0.6, "alpha": 0.45}
+        panel.contour(*axes, surface, levels=levels, **shades)
+        for level in levels:
+            filled: Document = {"colors": [INK], "alpha": 0.06}
+            panel.contourf(*axes, surface, levels=[level, np.inf], **filled)
+        panel.fill_between([], [], color=INK, alpha=0.18, label="whole mixture: 50, 90, 99 %")
+    panel.set(xlim=(low[0], high[0]), ylim=(low[1], high[1]))
 
 
 def evidence_figure(

@@ -7,6 +7,7 @@ place of some.
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -39,9 +40,9 @@ from folt.report.facts import (
     mixing_facts,
     provenance_facts,
 )
-from folt.report.memberships import membership_sections
-from folt.report.parameters import EXCHANGED, Family, Parameters
+from folt.report.parameters import EXCHANGED, Family, Parameters, readable_names, readable_order
 from folt.report.rendering import render
+from folt.report.sections import model_sections
 from folt.store import write_whole
 from folt.store.packages import require
 from folt.store.strict_json import Document
@@ -89,10 +90,11 @@ def content(fit: Fit, sections: Sequence[Section] = ()) -> Document:
     status = fit.certificate.status
     parameters, charts = Parameters.of(fit), certificate_charts(fit)
     shown, more = _marginals(parameters)
-    rows = estimate_rows(fit)
+    readable = readable_names(fit)
+    rows = [dataclasses.replace(row, name=readable[row.name]) for row in estimate_rows(fit)]
     total = sum(fit.wall.values())
     return {
-        "title": f"folt report: {status.name}",
+        "title": f"{fit.provenance.get('source') or 'folt report'}: {status.name}",
         "eyebrow": _eyebrow(fit),
         "tone": tone(status),
         "mark": mark(status),
@@ -108,7 +110,7 @@ def content(fit: Fit, sections: Sequence[Section] = ()) -> Document:
         "label_words": _label_words(fit),
         "sections": [
             (section.title, Markup(section.drawing(f"section-{k}")), section.text)
-            for k, section in enumerate([*(sections or fit.sections), *membership_sections(fit)])
+            for k, section in enumerate([*(sections or fit.sections), *model_sections(fit)])
         ],
         "still": _stills(parameters, charts),
         "charts": {chart.name: chart for chart in charts},
@@ -228,8 +230,9 @@ def _left_out(parameters: Parameters) -> str:
 def _eyebrow(fit: Fit) -> str:
     chains, draws, dim = fit.draws.shape
     made = f"{counted(chains, 'chain')} of {draws:,} draws in {counted(dim, 'dimension')}"
-    return f"folt report · {folding(fit.group)} · {made}"
+    source = fit.provenance.get("source") or "folt report"
+    return f"{source} · {folding(fit.group)} · {made}"
 
 
 def _label_words(fit: Fit) -> str:
-    return f"{order_sentence(fit)}." if fit.order else ""
+    return f"{readable_order(fit, order_sentence(fit))}." if fit.order else ""

@@ -8,12 +8,13 @@ from __future__ import annotations
 
 import dataclasses
 import math
+import re
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from folt.fit.text import entries, index_words
+from folt.fit.text import entries, index_words, is_mirrored
 from folt.report.captions import Labelling, left_remark, right_remark
 from folt.report.sides import Side
 from folt.types import in_float64
@@ -92,7 +93,7 @@ class Parameters:
         values = np.stack(list(flat.values()), axis=-1)
         sides.append(Side.thinned("folded", title, right_remark(fit), values, most))
         return cls(
-            names=tuple(flat),
+            names=tuple(readable_names(fit).values()),
             families=(*_exchanged(fit), *_families(fit)),
             sides=tuple(sides),
             labelling=labelling,
@@ -170,14 +171,102 @@ class Parameters:
 
 def _one_per_parameter(names: tuple[str, ...], others: list[int], chosen: list[int]) -> list[int]:
     """Scalars of parameters that are not there yet, the first of each, then the rest."""
-    seen = {names[j].split("[")[0] for j in chosen}
+    seen = {_parameter_of(names[j]) for j in chosen}
     fresh: list[int] = []
     for j in others:
-        parameter = names[j].split("[")[0]
+        parameter = _parameter_of(names[j])
         if parameter not in seen:
             seen.add(parameter)
             fresh.append(j)
     return fresh + [j for j in others if j not in fresh]
+
+
+def _parameter_of(name: str) -> str:
+    return re.split(r"\[|, ", name)[0]
+
+
+def readable_names(fit: Fit) -> dict[str, str]:
+    """Every scalar as a reader calls it, by the name that programs use: component 1, not [0].
+
+    A label that somebody gave stands for itself, a place is counted from one after the name of its
+    axis, and where an axis has no name the scalar keeps its own.
+    """
+    found: dict[str, str] = {}
+    for name, values in fit.posterior.items():
+        shape, axes = values.shape[2:], fit.dims.get(name, ())
+        between = "and" if is_mirrored(values) else "to"
+        named = len(axes) == len(shape) and not any(_is_makeshift(axis, name) for axis in axes)
+        for index, label in zip(np.ndindex(shape), entries({name: values}, fit), strict=True):
+            words = [name]
+            for axis, i in zip(axes, index, strict=True) if named else ():
+                place = _place(fit, axis, i)
+                if axis.endswith("_to") and place is None:
+                    words[-1] += f" {between} {i + 1}"
+                else:
+                    words.append(place or f"{axis.removesuffix('_to')} {i + 1}")
+            found[label] = ", ".join(words) if named else label
+    return found
+
+
+def family_name(fit: Fit, name: str, axis: int, index: tuple[int, ...]) -> str:
+    """One entry of every component: the parameter with the labels of its other axes."""
+    axes = fit.dims.get(name, ())
+    if not index:
+        return name
+    if len(axes) != len(index) + 1 or any(_is_makeshift(own, name) for own in axes):
+        where = index_words(name, (*index[:axis], 0, *index[axis:]), fit)
+        where[axis] = "·"
+        return f"{name}[{','.join(where)}]"
+    others = [own for k, own in enumerate(axes) if k != axis]
+    words = [
+        _place(fit, own, i) or f"{own.removesuffix('_to')} {i + 1}"
+        for own, i in zip(others, index, strict=True)
+    ]
+    return ", ".join([name, *words])
+
+
+def readable_order(fit: Fit, sentence: str) -> str:
+    """A sentence about the order with the names that a reader knows: not mu[·,0]."""
+
+    def replaced(found: re.Match[str]) -> str:
+        places = found[2].split(",")
+        if found[1] not in fit.posterior or places.count("·") != 1:
+            return found[0]
+        axis = places.index("·")
+        index = tuple(int(place) for place in places if place != "·")
+        return family_name(fit, found[1], axis, index)
+
+    return re.sub(r"(\w+)\[([·\d,]+)\]", replaced, sentence)
+
+
+def place_names(fit: Fit, labels: Sequence[str]) -> tuple[str, ...]:
+    """Labels of components as a reader calls them: those given, or numbers from one."""
+    if list(labels) != [str(k) for k in range(len(labels))]:
+        return tuple(labels)
+    axes = [axis for axis in fit.exchanged_dims if not _is_makeshift(axis, "")]
+    return tuple(f"{axes[0] if axes else 'component'} {k + 1}" for k in range(len(labels)))
+
+
+def variable_names(fit: Fit, observed: np.ndarray) -> tuple[str, ...]:
+    """Names of the columns of the data, where the problem knows them; numbers from one else."""
+    count = 1 if observed.ndim == 1 else observed.shape[1]
+    labels = () if fit.problem is None else fit.problem.coords.get("variable", ())
+    if len(labels) == count:
+        return tuple(map(str, labels))
+    return ("value",) if count == 1 else tuple(f"variable {j + 1}" for j in range(count))
+
+
+def _place(fit: Fit, axis: str, i: int) -> str | None:
+    """The label somebody gave to a place of an axis; None where it only has its number."""
+    labels = fit.coords.get(axis)
+    if labels is None or np.array_equal(labels, np.arange(len(labels))):
+        return None
+    return str(labels[i])
+
+
+def _is_makeshift(axis: str, name: str) -> bool:
+    """Whether a front-end made the name of an axis because the model gave none."""
+    return "_dim_" in axis or axis in (name, f"{name}_dim")
 
 
 def _exchanged(fit: Fit) -> list[Family]:
@@ -211,21 +300,25 @@ def coordinate_orbits(group: Group) -> list[tuple[int, ...]]:
 
 def _families(fit: Fit) -> list[Family]:
     """For every parameter its families along the component axis, then its scalars one by one."""
-    families, start = [], 0
+    families, start, readable = [], 0, readable_names(fit)
     for name, values in fit.posterior.items():
-        shape = values.shape[2:]
+        shape, mirrored = values.shape[2:], is_mirrored(values)
         size = math.prod(shape)
         axis = (*fit.exchanged.get(name, ()), component_axis(fit.dims.get(name, ())))[0]
         if shape and shape[axis] > 1:
             positions = np.moveaxis(start + np.arange(size).reshape(shape), axis, 0)
             for index in np.ndindex(positions.shape[1:]):
                 members = [int(j) for j in positions[(slice(None), *index)]]
-                where = index_words(name, (*index[:axis], 0, *index[axis:]), fit)
-                where[axis] = "·"
-                label = f"{name}[{','.join(where)}]" if index else name
+                if mirrored and index[-2] > index[-1]:
+                    continue  # its mirror image is there
+                label = family_name(fit, name, axis, index)
                 families += _by_eights(name, label, members)
-        labels = list(entries({name: values}, fit))
-        families += [Family(name, label, (start + j,)) for j, label in enumerate(labels)]
+        labels = zip(np.ndindex(shape), entries({name: values}, fit), strict=True)
+        families += [
+            Family(name, readable[label], (start + j,))
+            for j, (index, label) in enumerate(labels)
+            if not (mirrored and index[-2] > index[-1])
+        ]
         start += size
     return families
 

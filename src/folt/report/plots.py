@@ -5,21 +5,20 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-import numpy as np
-
+from folt.fit.memberships import memberships, most_probable_path
+from folt.fit.predictions import require_problem
 from folt.report import figures
 from folt.report.certificate import modes_chart
-from folt.report.mixtures import plane_figure, poisson_figure, weighted_mixture_figure
+from folt.report.checks import checks_figure, predictive_checks
+from folt.report.mixtures import data_figure
 from folt.report.page import pairs_of, traces_of
 from folt.report.parameters import Parameters
+from folt.report.sections import memberships_figure, path_figure
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
     from folt.fit import Fit
-
-PICTURED = 400
-"""Draws of which the fitted components are an average: more would change no line."""
 
 
 def plot(fit: Fit, kind: str) -> Figure:
@@ -62,26 +61,34 @@ def _modes(fit: Fit) -> Figure:
 
 def _data(fit: Fit) -> Figure:
     """The observations beneath the mixture."""
-    data = None if fit.problem is None else fit.problem.data
-    posterior = {
-        name: value.reshape(-1, *value.shape[2:])[:: max(value[..., 0].size // PICTURED, 1)]
-        for name, value in fit.posterior.items()
-        if value.size
-    }
-    names = set(posterior)
-    if isinstance(data, np.ndarray) and "weight" in names:
-        if {"mu", "sigma"} <= names and data.ndim == 1:
-            return weighted_mixture_figure(data, posterior)
-        if "rate" in names and data.ndim == 1:
-            return poisson_figure(data, posterior)
-        if {"mu", "covariance"} <= names and data.ndim == 2 and data.shape[1] > 1:
-            return plane_figure(data[:, :2], posterior, ("variable 1", "variable 2"))
-    if fit.problem is None:
-        raise ValueError("a loaded fit needs its problem for this: folt.load(path, problem=...)")
-    raise ValueError(
-        "how data and parameters belong together is known for the mixtures of folt.models; draw "
-        "this model from fit.to_dataframe()"
-    )
+    require_problem(fit)
+    figure = data_figure(fit)
+    if figure is None:
+        raise ValueError(
+            "how data and parameters belong together is known for the mixtures of folt.models; "
+            "draw this model from fit.to_dataframe()"
+        )
+    return figure
+
+
+def _memberships(fit: Fit) -> Figure:
+    return memberships_figure(fit, memberships(fit))
+
+
+def _path(fit: Fit) -> Figure:
+    return path_figure(fit, most_probable_path(fit), memberships(fit))
+
+
+def _checks(fit: Fit) -> Figure:
+    """Replicated data beside the observed ones."""
+    require_problem(fit)
+    checks = predictive_checks(fit)
+    if checks is None:
+        raise ValueError(
+            "expected a model of folt.models whose data are one series or table of numbers; "
+            "compare fit.replicates() with other data yourself"
+        )
+    return checks_figure(checks)
 
 
 KINDS: dict[str, Callable[[Fit], Figure]] = {
@@ -90,4 +97,7 @@ KINDS: dict[str, Callable[[Fit], Figure]] = {
     "pairs": _pairs,
     "data": _data,
     "modes": _modes,
+    "memberships": _memberships,
+    "path": _path,
+    "checks": _checks,
 }

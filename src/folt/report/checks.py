@@ -1,0 +1,252 @@
+"""Predictive checks: data that the fitted model would make beside those that were observed."""
+
+from __future__ import annotations
+
+import dataclasses
+import itertools
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+import jax
+import numpy as np
+
+from folt.fit.predictions import replicates
+from folt.fit.style import INK, LINE, PALETTE, QUIET, below, blank, plain, styled
+from folt.report.parameters import variable_names
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+    from folt.fit import Fit
+
+DRAWS = 400
+"""Replicated data sets: tail probabilities have standard errors up to .025."""
+
+NUMBERS = 1 << 22
+"""Replicated observations in memory at once; of large data fewer sets are made."""
+
+FEWEST = 40
+"""Sets that are made of any data."""
+
+VARIABLES = 3
+"""Variables that have a picture."""
+
+EXTREME = 0.025
+"""Tail probability below which a quantity is said to be unlike the replicates."""
+
+BARS = (12, 40)
+"""Fewest and most bars of a histogram."""
+
+
+@dataclasses.dataclass(frozen=True)
+class Check:
+    """One quantity of the observed data beside that of every replicate.
+
+    Attributes:
+        name: of the quantity.
+        observed: its value.
+        replicated: its values, one per replicate.
+    """
+
+    name: str
+    observed: float
+    replicated: np.ndarray
+
+    @property
+    def tail(self) -> float:
+        """Share of replicates with a larger value; ties count by half."""
+        above = np.mean(self.replicated > self.observed)
+        return float(above + 0.5 * np.mean(self.replicated == self.observed))
+
+    @property
+    def extreme(self) -> bool:
+        """Whether hardly any replicate is like the data."""
+        return min(self.tail, 1.0 - self.tail) < EXTREME
+
+
+@dataclasses.dataclass(frozen=True)
+class Checks:
+    """The observed data, replicates of them, and quantities of both.
+
+    Attributes:
+        observed: (n, variable).
+        replicated: (replicate, n, variable).
+        names: of the variables.
+        quantities: what is compared.
+        counts: whether the data are whole numbers.
+    """
+
+    observed: np.ndarray
+    replicated: np.ndarray
+    names: tuple[str, ...]
+    quantities: tuple[Check, ...]
+    counts: bool
+
+    @property
+    def text(self) -> str:
+        """What was found, in a few sentences."""
+        wrong = [check for check in self.quantities if check.extreme]
+        words = [
+            f"{len(self.replicated):,} data sets that the fitted model would make (shaded, 95 % of "
+            "them) beside the observed one."
+        ]
+        if wrong:
+            named = ", ".join(
+                f"{check.name} is {'larger' if check.tail < 0.5 else 'smaller'} than in "
+                f"{100.0 * max(check.tail, 1.0 - check.tail):.0f} %"
+                for check in wrong
+            )
+            words.append(f"The model does not make such data: {named} of the replicates.")
+        else:
+            words.append("No quantity is unlike those of the replicates.")
+        words.append("At the right, observed values and the share of replicates with a larger one.")
+        return " ".join(words)
+
+
+def predictive_checks(fit: Fit) -> Checks | None:
+    """The checks of a model whose data are one table or series of numbers; None of others."""
+    if fit.problem is None or fit.problem.predictive is None:
+        return None
+    leaves = [np.asarray(leaf) for leaf in jax.tree.leaves(fit.problem.data)]
+    if len(leaves) != 1 or leaves[0].ndim not in (1, 2) or len(np.unique(leaves[0])) < 3:
+        return None
+    observed = np.asarray(leaves[0], float)
+    most = int(np.clip(NUMBERS // observed.size, FEWEST, DRAWS))
+    made = [np.asarray(one[0], float) for one in replicates(fit, most=most).values()]
+    if len(made) != 1 or made[0].shape[1:] != observed.shape:
+        return None
+    series = getattr(fit.problem.log_terms, "paths", None) is not None
+    return compared(observed, made[0], variable_names(fit, observed), series)
+
+
+def compared(
+    observed: np.ndarray, replicated: np.ndarray, names: tuple[str, ...], series: bool = False
+) -> Checks:
+    """Quantities of data and replicates.
+
+    Args:
+        observed: (n,) or (n, variable).
+        replicated: the same with a leading axis of replicates.
+        names: of the variables.
+        series: whether rows are in the order of time.
+    """
+    table = observed.reshape(len(observed), -1)
+    made = replicated.reshape(len(replicated), *table.shape)
+    counts = bool(np.all(table == np.round(table)) and np.all(made == np.round(made)))
+    found: list[Check] = []
+    single = table.shape[1] == 1
+    for j, name in enumerate(names[:VARIABLES]):
+        ending = "" if single else f" of {name}"
+        quantities: dict[str, Callable[..., np.ndarray]] = {
+            **({"mean": np.mean} if single else {}),
+            "standard deviation": np.std,
+            "skewness": _skewness,
+            **({"smallest": np.min, "largest": np.max} if single else {}),
+            **({"correlation with the one before": _lagged} if series and single else {}),
+        }
+        for word, quantity in quantities.items():
+            values = quantity(made[:, :, j], axis=1)
+            found.append(Check(word + ending, float(quantity(table[:, j], axis=0)), values))
+    for i, j in itertools.combinations(range(min(table.shape[1], VARIABLES)), 2):
+        both = [_correlation(one[..., i], one[..., j]) for one in (table, made)]
+        word = f"correlation of {names[i]} and {names[j]}"
+        found.append(Check(word, float(both[0]), np.asarray(both[1])))
+    return Checks(table, made, names, tuple(found), counts)
+
+
+def checks_figure(checks: Checks) -> Figure:
+    """Histograms of the observed variables over the band of the replicates, and the quantities."""
+    shown = min(checks.observed.shape[1], VARIABLES)
+    rows = len(checks.quantities)
+    with styled():
+        figure = blank(6.6, 2.7 + 0.28 * rows + 0.5)
+        parts: Any = figure.subfigures(2, 1, height_ratios=(2.6, 0.28 * rows + 0.6))
+        upper, lower = parts
+        panels = upper.subplots(1, shown, squeeze=False)[0]
+        for j, panel in enumerate(panels):
+            _overlay(panel, checks, j)
+        panels[0].set_ylabel("share" if checks.counts else "density")
+        below(figure, panels[0], 2)
+        _quantities(lower.subplots(), checks)
+    return figure
+
+
+def _overlay(panel: Axes, checks: Checks, j: int) -> None:
+    observed, made = checks.observed[:, j], checks.replicated[:, :, j]
+    low, high = np.quantile(made, [0.001, 0.999])
+    low, high = min(low, observed.min()), max(high, observed.max())
+    if checks.counts and high - low < BARS[1]:
+        edges = np.arange(low, high + 2.0) - 0.5
+    else:
+        bars = int(np.clip(2.0 * np.sqrt(observed.size), *BARS))
+        edges = np.linspace(low, high, bars + 1)
+    scale = 1.0 / (len(observed) * (edges[1] - edges[0]))
+    heights = np.stack([np.histogram(one, edges)[0] for one in made]) * scale
+    ends = np.quantile(heights, [0.025, 0.975], axis=0)
+    panel.stairs(
+        ends[1],
+        edges,
+        baseline=ends[0],
+        fill=True,
+        color=PALETTE[0],
+        alpha=0.3,
+        label="replicated, 95 %",
+    )
+    panel.stairs(
+        np.histogram(observed, edges)[0] * scale,
+        edges,
+        color=INK,
+        linewidth=1.3,
+        baseline=None,
+        label="observed",
+    )
+    panel.set_xlabel(plain(checks.names[j]))
+    panel.set_ylim(bottom=0.0)
+
+
+def _quantities(panel: Axes, checks: Checks) -> None:
+    """Every quantity in standard deviations of its replicates, the tail probability beside it."""
+    panel.axvline(0.0, color=LINE, linewidth=0.8, zorder=0)
+    count = len(checks.quantities)
+    for k, check in enumerate(checks.quantities):
+        height, spread = count - 1 - k, float(check.replicated.std()) or 1.0
+        middle = float(check.replicated.mean())
+        ends = (np.quantile(check.replicated, [0.025, 0.975]) - middle) / spread
+        panel.plot(ends, [height] * 2, color=PALETTE[0], alpha=0.3, linewidth=7)
+        at = float(np.clip((check.observed - middle) / spread, -4.5, 4.5))
+        colour = PALETTE[1] if check.extreme else INK
+        panel.plot(at, height, "o", color=colour, markersize=5.5)
+        panel.annotate(
+            f"{check.observed:.3g}; {check.tail:.2f} larger",
+            (1.0, height),
+            xycoords=("axes fraction", "data"),
+            xytext=(6, 0),
+            textcoords="offset points",
+            va="center",
+            fontsize=8,
+            color=QUIET,
+        )
+    panel.set_yticks(range(count), [plain(check.name) for check in checks.quantities][::-1])
+    panel.tick_params(axis="y", length=0)
+    panel.spines["left"].set_visible(False)
+    panel.set(xlim=(-5.0, 5.0), ylim=(-0.6, count - 0.4))
+    panel.set_xlabel("observed less the mean of the replicates, in their standard deviations")
+
+
+def _skewness(values: np.ndarray, axis: int) -> np.ndarray:
+    centred = values - values.mean(axis=axis, keepdims=True)
+    spread = values.std(axis=axis)
+    return (centred**3).mean(axis=axis) / np.where(spread > 0.0, spread, 1.0) ** 3
+
+
+def _lagged(values: np.ndarray, axis: int) -> np.ndarray:
+    return _correlation(values[..., :-1], values[..., 1:])
+
+
+def _correlation(one: np.ndarray, other: np.ndarray) -> np.ndarray:
+    """Along the last axis; zero where a variable does not vary."""
+    first = one - one.mean(axis=-1, keepdims=True)
+    second = other - other.mean(axis=-1, keepdims=True)
+    size = np.sqrt((first**2).sum(axis=-1) * (second**2).sum(axis=-1))
+    return (first * second).sum(axis=-1) / np.where(size > 0.0, size, 1.0)

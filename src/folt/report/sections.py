@@ -1,0 +1,171 @@
+"""What a page shows of a model that knows its data: mixture, memberships, path, checks."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import jax
+import numpy as np
+
+from folt.fit.memberships import Memberships, Path, memberships, most_probable_path
+from folt.fit.section import Section
+from folt.fit.style import LINE, PALETTE, below, blank, plain, styled
+from folt.report.checks import checks_figure, predictive_checks
+from folt.report.mixtures import data_figure
+from folt.report.parameters import place_names, variable_names
+from folt.store.strict_json import Document
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+    from folt.fit import Fit
+
+DATA, WHO, PATH, CHECKS = (
+    "The data and the mixture",
+    "Who belongs where",
+    "The path of the states",
+    "What the model would have made",
+)
+"""Titles; a page that has one of them already gets no second."""
+
+MIXTURE = "The observations beneath the posterior: the whole mixture and each of its components."
+
+DOUBTFUL = 0.9
+"""Probability of the most probable component below which a membership is called doubtful."""
+
+DOTS = 5_000
+"""Observations that are drawn; more would only darken the picture."""
+
+
+def model_sections(fit: Fit) -> list[Section]:
+    """The sections of a ready model, and those of any model that knows its components."""
+    if fit.problem is None:
+        return []
+    made = [_data_section(fit), *_component_sections(fit), _checks_section(fit)]
+    there = {section.title for section in fit.sections}
+    return [section for section in made if section is not None and section.title not in there]
+
+
+def _data_section(fit: Fit) -> Section | None:
+    figure = data_figure(fit)
+    return None if figure is None else Section(DATA, MIXTURE, figure)
+
+
+def _checks_section(fit: Fit) -> Section | None:
+    checks = predictive_checks(fit)
+    return None if checks is None else Section(CHECKS, checks.text, checks_figure(checks))
+
+
+def _component_sections(fit: Fit) -> list[Section]:
+    if fit.problem is None or fit.problem.log_terms is None:
+        return []
+    found = memberships(fit)
+    if found.mean.shape[1] < 2:
+        return []
+    if getattr(fit.problem.log_terms, "paths", None) is not None:
+        return [path_section(fit, most_probable_path(fit), found)]
+    return [membership_section(fit, found)]
+
+
+def membership_section(fit: Fit, found: Memberships) -> Section:
+    """Observations in the colour of their most probable component."""
+    doubtful = int((found.mean.max(axis=1) < DOUBTFUL).sum())
+    counts = np.bincount(found.most_probable, minlength=len(found.labels))
+    labels = place_names(fit, found.labels)
+    shares = ", ".join(f"{count:,} to {label}" for label, count in zip(labels, counts, strict=True))
+    text = (
+        f"Every observation in the colour of its most probable component, the fainter the less "
+        f"probable: {shares}. For {doubtful:,} of {len(found.mean):,} no component has {DOUBTFUL} "
+        "of the probability."
+    )
+    return Section(WHO, text, memberships_figure(fit, found))
+
+
+def memberships_figure(fit: Fit, found: Memberships) -> Figure:
+    """Values in order, two variables, or probabilities where the observations are not known."""
+    data, labels = _observed(fit, len(found.mean)), place_names(fit, found.labels)
+    with styled():
+        figure = blank(6.6, 3.6)
+        panel = figure.subplots()
+        if data is None:
+            for k, label in enumerate(labels):
+                panel.plot(found.mean[:, k], ".", color=_colour(k), markersize=5, label=label)
+            panel.set(xlabel="observation", ylabel="probability")
+        else:
+            several = data.ndim == 2 and data.shape[1] > 1
+            across = data[:, 0] if several else np.arange(len(data))
+            upwards = data[:, 1] if several else data.reshape(-1)
+            strength = found.mean.max(axis=1)
+            _coloured(panel, across, upwards, found.most_probable, strength, labels)
+            names = variable_names(fit, data)
+            panel.set_xlabel(plain(names[0]) if several else "observation")
+            panel.set_ylabel(plain(names[1 if several else 0]))
+        below(figure, panel, min(len(labels), 4))
+    return figure
+
+
+def path_section(fit: Fit, path: Path, found: Memberships) -> Section:
+    """The series in the colours of the path, above the probabilities of the states."""
+    labels = place_names(fit, path.labels)
+    counts = np.bincount(path.states, minlength=len(labels))
+    shares = ", ".join(f"{count:,} in {label}" for label, count in zip(labels, counts, strict=True))
+    changes = int(np.sum(path.states[1:] != path.states[:-1]))
+    sure = int((path.agreement < DOUBTFUL).sum())
+    text = (
+        f"The most probable path through the states, with the parameters averaged over, of "
+        f"{changes:,} changes: {shares}. At {sure:,} of {len(path.states):,} observations more "
+        f"than {1.0 - DOUBTFUL:.0%} of the draws have another state in their own most probable "
+        "path. Beneath, the probability of every state at every time, whatever the others."
+    )
+    return Section(PATH, text.replace("%", " %"), path_figure(fit, path, found))
+
+
+def path_figure(fit: Fit, path: Path, found: Memberships) -> Figure:
+    """The series in the colours of the path, above the probabilities of the states."""
+    data, labels = _observed(fit, len(path.states)), place_names(fit, path.labels)
+    times = np.arange(len(path.states))
+    with styled():
+        figure = blank(6.6, 4.4)
+        upper, lower = figure.subplots(2, 1, sharex=True, height_ratios=(2.0, 1.0))
+        if data is not None:
+            upper.plot(times, data.reshape(-1), color=LINE, linewidth=0.8, zorder=0)
+            values = data.reshape(-1)
+            _coloured(upper, times, values, path.states, path.agreement, labels)
+            upper.set_ylabel(plain(variable_names(fit, data)[0]))
+        colours = [_colour(k) for k in range(len(labels))]
+        look: Document = {"colors": colours, "alpha": 0.55, "linewidth": 0, "rasterized": True}
+        lower.stackplot(times, found.mean.T, **look)
+        lower.set(xlabel="observation", ylabel="probability", ylim=(0.0, 1.0))
+        lower.set_xlim(-0.5, len(times) - 0.5)
+        below(figure, upper, min(len(labels), 4))
+    return figure
+
+
+def _coloured(
+    panel: Axes,
+    across: np.ndarray,
+    upwards: np.ndarray,
+    chosen: np.ndarray,
+    strength: np.ndarray,
+    labels: tuple[str, ...],
+) -> None:
+    """Dots in the colour of what was chosen for them, the fainter the less sure."""
+    shown = np.unique(np.linspace(0, len(across) - 1, DOTS).astype(int))
+    for k, label in enumerate(labels):
+        own = shown[chosen[shown] == k]
+        look: Document = {"s": 14, "linewidths": 0, "rasterized": True}
+        alpha = np.clip(strength[own], 0.15, 1.0)
+        panel.scatter(across[own], upwards[own], color=_colour(k), alpha=alpha, **look)
+        panel.plot([], [], "o", color=_colour(k), markersize=5, label=plain(label))
+
+
+def _colour(k: int) -> str:
+    return PALETTE[k % len(PALETTE)]
+
+
+def _observed(fit: Fit, count: int) -> np.ndarray | None:
+    """The only array among the data with a row per observation; None if there are several."""
+    leaves = [np.asarray(leaf) for leaf in jax.tree.leaves(fit.problem and fit.problem.data)]
+    fitting = [leaf for leaf in leaves if leaf.ndim in (1, 2) and len(leaf) == count]
+    return fitting[0] if len(fitting) == 1 and fitting[0].dtype.kind in "iuf" else None
