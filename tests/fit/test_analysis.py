@@ -2,6 +2,8 @@
 
 import dataclasses
 
+import jax
+import jax.numpy as jnp
 import matplotlib.figure
 import numpy as np
 import pytest
@@ -122,6 +124,46 @@ def test_labels_get_another_order_without_a_new_fit(fit, tmp_path):
     np.testing.assert_allclose(longer.draws[:, :-3], back.draws, rtol=1e-9, atol=1e-12)
     with pytest.raises(ValueError, match="extend the fit before it is sorted by downwards"):
         other.extend(3)
+
+
+def test_signs_are_chosen_by_an_entry_without_a_new_fit():
+    """Two columns of three entries, the second entry of each the largest, all signs alike."""
+    group = folt.groups.SignedPermutation(2, 3)
+    centre = jnp.array([0.5, -3.0, 0.2, 0.4, 6.0, -0.3])
+
+    def log_density(x):
+        return jax.nn.logsumexp(-8.0 * ((group.orbit(x) - centre) ** 2).sum(axis=-1))
+
+    names = [f"loadings[{row},{column}]" for column in range(2) for row in range(3)]
+    problem = folt.Problem(log_density, group, names=names, sign="largest")
+    assert "fits are the largest entry positive" in str(problem)
+    fit = folt.sample(problem, effort=folt.Effort.quick(), draws=200, progress=False)
+    columns = fit.draws.reshape(-1, 2, 3)
+    assert (columns[:, :, 1] > 0).all()
+    assert fit.order.endswith("signs then chosen so that the largest entry is positive")
+    first = fit.relabelled(sign="loadings[0,0]")
+    assert (first.draws.reshape(-1, 2, 3)[:, :, 0] >= 0).all()
+    np.testing.assert_allclose(np.abs(first.draws), np.abs(fit.draws))
+    assert (fit.extend(3).draws.reshape(-1, 2, 3)[:, :, 1] > 0).all()
+    with pytest.raises(ValueError, match=r"'loadings\[0,0\]'.*got 'sigma'"):
+        fit.relabelled(sign="sigma")
+    with pytest.raises(ValueError, match="expected sign='largest'"):
+        folt.sample(problem, sign="sigma")
+
+
+def test_a_problem_says_what_its_fits_are_sorted_by(fit):
+    def downwards(posterior):
+        return -posterior["mu"]
+
+    options = {"effort": folt.Effort.quick(), "draws": 200, "progress": False}
+    other = folt.sample(fit.problem, sort_by=downwards, **options)
+    assert (np.diff(other.posterior["mu"]) <= 0).all()
+    assert other.order == "downwards() ascends"
+    with pytest.warns(UserWarning, match="% of the draws.*labels stay as they are: mu ascends"):
+        folt.sample(fit.problem, sort_by="sigma", **options)
+    for wrong, words in (({"sort_by": "tau"}, "among 'mu'"), ({"sort_by": 3}, "a function")):
+        with pytest.raises(ValueError, match=words):
+            folt.check(fit.problem, **wrong)
 
 
 def test_a_key_that_does_not_tell_components_apart_is_refused_with_the_share(fit):

@@ -137,13 +137,16 @@ class Analysis(Shown):
         """
         return self._fit._averages.of(quantity)
 
-    def relabelled(self, sort_by: str | SortKey) -> Fit:
-        """The same draws with labels sorted by another key, without a new fit.
+    def relabelled(self, sort_by: str | SortKey | None = None, sign: str | None = None) -> Fit:
+        """The same draws with labels sorted by another key, or other signs, without a new fit.
 
         Args:
             sort_by: the name of a parameter with one number per label, such as "sigma", or a
                 function from `fit.posterior` to an array (chain, draw, label), such as
                 `lambda posterior: posterior["mu"] / posterior["sigma"]`.
+            sign: which signs to report where they may be flipped: "largest" makes the entry of
+                every column positive that is largest on average beside its prior, the name of a
+                coordinate such as "loadings[0,1]" that entry, and its like in other columns.
 
         Raises:
             ValueError: nothing is permuted, or the key does not tell the labels apart; the
@@ -151,7 +154,7 @@ class Analysis(Shown):
         """
         from folt.fit.relabelling import relabelled
 
-        return relabelled(self._fit, sort_by)
+        return relabelled(self._fit, sort_by, sign)
 
     def methods(self) -> str:
         """A paragraph for a paper: how the posterior was sampled and how far it can be trusted."""

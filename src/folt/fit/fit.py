@@ -18,7 +18,7 @@ from folt.chains.threads import one_blas_thread
 from folt.diagnostics import ChainSummary, Evidence, summarise_chains
 from folt.fit.analysis import Analysis
 from folt.fit.labels import labelled, likely_image, random_image
-from folt.fit.relabelling import SORTED_BY
+from folt.fit.relabelling import LARGEST, SIGNS_BY, SORTED_BY
 from folt.fit.thinning import Keep, Terms
 from folt.flows import Safety
 from folt.groups import Group
@@ -70,7 +70,7 @@ class Fit(Analysis):
         wall: seconds per stage.
         evaluations: log densities ("value") and gradients computed.
         labels: "sorted", "proposal" for the labels the proposal finds likeliest, or "sorted by"
-            what `relabelled` was given.
+            and "signs by" what `relabelled` was given.
         whole_orbit: False if the orbit was truncated to the identity.
         provenance: seed, preset, versions, whether the target was declared invariant.
         dims: names of the axes of the parameters after chain and draw, where they are known.
@@ -209,11 +209,17 @@ class Fit(Analysis):
         """What labels and signs are sorted by, such as "mu ascends"; empty without symmetry."""
         if self.group.order == 1:
             return ""
-        if self.labels == "sorted":
-            return order_words(self.group, self.names)
-        if self.labels == "proposal":
-            return "labels are those that the proposal finds likeliest"
-        return f"{self.labels.removeprefix(SORTED_BY)} ascends"
+        labels, _, sign = self.labels.partition(SIGNS_BY)
+        if labels == "sorted":
+            words = order_words(self.group, self.names)
+        elif labels == "proposal":
+            words = "labels are those that the proposal finds likeliest"
+        else:
+            words = f"{labels.removeprefix(SORTED_BY)} ascends"
+        if not sign:
+            return words
+        entry = "the largest entry" if sign == LARGEST else sign
+        return f"{words}; signs then chosen so that {entry} is positive"
 
     @property
     def exchanged_dims(self) -> tuple[str, ...]:
@@ -322,11 +328,14 @@ class Fit(Analysis):
             raise ValueError(
                 "to extend a loaded fit, give its problem: folt.load(path, problem=problem)"
             )
-        if self.labels.startswith(SORTED_BY):
-            by = self.labels.removeprefix(SORTED_BY)
-            if by not in self.posterior:
+        order, _, sign = self.labels.partition(SIGNS_BY)
+        if order.startswith(SORTED_BY) or sign:
+            by = order.removeprefix(SORTED_BY) if order.startswith(SORTED_BY) else None
+            if by is not None and by not in self.posterior:
                 raise ValueError(f"extend the fit before it is sorted by {by}, then sort it again")
-            return dataclasses.replace(self, labels="sorted").extend(draws).relabelled(by)
+            plain = "sorted" if by is not None else order
+            longer = dataclasses.replace(self, labels=plain).extend(draws)
+            return longer.relabelled(by, sign or None)
         target = Target(self.problem, dict(self.evaluations))
         kept = None if self.whole_orbit else IDENTITY_ONLY
         ratio = LogRatio(target, self.proposal, self.group, kept)

@@ -1,4 +1,4 @@
-"""Another order of the labels for draws that are there already."""
+"""Another order of the labels, and other signs, for draws that are there already."""
 
 from __future__ import annotations
 
@@ -13,20 +13,33 @@ from jaxtyping import Float, Int
 
 from folt.certificate.outcomes import AMBIGUOUS
 from folt.fit.labels import labelled
-from folt.groups import Element, Group, Product, SignedPermutation
+from folt.groups import (
+    Element,
+    Fixed,
+    Group,
+    Joint,
+    Product,
+    Reflection,
+    SignedPermutation,
+    ZeroSum,
+)
 from folt.groups.permutation import Relabelling
 from folt.groups.signed import SignedArrangement
 from folt.problem.batching import map_points
+from folt.problem.named_values import SortKey
 from folt.types import Point, in_float64
 
 if TYPE_CHECKING:
     from folt.fit.fit import Fit
 
-SortKey = Callable[[Mapping[str, np.ndarray]], np.ndarray]
-"""From the posterior, arrays with leading axes (chain, draw), to one number per label."""
-
 SORTED_BY = "sorted by "
 """Begins the labels of a fit that was given another order."""
+
+SIGNS_BY = "; signs by "
+"""Stands in the labels of a fit before the convention for its signs, if it was given one."""
+
+LARGEST = "largest"
+"""The convention by which the entry that is largest on average is positive."""
 
 
 class Arranger(NamedTuple):
@@ -37,18 +50,26 @@ class Arranger(NamedTuple):
 
 
 @in_float64
-def relabelled(fit: Fit, sort_by: str | SortKey) -> Fit:
-    """The fit with labels sorted by another key.
+def relabelled(fit: Fit, sort_by: str | SortKey | None, sign: str | None) -> Fit:
+    """The fit with labels sorted by another key, and signs by another convention.
 
     Raises:
         ValueError: nothing was folded, the fit was loaded without its problem, the key is not one
-            number per label, or it does not tell the labels apart.
+            number per label, it does not tell the labels apart, or no sign can be chosen.
 
     Warns:
         UserWarning: the order by this key is a matter of chance in some draws.
     """
     if fit.problem is None:
         raise ValueError("a loaded fit needs its problem for this: folt.load(path, problem=...)")
+    if sort_by is None and sign is None:
+        raise ValueError("expected sort_by, sign or both, got neither")
+    fit = fit if sort_by is None else _sorted(fit, sort_by)
+    return fit if sign is None else _signed(fit, sign)
+
+
+def _sorted(fit: Fit, sort_by: str | SortKey) -> Fit:
+    assert fit.problem is not None
     arrangers = _arrangers(fit.group)
     if not arrangers:
         raise ValueError("this fit has no labels that could be sorted: nothing is permuted in it")
@@ -70,6 +91,58 @@ def relabelled(fit: Fit, sort_by: str | SortKey) -> Fit:
         f"expected a key with one number per label that moves with it, got {keys.shape[-1]} by "
         f"{name}, which relabelling does not permute"
     )
+
+
+def _signed(fit: Fit, sign: str) -> Fit:
+    """Flip the signs that may be flipped, so that one entry of each is positive."""
+    assert fit.problem is not None
+    parts = sign_blocks(fit.group)
+    if not parts:
+        raise ValueError("this fit has no signs that could be chosen: nothing may be flipped in it")
+    place = fit.names.index(sign) if sign in fit.names else None
+    known = {at for blocks in parts for block in blocks for at in block}
+    if sign != LARGEST and place not in known:
+        names = ", ".join(repr(fit.names[at]) for at in sorted(known)[:4])
+        raise ValueError(
+            f"expected sign={LARGEST!r} or an entry whose sign may be flipped, such as {names}, "
+            f"got {sign!r}"
+        )
+    draws = fit.draws.copy()
+    for blocks in parts:
+        within = [block.index(place) for block in blocks if place in block]
+        for block in blocks:
+            sizes = np.abs(fit.draws[..., list(block)]).mean(axis=(0, 1))
+            key = block[within[0] if within else int(np.argmax(sizes))]
+            draws[..., list(block)] *= np.where(fit.draws[..., key] < 0.0, -1.0, 1.0)[..., None]
+    order = fit.labels.partition(SIGNS_BY)[0]
+    labels = f"{order}{SIGNS_BY}{sign}"
+    posterior = fit.problem.parameters(draws)
+    return dataclasses.replace(fit, draws=draws, posterior=posterior, labels=labels)
+
+
+def sign_blocks(group: Group) -> list[list[tuple[int, ...]]]:
+    """Coordinates whose signs may be flipped at once, for every part of the group.
+
+    The columns of a signed permutation stand together, entry by entry alike.
+    """
+    if isinstance(group, SignedPermutation):
+        columns = np.arange(group.dim).reshape(group.columns, group.size)
+        return [[tuple(row) for row in columns[:, : group.size - group.unsigned].tolist()]]
+    if isinstance(group, Reflection):
+        return [[(axis,)] for axis in group.axes]
+    if isinstance(group, Joint) and group.m == 2:
+        ends = np.cumsum([0, *(part.length(2) for part in group.parts)]).tolist()
+        moving = [n for n, part in enumerate(group.parts) if not isinstance(part, Fixed)]
+        if all(group.parts[n] == ZeroSum() for n in moving):
+            return [[tuple(ends[n] for n in moving)]]  # two labels at the ends of a coordinate
+    if isinstance(group, Product):
+        ends = np.cumsum([0, *(part.dim for part in group.groups)]).tolist()
+        return [
+            [tuple(at + start for at in block) for block in blocks]
+            for part, start in zip(group.groups, ends, strict=False)
+            for blocks in sign_blocks(part)
+        ]
+    return []
 
 
 def _key(fit: Fit, sort_by: str | SortKey) -> tuple[SortKey, str]:

@@ -33,6 +33,7 @@ from folt.problem.detection.declared import Range, require_declared
 from folt.problem.detection.findings import Reason, Remark
 from folt.problem.detection.probe import TOLERANCE, Points, Probe, Terms
 from folt.problem.detection.survey import Survey, survey
+from folt.problem.named_values import Naming
 from folt.problem.quotient import with_rotations
 from folt.problem.symmetry import RotationError
 from folt.types import Scalar
@@ -83,6 +84,7 @@ def problem_of(
     dims: Mapping[str, Sequence[str | None]] | None = None,
     coords: Mapping[str, Iterable[Any]] | None = None,
     components: WithComponents | None = None,
+    naming: Naming,
 ) -> Problem:
     """The problem of a model whose sites are arranged.
 
@@ -95,6 +97,7 @@ def problem_of(
         dims: names of axes that the model gives itself, None for those it does not name.
         coords: labels along these axes.
         components: the model, where one of its observed sites is a mixture.
+        naming: what labels are to be sorted by, and which signs are to be reported.
     """
     density = ModelDensity(model, arranged.sites)
     # Known normal priors of what turns are standard normal in these coordinates.
@@ -114,6 +117,8 @@ def problem_of(
         coords=coords,
         symmetry_found=arranged.found,
         allow_rotation=arranged.allow_rotation,
+        sort_by=naming.sort_by,
+        sign=naming.sign,
     )
 
 

@@ -13,6 +13,7 @@ from folt.interop.arrange import Exchangeable, arrange, problem_of, warn_without
 from folt.interop.numpyro_model import Predictive, split_call
 from folt.interop.numpyro_sites import seen
 from folt.problem import Problem
+from folt.problem.named_values import Naming, SortKey
 from folt.types import in_float64
 
 
@@ -22,6 +23,8 @@ def from_numpyro(
     *args: PyTree,
     exchangeable: Exchangeable = "auto",
     allow_rotation: bool = False,
+    sort_by: str | SortKey | None = None,
+    sign: str | None = None,
     **kwargs: PyTree,
 ) -> Problem:
     """A NumPyro model as a problem, with the symmetry it has.
@@ -42,6 +45,10 @@ def from_numpyro(
         allow_rotation: leave rotations of labels into each other in the posterior, such as those of
             a factor model with Gaussian loadings, and fold signed permutations alone; by default
             they are divided out.
+        sort_by: what labels are sorted by instead of the order of the fold: the name of a site with
+            one number per label, or a function as for `Fit.relabelled`.
+        sign: "largest", or a coordinate such as "loadings[0,1]" that is made positive, where signs
+            may be flipped.
         **kwargs: keyword arguments of the model.
 
     Returns:
@@ -76,6 +83,7 @@ def from_numpyro(
         predictive=predictive,
         dims=shown.plates,
         components=call if shown.mixture else None,
+        naming=Naming(sort_by, sign),
     )
 
 

@@ -11,6 +11,7 @@ from folt.interop.arrange import Exchangeable, arrange, problem_of, warn_without
 from folt.interop.pymc_graph import Graph, Jaxify
 from folt.interop.pymc_sites import require_model, transformed_site, variable_site
 from folt.problem import Problem
+from folt.problem.named_values import Naming, SortKey
 from folt.types import in_float64
 
 
@@ -20,6 +21,8 @@ def from_pymc(
     exchangeable: Exchangeable = "auto",
     allow_rotation: bool = False,
     keep_order: bool = True,
+    sort_by: str | SortKey | None = None,
+    sign: str | None = None,
 ) -> Problem:
     """A PyMC model as a problem, with the symmetry it has.
 
@@ -40,6 +43,10 @@ def from_pymc(
             they are divided out.
         keep_order: False takes variables with PyMC's `ordered` transform as plain vectors, whose
             symmetry is then folded; the evidence grows by the factor m! that the order took away.
+        sort_by: what labels are sorted by instead of the order of the fold: the name of a
+            variable with one number per label, or a function as for `Fit.relabelled`.
+        sign: "largest", or a coordinate such as "loadings[0,1]" that is made positive, where signs
+            may be flipped.
 
     Returns:
         A problem whose `constrain` gives free and deterministic variables, with pointwise
@@ -57,7 +64,8 @@ def from_pymc(
     """
     if not isinstance(model, pymc.Model):
         raise ValueError(f"expected a pymc.Model, got {type(model).__name__}")
-    return _from_pymc(model, exchangeable, allow_rotation, keep_order, _jaxify())
+    naming = Naming(sort_by, sign)
+    return _from_pymc(model, exchangeable, allow_rotation, keep_order, naming, _jaxify())
 
 
 def _jaxify() -> Jaxify:
@@ -75,6 +83,7 @@ def _from_pymc(
     exchangeable: Exchangeable,
     allow_rotation: bool,
     keep_order: bool,
+    naming: Naming,
     jaxify: Jaxify,
 ) -> Problem:
     require_model(model)
@@ -101,7 +110,16 @@ def _from_pymc(
     used = {axis for names in axes.values() for axis in names}
     labels = {axis: own for axis, own in model.coords.items() if axis in used and own is not None}
     mixed = graph if graph.mixture is not None else None
-    return problem_of(graph, found, data, proper=known, dims=axes, coords=labels, components=mixed)
+    return problem_of(
+        graph,
+        found,
+        data,
+        proper=known,
+        dims=axes,
+        coords=labels,
+        components=mixed,
+        naming=naming,
+    )
 
 
 def _without_transforms(model: pymc.Model, variables: list[Variable]) -> pymc.Model:

@@ -16,6 +16,7 @@ from folt.interop.stan_model import SOMEWHERE, Program
 from folt.problem import Problem
 from folt.problem.black_box import BlackBox
 from folt.problem.detection.probe import Points, Probe, Terms
+from folt.problem.named_values import SortKey
 from folt.types import in_float64
 
 DISTANCES = {
@@ -40,6 +41,8 @@ def from_stan(
     names: Sequence[str] | None = None,
     workers: int = 1,
     allow_rotation: bool = False,
+    sort_by: str | SortKey | None = None,
+    sign: str | None = None,
 ) -> Problem:
     """A compiled Stan program with its data as a problem, with the symmetry it has.
 
@@ -60,6 +63,10 @@ def from_stan(
         workers: processes that evaluate the program side by side; they load it from its file.
         allow_rotation: leave rotations of labels into each other in the posterior, and fold signed
             permutations alone; by default they are divided out.
+        sort_by: what labels are sorted by instead of the order of the fold: the name of a
+            parameter with one number per label, or a function as for `Fit.relabelled`.
+        sign: "largest", or a coordinate such as "loadings[0,1]" that is made positive, where signs
+            may be flipped.
 
     Returns:
         A problem whose `constrain` gives the parameters; `Fit.generated` adds transformed
@@ -99,6 +106,8 @@ def from_stan(
         symmetry_found=arranged.found,
         allow_rotation=allow_rotation,
         proportional=program.proportional,
+        sort_by=sort_by,
+        sign=sign,
         generated=density.generated,
     )
 

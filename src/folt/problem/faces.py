@@ -182,6 +182,12 @@ def shapes(arrays: Iterable[tuple[str, ArrayLike | tuple[int, ...]]]) -> str:
     return ", ".join(words)
 
 
+def _order(problem: Problem) -> str:
+    """The order of the fold, and what fits are sorted by where that is another."""
+    words = order_words(problem.group, problem.names)
+    return f"{words}; fits are {problem.naming}" if problem.naming else words
+
+
 def problem_face(problem: Problem) -> Face:
     """The symmetry, parameters, data and prior of a problem, a line each."""
     leaves = [
@@ -189,7 +195,7 @@ def problem_face(problem: Problem) -> Face:
     ]
     rows = [
         ("Symmetry", " ".join(repr(problem.group).split())),
-        *([("Order", order)] if (order := order_words(problem.group, problem.names)) else []),
+        *([("Order", order)] if (order := _order(problem)) else []),
         ("Parameters", _parameter_words(problem)),
         ("Data", shapes((name, leaf) for name, leaf in leaves) or "none"),
         ("Prior", "given" if problem.prior is not None else "none of its own"),

@@ -193,6 +193,46 @@ class Coords(Mapping[str, tuple[Any, ...]]):
         return f"Coords({self._labels})"
 
 
+SortKey = Callable[[Mapping[str, np.ndarray]], np.ndarray]
+"""From the posterior, arrays with leading axes (chain, draw), to one number per label."""
+
+
+class Naming:
+    """What labels are to be sorted by, and which signs are to be reported.
+
+    All of these compare equal, so that a convention never causes a second compilation: no
+    computation reads it.
+
+    Args:
+        sort_by: a parameter with one number per label, or a function of the posterior; None for
+            the order of the fold.
+        sign: "largest", or a coordinate that is to be positive; None for the signs of the fold.
+    """
+
+    def __init__(self, sort_by: str | SortKey | None = None, sign: str | None = None) -> None:
+        if sort_by is not None and not isinstance(sort_by, str) and not callable(sort_by):
+            kind = type(sort_by).__name__
+            raise ValueError(f"expected sort_by to be a parameter or a function, got {kind}")
+        if sign is not None and not isinstance(sign, str):
+            raise ValueError(f"expected sign to be 'largest' or a coordinate, got {sign!r}")
+        self.sort_by, self.sign = sort_by, sign
+
+    def __bool__(self) -> bool:
+        return self.sort_by is not None or self.sign is not None
+
+    def __str__(self) -> str:
+        name = getattr(self.sort_by, "__name__", self.sort_by)
+        order = [f"sorted by {name}"] if self.sort_by is not None else []
+        entry = "the largest entry" if self.sign == "largest" else self.sign
+        return ", ".join([*order, *([f"{entry} positive"] if self.sign is not None else [])])
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Naming)
+
+    def __hash__(self) -> int:
+        return hash(Naming)
+
+
 def _as_tuple(axis: str, labels: Iterable[Any]) -> tuple[Any, ...]:
     if isinstance(labels, str) or not isinstance(labels, Iterable):
         raise ValueError(f"expected the labels of axis {axis!r} as a sequence, got {labels!r}")

@@ -21,6 +21,7 @@ from folt.problem.faces import Face, problem_face
 from folt.problem.fold import Folded
 from folt.problem.named_values import (
     Coords,
+    Naming,
     by_draw,
     own_shapes,
     parameters_at,
@@ -93,6 +94,9 @@ class Problem(Evaluated):
             continuous symmetry that no finite group folds away; it is refused otherwise.
         proportional: whether the log density lacks a constant that nobody knows, so that log Z is
             one up to a constant, and not to be compared with others.
+        sort_by: what fits sort labels by instead of the order of the fold: a parameter with one
+            number per label, or a function as for `Fit.relabelled`.
+        sign: "largest", or a coordinate that fits make positive, where signs may be flipped.
         generated: from points (n, dim) and a seed to further quantities, `{name: (n, ...)}`, for
             `Fit.generated`.
     """
@@ -113,6 +117,7 @@ class Problem(Evaluated):
     dims: tuple[tuple[str, tuple[str, ...]], ...] = eqx.field(static=True, default=())
     coords: Coords = eqx.field(static=True, default=Coords())
     symmetry_found: SymmetryFound | None = eqx.field(static=True, default=None)
+    naming: Naming = eqx.field(static=True, default=Naming())
     allow_rotation: bool = eqx.field(static=True, default=False)
     proportional: bool = eqx.field(static=True, default=False)
     generated: Callable[[Points, int], dict[str, np.ndarray]] | None = None
@@ -139,6 +144,8 @@ class Problem(Evaluated):
         symmetry_found: SymmetryFound | None = None,
         allow_rotation: bool = False,
         proportional: bool = False,
+        sort_by: str | Callable[..., Any] | None = None,
+        sign: str | None = None,
         generated: Callable[[Points, int], dict[str, np.ndarray]] | None = None,
     ):
         if isinstance(symmetry, Group) and callable(log_density):
@@ -197,6 +204,7 @@ class Problem(Evaluated):
         self.dims = tuple((name, tuple(axes)) for name, axes in (dims or {}).items())
         self.coords = Coords(coords)
         self.symmetry_found = symmetry_found
+        self.naming = Naming(sort_by, sign)
         self.allow_rotation = allow_rotation
         self.proportional = proportional
         self.generated = generated

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import dataclasses
 import platform
+import warnings
 from importlib.metadata import version
 from typing import Literal
 
@@ -24,6 +25,7 @@ from folt.diagnostics import switching
 from folt.fit import Fit, ReferenceSummary
 from folt.problem import Problem
 from folt.problem.boundary import boundary_mass, label_switch_rate
+from folt.problem.named_values import Naming, SortKey
 from folt.problem.ratio import IDENTITY_ONLY, LogRatio, Target
 from folt.problem.symmetry import SymmetryAccount, check, require_symmetry
 from folt.reference import (
@@ -75,6 +77,8 @@ def sample(
     evaluations: int | None = None,
     preset: Literal["default", "paper"] | Preset = "default",
     labels: Literal["sorted", "proposal"] = "sorted",
+    sort_by: str | SortKey | None = None,
+    sign: str | None = None,
     start: Fit | None = None,
     whole_orbit: bool = True,
     progress: bool = True,
@@ -103,8 +107,12 @@ def sample(
             Black boxes have such a cap unless the effort is thorough or your own.
         preset: "default", "paper" for the architecture and objective of the paper, or a
             `folt.sampling.presets.Preset` of your own.
-        labels: report draws in the sorted chamber, or under the labels the proposal finds
-            likeliest.
+        labels: report draws in the order of the fold, which `print(problem)` names, or under the
+            labels the proposal finds likeliest.
+        sort_by: sort labels by this parameter, or function, instead, as `Fit.relabelled` does;
+            where it does not tell them apart, a warning says the share of draws in which their
+            order is a matter of chance, and they stay in the order of the fold.
+        sign: "largest", or a coordinate that is made positive, where signs may be flipped.
         start: an earlier fit whose proposal is polished instead of fitting one from scratch.
             Reference chains that it has learnt from do not judge the new fit; where there are no
             others, it is refused.
@@ -121,6 +129,7 @@ def sample(
     """
     asked = (seed, chains, draws, reference, flow, effort)
     options = Options(*asked, evaluations, preset, labels, start, whole_orbit, progress)
+    options = dataclasses.replace(options, naming=Naming(sort_by, sign))
     width = require_possible(problem, options)
     return _sampled(problem, options, width)
 
@@ -174,7 +183,7 @@ def _sampled(problem: Problem, asked: Options, width: int) -> Fit:
                 safety_weight=preset.safety_weight,
                 exploration=_audited(keys["audit"], ratio, examined.fresh, run),
             )
-    return Fit.assemble(
+    fit = Fit.assemble(
         problem=problem,
         proposal=proposal,
         chains=chains,
@@ -190,6 +199,21 @@ def _sampled(problem: Problem, asked: Options, width: int) -> Fit:
             "spent": spending.so_far(),
         },
     )
+    return _as_asked(fit, asked.naming or problem.naming)
+
+
+def _as_asked(fit: Fit, naming: Naming) -> Fit:
+    """The fit in the order and with the signs asked for; as it is, with a warning, if that fails.
+
+    What the draws say of a sort key is known last, when a refusal would lose the fit.
+    """
+    if not naming:
+        return fit
+    try:
+        return fit.relabelled(naming.sort_by, naming.sign)
+    except ValueError as error:
+        warnings.warn(f"{error}; labels stay as they are: {fit.order}", UserWarning, stacklevel=5)
+        return fit
 
 
 def _affordable(target: Target, fresh: int, steps: int, chains: int, width: int) -> int:

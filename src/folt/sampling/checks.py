@@ -17,6 +17,7 @@ from folt.certificate.undefined import named_point
 from folt.diagnostics import Faults
 from folt.fit import Fit
 from folt.problem import Points, Problem
+from folt.problem.named_values import Naming, SortKey
 from folt.problem.orbits import HostDistribution
 from folt.problem.scalar import require_scalar
 from folt.problem.symmetry import SymmetryAccount, scattered_points
@@ -87,6 +88,8 @@ def check(
     effort: Effort | None = None,
     preset: Literal["default", "paper"] | Preset = "default",
     labels: Literal["sorted", "proposal"] = "sorted",
+    sort_by: str | SortKey | None = None,
+    sign: str | None = None,
     start: Fit | None = None,
     whole_orbit: bool = True,
     progress: bool = True,
@@ -111,6 +114,8 @@ def check(
         effort: what the fit may cost.
         preset: the protocol.
         labels: how components are numbered.
+        sort_by: what they are sorted by.
+        sign: which signs are reported.
         start: an earlier fit.
         whole_orbit: whether the whole orbit is summed.
         progress: whether progress is shown.
@@ -129,6 +134,7 @@ def check(
     """
     asked = (seed, chains, draws, reference, flow, effort)
     options = Options(*asked, evaluations, preset, labels, start, whole_orbit, progress)
+    options = dataclasses.replace(options, naming=Naming(sort_by, sign))
     width = require_possible(problem, options)
     found = check_symmetry(problem, seed=seed, points=points, allow_rotation=allow_rotation)
     far = _far_points(problem, seed, start)

@@ -10,6 +10,7 @@ import numpy as np
 
 from folt.fit import Fit
 from folt.problem import Problem
+from folt.problem.named_values import Naming, own_shapes
 from folt.reference import Exact, reference_for
 from folt.sampling.presets import Preset, preset_named
 from folt.training import proposal_maker
@@ -35,6 +36,7 @@ class Options:
     start: Fit | None
     whole_orbit: bool
     progress: bool
+    naming: Naming = dataclasses.field(default_factory=Naming)
 
     def require_usable(self, problem: Problem) -> None:
         """Refuse what `folt.sample` cannot use.
@@ -60,10 +62,28 @@ class Options:
             value = getattr(self, name)
             if not isinstance(value, bool | np.bool_):
                 raise ValueError(f"expected {name} to be True or False, got {value!r}")
+        self._require_naming(problem)
         _require_flow(self.flow, problem)
         proposal_maker(problem, self.flow, None)  # refuses a group too large for the flow
         _require_reference(self.reference, problem)
         _require_start(self.start, problem)
+
+    def _require_naming(self, problem: Problem) -> None:
+        """Refuse a convention that no fit of the problem can follow."""
+        naming = self.naming or problem.naming
+        if naming and problem.group.order == 1:
+            raise ValueError("expected a symmetry to sort or to choose signs in, got none")
+        if naming.sort_by is not None and self.labels != "sorted":
+            raise ValueError(f"expected sort_by or labels={self.labels!r}, got both")
+        if isinstance(naming.sort_by, str) and naming.sort_by not in (known := own_shapes(problem)):
+            raise ValueError(
+                f"expected sort_by among {', '.join(map(repr, known))}, got {naming.sort_by!r}"
+            )
+        if naming.sign not in (None, "largest", *problem.names):
+            raise ValueError(
+                f"expected sign='largest' or a coordinate such as {problem.names[0]!r}, got "
+                f"{naming.sign!r}"
+            )
 
 
 def whole_number(name: str, value: object, low: int, high: int | None = None) -> None:
