@@ -201,6 +201,7 @@ def test_sample_passes_its_options_on_and_writes_fit_and_report(
         "labels": "proposal",
         "effort": None,
         "preset": "paper",
+        "evaluations": None,
         "progress": False,
     }
     assert left(folder / "results") == {"fit.nc", "report.html", "settings.json"}
@@ -381,14 +382,14 @@ def test_what_is_not_finite_becomes_null() -> None:
 DEAF = """
 import ctypes, os, signal, threading
 from pathlib import Path
-from folt.cli import interruption
+from folt.cli import faults
 from folt.store import Store
 
 # Where the tests run in the background the signal is ignored, and so it would be here.
 signal.signal(signal.SIGINT, signal.default_int_handler)
-interruption.PATIENCE = 0.2
+faults.PATIENCE = 0.2
 library, mutex = ctypes.CDLL(None), ctypes.create_string_buffer(128)
-with interruption.prompt_interruption(), Store(Path("deep/results")):
+with faults.prompt_interruption(), Store(Path("deep/results")):
     threading.Timer(0.2, os.kill, (os.getpid(), signal.SIGINT)).start()
     library.pthread_mutex_lock(mutex)
     library.pthread_mutex_lock(mutex)
