@@ -38,6 +38,7 @@ from folt.flows import (
     Mixture,
     Pushed,
     Safety,
+    SinhArcsinh,
     StudentT,
     standard_normal,
     symmetric_root,
@@ -171,6 +172,13 @@ def pushed(base: Distribution) -> Pushed:
     return Pushed(base, jnp.asarray(MEAN), symmetric_root(jnp.asarray(COVARIANCE)))
 
 
+def bent(base: Distribution) -> SinhArcsinh:
+    """Margins that lean to either side, with light and heavy tails."""
+    places = jnp.arange(base.dim)
+    signs = jnp.where(places % 2 == 0, 1.0, -1.0)
+    return SinhArcsinh(base, 0.3 * signs, 0.1 * signs, 0.4 * signs, 0.15 * signs)
+
+
 FLOWS: dict[str, Callable[[], Distribution]] = {
     "gaussian": lambda: Gaussian.from_moments(MEAN, COVARIANCE),
     "student": lambda: StudentT.from_moments(MEAN, COVARIANCE, 5.0),
@@ -180,6 +188,7 @@ FLOWS: dict[str, Callable[[], Distribution]] = {
     "coupling": lambda: small_coupling(2),
     "certified coupling": lambda: certified(small_coupling(2, 2.0)),
     "pushed mixture": lambda: pushed(random_mixture(2, 3)),
+    "sinh-arcsinh": lambda: bent(Gaussian.from_moments(MEAN, COVARIANCE)),
     "folded by reflection": lambda: Folded(random_mixture(2, 3), Reflection(2, (0,))),
     "folded by swap": lambda: Folded(random_mixture(2, 3), Permutation(2, 1)),
     "class chain": lambda: random_chain(Permutation(2, 1), 3),

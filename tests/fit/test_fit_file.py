@@ -18,7 +18,7 @@ import folt
 import folt.fit.file
 from arviz_either import left_out
 from brief import brief_fit
-from cases import GROUPS
+from cases import GROUPS, bent
 from folt.certificate.certificate import Certificate
 from folt.diagnostics import Coverage
 from folt.fit import thinning
@@ -119,6 +119,22 @@ def test_the_loaded_proposal_is_the_same_distribution(fit, saved):
     assert float(back.proposal.log_prob(x)) == float(fit.proposal.log_prob(x))
     key = jax.random.key(0)
     np.testing.assert_array_equal(back.proposal.sample(key), fit.proposal.sample(key))
+
+
+def test_a_fit_behind_margins_survives(tmp_path):
+    problem = label_switching(2, 2)
+    made = folt.sample(
+        problem,
+        chains=2,
+        draws=60,
+        reference=Exact(2_000, 20),
+        flow=bent(Gaussian(CENTRES, jnp.eye(4))),
+        progress=False,
+    )
+    back = folt.load(made.save(tmp_path / "bent.nc"), problem=problem)
+    assert same(back.proposal, made.proposal)
+    np.testing.assert_array_equal(back.extend(30).draws, made.extend(30).draws)
+    np.testing.assert_array_equal(back.unfolded(1), made.unfolded(1))
 
 
 def test_a_loaded_fit_goes_on_as_the_original_would(fit, saved):

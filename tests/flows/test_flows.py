@@ -21,12 +21,22 @@ from scipy import ndimage, stats
 
 from cases import (
     FLOWS,
+    bent,
     pushed,
     random_mixture,
     shaken,
     small_coupling,
 )
-from folt.flows import Gaussian, Mixture, Pushed, Safety, StudentT, standard_normal, whitening
+from folt.flows import (
+    Gaussian,
+    Mixture,
+    Pushed,
+    Safety,
+    SinhArcsinh,
+    StudentT,
+    standard_normal,
+    whitening,
+)
 from folt.groups import Permutation
 from folt.paper.flow import (
     SpectralCoupling,
@@ -36,6 +46,7 @@ from folt.paper.flow import (
     paper_architecture,
 )
 from folt.problem.fold import Folded
+from folt.problem.orbits.sums import parts_of
 from folt.types import Distribution
 
 LEVEL = 1e-5
@@ -268,6 +279,22 @@ def test_round_trip_and_log_determinant() -> None:
     np.testing.assert_allclose(log_det, -log_det_back, atol=1e-8)
     np.testing.assert_allclose(log_det, jnp.linalg.slogdet(jacobians)[1], atol=1e-9)
     assert jnp.max(jnp.abs(images - points)) > 0.1, "the flow under test should move points"
+
+
+def test_sinh_arcsinh_round_trip_and_log_determinant() -> None:
+    flow = bent(random_mixture(5, 2))
+    points = 3.0 * jax.random.normal(jax.random.key(0), (8, 5))
+    np.testing.assert_allclose(jax.vmap(flow.push)(jax.vmap(flow.pull)(points)), points, rtol=1e-10)
+    jacobians = jax.vmap(jax.jacobian(flow.pull))(points)
+    expected = jnp.linalg.slogdet(jacobians)[1]
+    np.testing.assert_allclose(jax.vmap(flow.log_det)(points), expected, rtol=1e-10)
+    # The host's twin, and far points, whose densities must not become NaN.
+    part = parts_of(flow)[0]
+    far = np.concatenate([np.asarray(points), 1e6 * np.asarray(points)])
+    twin = np.logaddexp.reduce(part.log_terms(far), axis=1)
+    np.testing.assert_allclose(twin, jax.vmap(flow.log_prob)(jnp.asarray(far)), rtol=1e-10)
+    flat = SinhArcsinh(random_mixture(5, 2), *[jnp.zeros(5)] * 4)
+    np.testing.assert_allclose(jax.vmap(flat.pull)(points), points, rtol=1e-12)
 
 
 def test_new_flows_start_at_the_identity() -> None:

@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from cases import GROUPS
+from cases import GROUPS, bent
 from folt.flows import Mixture, Safety, StudentT
-from folt.groups import Permutation, Trivial
+from folt.groups import Blocks, Fixed, Joint, Permutation, Product, SignedPermutation, Trivial
 from folt.problem.orbits import (
     Action,
     CompiledSum,
@@ -18,8 +18,9 @@ from folt.problem.orbits import (
     action_of,
     orbit_sum,
 )
+from folt.problem.orbits.blocks import BlockSum, blocks_of, pays
 from folt.problem.orbits.components import log_sum_of
-from folt.problem.orbits.sums import components_of
+from folt.problem.orbits.sums import components_of, parts_of
 
 FAST = ("trivial", "reflections", "permutation of blocks", "product", "joint with weights first")
 
@@ -51,6 +52,62 @@ def test_host_sums_equal_compiled_ones(name):
     dropped.__dict__["folded"] = tuple(part.over(host.action.matrices[1:]) for part in host.parts)
     if group.order > 1:  # mutant: an orbit without the identity
         assert np.abs(dropped.log_sum(points) - compiled.log_sum(points)).max() > 0.01
+
+
+@pytest.mark.parametrize("name", FAST)
+def test_margins_are_summed_over_the_orbit(name):
+    group = GROUPS[name]()
+    mixture = safe_mixture(group.dim)
+    proposal = Safety(bent(mixture.main), mixture.guard, 0.1)
+    host, compiled = orbit_sum(proposal, group), CompiledSum(proposal, group)
+    assert isinstance(host, ListedSum)
+    points = np.random.default_rng(1).normal(size=(50, group.dim))
+    np.testing.assert_allclose(host.log_sum(points), compiled.log_sum(points), rtol=1e-11)
+    shares = host.responsibilities(points)
+    np.testing.assert_allclose(shares, compiled.responsibilities(points), atol=1e-12)
+
+
+FORMS = {
+    "permutation": Permutation(3, 3),
+    "signed permutation": SignedPermutation(3, 2),
+    "with fixed coordinates": Joint(3, (Fixed(2), Blocks(2), Blocks(1))),
+    "signed with fixed coordinates": Product(SignedPermutation(2, 3), Trivial(2)),
+}
+
+
+@pytest.mark.parametrize("warped", [False, True])
+@pytest.mark.parametrize("name", FORMS)
+def test_block_sums_are_the_sums_over_all_images(name, warped):
+    """To 1e-12, element by element, for Gaussian and for Student components."""
+    group = FORMS[name]
+    action = action_of(group)
+    blocks = blocks_of(action)
+    points = 2.0 * np.random.default_rng(2).normal(size=(40, group.dim))
+    for mixture in (safe_mixture(group.dim).guard, safe_mixture(group.dim).main):
+        proposal = bent(mixture) if warped else mixture
+        (part,) = parts_of(proposal)
+        found, expected = BlockSum(part, blocks), part.over(action.matrices)
+        np.testing.assert_allclose(
+            found.log_terms(points), expected.log_terms(points), rtol=1e-12, atol=1e-12
+        )
+    # Mutant: signs or orders that are mixed up.
+    mixed = BlockSum(part, blocks._replace(given=blocks.given[::-1]))
+    assert np.abs(mixed.log_terms(points) - expected.log_terms(points)).max() > 0.1
+
+
+def test_block_sums_are_used_where_they_are_cheaper_and_lose_nothing():
+    action = action_of(SignedPermutation(3, 20))
+    blocks = blocks_of(action)
+    (part,) = components_of(safe_mixture(60, components=1).main)
+    assert pays(part, blocks)
+    assert isinstance(ListedSum((part,), action).folded[0], BlockSum)
+    assert not pays(components_of(safe_mixture(6).main)[0], blocks_of(action_of(Permutation(3, 2))))
+    # Two blocks that are all but equal: their products cancel.
+    factor = part.factors.copy()
+    factor[0, 0, :] = 0.0
+    factor[0, 0, [0, 20]] = 1e6, -1e6
+    factor[0, 20, 0] = 1.0
+    assert not pays(Components(part.log_weights, part.means, factor), blocks)
 
 
 @pytest.mark.parametrize("name", GROUPS)

@@ -9,6 +9,7 @@ from folt.flows.gaussian import Gaussian, standard_normal
 from folt.flows.mixture import Mixture
 from folt.flows.pushed import Pushed, symmetric_root, whitening
 from folt.flows.safety import OrbitSafety, Safety
+from folt.flows.sinh_arcsinh import SinhArcsinh
 from folt.flows.student import StudentT
 from folt.flows.truncated import TruncatedOrbit
 
@@ -19,6 +20,7 @@ __all__ = [
     "OrbitSafety",
     "Pushed",
     "Safety",
+    "SinhArcsinh",
     "StudentT",
     "TruncatedOrbit",
     "standard_normal",

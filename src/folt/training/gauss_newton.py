@@ -10,7 +10,8 @@ products of the standardised points u = factor·(x - mean):
 from __future__ import annotations
 
 import math
-from typing import NamedTuple
+from collections.abc import Callable
+from typing import NamedTuple, TypeVar
 
 import numpy as np
 import scipy.linalg
@@ -18,10 +19,20 @@ from jaxtyping import Float
 
 from folt.problem.orbits import Components, ListedSum
 from folt.problem.orbits.components import log_sum_exp, log_sum_of
+from folt.problem.orbits.sums import Part
 from folt.training.orbit_em import Points, images_at
 
 KEPT = 2
 """Images of a point whose terms are trained; the others are frozen."""
+
+TRIES = 5
+"""Dampings that are tried for one step."""
+
+FLOOR = 0.1
+"""Share of the mean curvature that every direction is damped by at least."""
+
+Main = TypeVar("Main", bound=Part)
+Slopes = Callable[[Main, np.ndarray, np.ndarray], np.ndarray]
 
 POINTS_AT_ONCE = 2_048
 """Points whose derivatives are in memory at once."""
@@ -95,13 +106,13 @@ class Pool(NamedTuple):
     log_rest: Float[np.ndarray, " n"]
     log_target: Float[np.ndarray, " n"]
 
-    def log_proposal(self, main: Components) -> Float[np.ndarray, " n"]:
+    def log_proposal(self, main: Part) -> Float[np.ndarray, " n"]:
         """Log q_F, up to the share of the main part, with only the kept terms computed anew."""
         n, kept, dim = self.images.shape
         terms = main.log_terms(self.images.reshape(-1, dim)).reshape(n, kept * main.count)
         return np.logaddexp(log_sum_exp(terms), self.log_rest)
 
-    def loss(self, main: Components, width: float) -> float:
+    def loss(self, main: Part, width: float) -> float:
         """Huber-clipped half variance of h."""
         return huber(self.log_target - self.log_proposal(main), width).value
 
@@ -130,26 +141,7 @@ def resolve(
     return Pool(images_at(main.action, points, places), log_rest, log_target)
 
 
-def linearise(main: Components, pool: Pool, width: float, floor: float = 0.1) -> Quadratic:
-    """The Gauss-Newton model of the loss over a pool; derivatives in single precision."""
-    log_flow = pool.log_proposal(main)
-    current = huber(pool.log_target - log_flow, width)
-    mean = descent = curvature = np.zeros(())
-    for start in range(0, len(log_flow), POINTS_AT_ONCE):
-        part = slice(start, start + POINTS_AT_ONCE)
-        weights = current.weights[part]
-        slopes = _slopes(main, pool.images[part], log_flow[part])
-        mean = mean + weights @ slopes
-        descent = descent + (weights * current.centred[part]) @ slopes
-        slopes *= np.sqrt(weights).astype(np.float32)[:, None]
-        curvature = curvature + slopes.T @ slopes
-    curvature = curvature - np.outer(mean, mean)
-    diagonal = np.diag(curvature)
-    damping = diagonal + floor * diagonal.mean()
-    return Quadratic(current.value, curvature, descent, damping)
-
-
-def _slopes(
+def slopes_of_mixture(
     main: Components, images: Float[np.ndarray, "n kept dim"], log_flow: Float[np.ndarray, " n"]
 ) -> Float[np.ndarray, "n parameters"]:
     """Derivatives of log q_F at some points in weights, means and factors."""
@@ -175,6 +167,30 @@ def _slopes(
     )
 
 
+def linearise(
+    main: Main,
+    pool: Pool,
+    width: float,
+    slopes: Slopes[Main] = slopes_of_mixture,  # type: ignore[assignment]
+) -> Quadratic:
+    """The Gauss-Newton model of the loss over a pool; derivatives in single precision."""
+    log_flow = pool.log_proposal(main)
+    current = huber(pool.log_target - log_flow, width)
+    mean = descent = curvature = np.zeros(())
+    for start in range(0, len(log_flow), POINTS_AT_ONCE):
+        part = slice(start, start + POINTS_AT_ONCE)
+        weights = current.weights[part]
+        rows = slopes(main, pool.images[part], log_flow[part])
+        mean = mean + weights @ rows
+        descent = descent + (weights * current.centred[part]) @ rows
+        rows *= np.sqrt(weights).astype(np.float32)[:, None]
+        curvature = curvature + rows.T @ rows
+    curvature = curvature - np.outer(mean, mean)
+    diagonal = np.diag(curvature)
+    damping = diagonal + FLOOR * diagonal.mean()
+    return Quadratic(current.value, curvature, descent, damping)
+
+
 def moved(main: Components, step: Float[np.ndarray, " parameters"]) -> Components:
     """The components after a step; steps are clipped so that no component leaps."""
     count, dim = main.means.shape
@@ -195,11 +211,25 @@ def moved(main: Components, step: Float[np.ndarray, " parameters"]) -> Component
 
 
 def stepped(
-    main: Components, pool: Pool, damping: float, width: float, tries: int = 5
-) -> tuple[Components, float]:
-    """One damped step that lowers the loss on the pool; more damping until it does."""
-    model = linearise(main, pool, width)
-    for _ in range(tries):
+    main: Main,
+    pool: Pool,
+    damping: float,
+    width: float,
+    slopes: Slopes[Main] = slopes_of_mixture,  # type: ignore[assignment]
+    moved: Callable[[Main, np.ndarray], Main] = moved,  # type: ignore[assignment]
+) -> tuple[Main, float]:
+    """One damped step that lowers the loss on the pool; more damping until it does.
+
+    Args:
+        main: the proposal before the step.
+        pool: points with their log target.
+        damping: where to begin.
+        width: where the Huber loss turns from square to linear.
+        slopes: derivatives of log q_F at some points in the parameters of the proposal.
+        moved: the proposal after a step in these.
+    """
+    model = linearise(main, pool, width, slopes)
+    for _ in range(TRIES):
         candidate = moved(main, model.step(damping))
         if pool.loss(candidate, width) < model.value:
             return candidate, damping

@@ -22,6 +22,10 @@ CHUNK_TERMS = 1 << 20
 LEAST_WEIGHT = 0.01
 """Smallest weight with which a component at a mode begins."""
 
+NEGLIGIBLE = 1e-9
+"""Share of a component below which an image adds nothing to its moments: in many dimensions that is
+all images but one."""
+
 CANDIDATES = 16
 """Images that are looked at where a pilot says which."""
 
@@ -125,6 +129,8 @@ def _step(
         total += float(logs.sum())
         shares = np.exp(terms - logs[:, None]).reshape(-1, count)
         mass += shares.sum(axis=0)
+        seen = shares.max(axis=1) > NEGLIGIBLE
+        flat, shares = flat[seen], shares[seen]
         first += shares.T @ flat
         second += shares.T @ (flat[:, rows] * flat[:, columns])
     means = first / mass[:, None]

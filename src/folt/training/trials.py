@@ -6,19 +6,20 @@ not fit, and at fresh proposals of its own, where mass that leaked into nowhere 
 
 from __future__ import annotations
 
-import dataclasses
 import math
-from typing import NamedTuple
+from typing import Generic, NamedTuple
 
 import jax
 import numpy as np
 
 from folt.chains import autocorrelation_time, chances_to_leave
-from folt.flows import Mixture
+from folt.flows import Mixture, SinhArcsinh
 from folt.problem.orbits import Action, Components, ListedSum
-from folt.problem.orbits.sums import components_of
-from folt.training.gauss_newton import Pool, huber, resolve
+from folt.problem.orbits.sums import Part, components_of
+from folt.problem.orbits.warped import WarpedComponents
+from folt.training.gauss_newton import Main, Pool, huber, resolve
 from folt.training.task import Sample, TrainingTask
+from folt.types import Distribution
 
 WIDTH = 0.2
 """Where the Huber loss of the regression turns from square to linear."""
@@ -27,7 +28,7 @@ LEAST_CHANCE = 0.04
 """Chance to leave below which selection draws count alike: one of them would decide otherwise."""
 
 
-class Judged(NamedTuple):
+class Judged(NamedTuple, Generic[Main]):
     """A proposal, what a chain with it would do, and the fresh proposals that told.
 
     Attributes:
@@ -39,7 +40,7 @@ class Judged(NamedTuple):
         fresh: proposals inside the support with their log π_F.
     """
 
-    main: Components
+    main: Main
     accept: float
     time: float
     spread: float
@@ -65,28 +66,25 @@ class Bench:
         if task.guard is not None:
             odds = math.log(task.guard_weight / (1.0 - task.guard_weight))
             parts = components_of(task.guard) or ()
-            weighted = (
-                dataclasses.replace(part, log_weights=part.log_weights + odds) for part in parts
-            )
-            self.guard = ListedSum(tuple(weighted), action)
+            self.guard = ListedSum(tuple(part.scaled(odds) for part in parts), action)
 
     def sheltered(self, tails: Components, share: float) -> Bench:
         """The same bench with components that stay as they are, for a share of the mixture."""
         bench = Bench(self.generator, self.task, self.action, self.fresh)
         odds = math.log(share / (1.0 - share))
-        frozen = dataclasses.replace(tails, log_weights=tails.log_weights + odds)
+        frozen = tails.scaled(odds)
         # The odds of the guard are against the mixture as a whole.
         parts = () if self.guard is None else self.guard.parts
         whole = -math.log1p(-share)
-        raised = (dataclasses.replace(part, log_weights=part.log_weights + whole) for part in parts)
+        raised = (part.scaled(whole) for part in parts)
         bench.guard = ListedSum((frozen, *raised), self.action)
         return bench
 
-    def ratios(self, main: Components, sample: Sample) -> np.ndarray:
+    def ratios(self, main: Part, sample: Sample) -> np.ndarray:
         """The log ratio h at points whose log π_F is known."""
         return sample.log_target - self._whole(main).log_sum(sample.points)
 
-    def judge(self, main: Components) -> Judged:
+    def judge(self, main: Main) -> Judged[Main]:
         """Judge a proposal by what a chain with it would do."""
         proposal = self._whole(main)
         points = proposal.sample(self.generator, self.fresh)
@@ -105,12 +103,12 @@ class Bench:
             Sample(points[inside], log_target[inside]),
         )
 
-    def pool(self, main: Components, recent: list[Sample]) -> Pool:
+    def pool(self, main: Part, recent: list[Sample]) -> Pool:
         """Training draws, points visited before and recent proposals, resolved under a mixture."""
         visited = () if self.task.visited is None else (self.task.visited,)
         return self.resolved(main, [self.task.training, *visited, *recent])
 
-    def resolved(self, main: Components, samples: list[Sample]) -> Pool:
+    def resolved(self, main: Part, samples: list[Sample]) -> Pool:
         """Points with the images that matter under a mixture."""
         return resolve(
             ListedSum((main,), self.action),
@@ -119,7 +117,7 @@ class Bench:
             np.concatenate([sample.log_target for sample in samples]),
         )
 
-    def _whole(self, main: Components) -> ListedSum:
+    def _whole(self, main: Part) -> ListedSum:
         """The proposal with its guard, up to the share of the main part."""
         guard = () if self.guard is None else self.guard.parts
         return ListedSum((main, *guard), self.action)
@@ -129,3 +127,10 @@ def as_mixture(main: Components) -> Mixture:
     """The distribution that a fit keeps."""
     weights, means, factors = map(jax.device_put, (main.log_weights, main.means, main.factors))
     return Mixture(weights, means, factors, main.degrees).settled()
+
+
+def as_distribution(main: Part) -> Distribution:
+    """The distribution that a fit keeps, of components behind margins or not."""
+    if isinstance(main, WarpedComponents):
+        return SinhArcsinh(as_mixture(main.base), *map(jax.device_put, main.margins))
+    return as_mixture(main)

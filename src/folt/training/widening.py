@@ -54,7 +54,9 @@ class Widening:
     rate: float = 0.04
     memory: int = 4
 
-    def __call__(self, bench: Bench, best: Judged, progress: Progress | None = None) -> Judged:
+    def __call__(
+        self, bench: Bench, best: Judged[Components], progress: Progress | None = None
+    ) -> Judged[Components]:
         """The flattest mixture on the way, judged on selection draws and fresh proposals."""
         main, adam, fresh = best.main, Adam(), best.fresh
         order, most = bench.action.group.order, self.components

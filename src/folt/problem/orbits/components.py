@@ -6,6 +6,7 @@ import dataclasses
 import functools
 import math
 from collections.abc import Sequence
+from typing import Protocol
 
 import numpy as np
 from jaxtyping import Float
@@ -59,6 +60,10 @@ class Components:
         factors = factors.reshape(-1, self.dim, self.dim)
         return Components(np.tile(self.log_weights, order), means, factors, self.degrees)
 
+    def scaled(self, log_share: float) -> Components:
+        """The components with all weights times a share."""
+        return dataclasses.replace(self, log_weights=self.log_weights + log_share)
+
     def wider(self, factor: float) -> Components:
         """The components with their covariances times a factor."""
         return dataclasses.replace(self, factors=self.factors / math.sqrt(factor))
@@ -82,6 +87,12 @@ class Components:
         standardised instead.
         """
         squared = self._standardised(points) if self.direct else self._by_monomials(points)
+        return self.log_from_squares(squared)
+
+    def log_from_squares(
+        self, squared: Float[np.ndarray, "*n components"]
+    ) -> Float[np.ndarray, "*n components"]:
+        """Log w_k + log p_k where |factor_k (x - μ_k)|² is known; overwrites it."""
         if math.isinf(self.degrees):
             squared *= -0.5
         else:
@@ -204,7 +215,14 @@ def log_sum_exp(terms: Float[np.ndarray, "*n terms"]) -> Float[np.ndarray, "*n"]
         return np.log(terms.sum(axis=-1)) + largest[..., 0]
 
 
-def log_sum_of(parts: Sequence[Components], points: Points) -> Float[np.ndarray, " n"]:
+class HasTerms(Protocol):
+    """Whatever gives the logs of the terms of a sum."""
+
+    def log_terms(self, points: Points) -> Float[np.ndarray, "n components"]:
+        """Log of every term at every point."""
+
+
+def log_sum_of(parts: Sequence[HasTerms], points: Points) -> Float[np.ndarray, " n"]:
     """Log of the sum of several sets of components."""
     sums = [log_sum_exp(part.log_terms(points)) for part in parts]
     return functools.reduce(np.logaddexp, sums)

@@ -13,16 +13,24 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Float
 
-from folt.flows import ClassChain, Gaussian, Mixture, OrbitSafety, Safety, StudentT
+from folt.flows import ClassChain, Gaussian, Mixture, OrbitSafety, Safety, SinhArcsinh, StudentT
 from folt.groups import Group
 from folt.problem.batching import THREADS, map_keys, map_points
 from folt.problem.fold import Folded
 from folt.problem.orbits.action import Action, action_of
+from folt.problem.orbits.blocks import BlockSum, blocks_of, pays
 from folt.problem.orbits.components import Components, log_sum_exp, log_sum_of
+from folt.problem.orbits.warped import FoldedWarped, Margins, WarpedComponents
 from folt.types import Distribution, Key, OrbitSummed, Point, Scalar, host_generator
 
 Points = Float[np.ndarray, "n dim"]
 Values = Float[np.ndarray, " n"]
+
+Part = Components | WarpedComponents
+"""What a proposal on the host is made of."""
+
+Summed = Components | FoldedWarped | BlockSum
+"""The same after the sum over a group."""
 
 CHUNK_TERMS = 1 << 19
 """Terms of an orbit sum that are in memory at once."""
@@ -60,13 +68,19 @@ class ListedSum(OrbitSum):
         action: the group on the host.
     """
 
-    parts: tuple[Components, ...]
+    parts: tuple[Part, ...]
     action: Action
 
     @functools.cached_property
-    def folded(self) -> tuple[Components, ...]:
+    def folded(self) -> tuple[Summed, ...]:
         """The components of the folded proposal q_F."""
-        return tuple(part.over(self.action.matrices) for part in self.parts)
+        blocks = blocks_of(self.action)
+        return tuple(
+            part.over(self.action.matrices)
+            if blocks is None or not pays(part, blocks)
+            else BlockSum(part, blocks)
+            for part in self.parts
+        )
 
     def log_sum(self, points: Points) -> Values:
         """Log q_F, chunk by chunk."""
@@ -161,7 +175,7 @@ def orbit_sum(proposal: Distribution, group: Group) -> OrbitSum:
     if isinstance(proposal, OrbitSafety) and isinstance(proposal.main, ClassChain):
         return _chain_sum(proposal.main, proposal.guard, proposal.weight)
     action = action_of(group)
-    parts = components_of(proposal) if action.listed else None
+    parts = parts_of(proposal) if action.listed else None
     if parts is None or group.order * sum(part.count for part in parts) > MOST_TERMS:
         return CompiledSum(proposal, group)
     return ListedSum(parts, action)
@@ -174,13 +188,35 @@ def _chain_sum(chain: ClassChain, guard: Distribution | None, weight: float) -> 
     return ChainSum(chain, guard, weight)
 
 
+def parts_of(proposal: Distribution) -> tuple[Part, ...] | None:
+    """A proposal as sets of components, behind margins or not; None if it is something else."""
+    if isinstance(proposal, Safety):
+        main, guard = parts_of(proposal.main), parts_of(proposal.guard)
+        if main is None or guard is None:
+            return None
+        return (
+            *(part.scaled(math.log1p(-proposal.weight)) for part in main),
+            *(part.scaled(math.log(proposal.weight)) for part in guard),
+        )
+    if isinstance(proposal, SinhArcsinh):
+        base = components_of(proposal.base)
+        if base is None or len(base) != 1:
+            return None
+        arrays = (proposal.centre, proposal.log_scale, proposal.skew, proposal.log_tail)
+        return (WarpedComponents(base[0], Margins(*(np.asarray(one, float) for one in arrays))),)
+    return components_of(proposal)
+
+
 def components_of(proposal: Distribution) -> tuple[Components, ...] | None:
     """A proposal as sets of components, or None if it is something else."""
     if isinstance(proposal, Safety):
         main, guard = components_of(proposal.main), components_of(proposal.guard)
         if main is None or guard is None:
             return None
-        return (*_scaled(main, 1.0 - proposal.weight), *_scaled(guard, proposal.weight))
+        return (
+            *(part.scaled(math.log1p(-proposal.weight)) for part in main),
+            *(part.scaled(math.log(proposal.weight)) for part in guard),
+        )
     if isinstance(proposal, Mixture):
         logs = np.asarray(proposal.log_weights, float)
         logs = logs - np.logaddexp.reduce(logs)
@@ -191,9 +227,3 @@ def components_of(proposal: Distribution) -> tuple[Components, ...] | None:
         degrees = proposal.degrees if isinstance(proposal, StudentT) else math.inf
         return (Components(np.zeros(1), *arrays, degrees),)
     return None
-
-
-def _scaled(parts: tuple[Components, ...], share: float) -> tuple[Components, ...]:
-    return tuple(
-        dataclasses.replace(part, log_weights=part.log_weights + math.log(share)) for part in parts
-    )

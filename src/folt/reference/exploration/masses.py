@@ -10,8 +10,8 @@ from jaxtyping import Float
 from scipy.special import logsumexp, softmax
 
 from folt.problem import Points
-from folt.problem.orbits import Action, Components, ListedSum
-from folt.problem.orbits.components import log_sum_exp
+from folt.problem.orbits import Action, ListedSum
+from folt.problem.orbits.components import HasTerms, log_sum_exp
 from folt.problem.orbits.sums import MOST_TERMS
 from folt.reference.exploration.modes import Modes, PerMode
 from folt.reference.landscape import Landscape
@@ -75,7 +75,7 @@ def _responsibilities(total: ListedSum, points: Points) -> Float[np.ndarray, "n 
     """Shares of the modes in the density at every point, all images of a mode together."""
     order = len(total.action.matrices)
 
-    def of(components: Components) -> Float[np.ndarray, "n modes"]:
+    def of(components: HasTerms) -> Float[np.ndarray, "n modes"]:
         terms = components.log_terms(points).reshape(len(points), order, -1)
         return log_sum_exp(np.ascontiguousarray(terms.transpose(0, 2, 1)))
 
