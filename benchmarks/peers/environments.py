@@ -15,8 +15,12 @@ EXTRA: dict[str, tuple[str, ...]] = {
     "flowmc": ("flowMC==0.6.4",),
     "pocomc": ("torch==2.13.0", "pocomc==1.2.6"),
     "dynesty": ("dynesty==3.1.0",),
+    "pyoma": ("pyoma-2==1.4.3",),
 }
 """What each tool needs beside folt; a tool without an entry is in folt's own environment."""
+
+WITHOUT_FOLT = frozenset({"pyoma"})
+"""Tools that are handed files, and need no folt beside them."""
 
 
 def python_for(tool: str) -> str:
@@ -32,7 +36,8 @@ def python_for(tool: str) -> str:
     wanted = " ".join(EXTRA[tool])
     if not made.is_file() or made.read_text(encoding="utf-8") != wanted:
         _run(sys.executable, "-m", "venv", "--clear", str(folder))
-        _run(str(python), "-m", "pip", "install", "--quiet", f"{ROOT}[numpyro]", *EXTRA[tool])
+        folt = () if tool in WITHOUT_FOLT else (f"{ROOT}[numpyro]",)
+        _run(str(python), "-m", "pip", "install", "--quiet", *folt, *EXTRA[tool])
         made.write_text(wanted, encoding="utf-8")
     return str(python)
 
