@@ -22,7 +22,9 @@ from folt.modal import (
     shape_draws,
     shape_rows,
     simulate_record,
+    tracking,
 )
+from folt.modal.links import linked, tidy_shapes
 from folt.modal.records import record_of
 from folt.modal.results import as_tree
 from folt.modal.shape_pictures import shape_pictures
@@ -144,6 +146,58 @@ def test_the_trace_is_used_and_said(tmp_path, monkeypatch, record, capsys, chann
     assert run(words) == 0
     assert handed[0].ordinates is None
     assert capsys.readouterr().out.count("the trace model is used") == said
+
+
+def window(number, frequency, shapes):
+    modes = [{"frequency_hz": f, "damping_percent": 1.0} for f in frequency]
+    entries = [
+        {"mode": j + 1, "channel": name, "mean": value, "low": value - 0.1, "high": value + 0.2}
+        for j, shape in enumerate(shapes)
+        for name, value in zip("ab", shape, strict=True)
+    ]
+    return {"job": f"{number}", "start_s": 0, "end_s": 1, "modes": modes, "shapes": entries}
+
+
+def test_modes_whose_frequencies_cross_keep_their_tracks():
+    """By frequency alone the second window would exchange them; the third only shifts both."""
+    one, two = (0.6, 0.8), (0.8, -0.6)
+    rows = [
+        window(1, (0.80, 0.81), (one, two)),
+        window(2, (0.80, 0.81), ((-0.8, 0.6), one)),
+        window(3, (0.78, 0.80), (two, (-0.6, -0.8))),
+    ]
+    found = linked(rows)
+    assert [[link.track for link in links] for links in found] == [[1, 2], [2, 1], [2, 1]]
+    assert found[0][0].mac is None
+    assert found[1][0].mac == pytest.approx(1.0)
+    # Signs follow the track, and the ends of an interval with them.
+    shown = [row for row in tidy_shapes(rows, found) if row["track"] == 2 and row["channel"] == "a"]
+    assert [row["mean"] for row in shown] == [0.8, 0.8, 0.8]
+    assert [row["high"] - row["mean"] for row in shown] == pytest.approx([0.2, 0.1, 0.2])
+
+
+def test_modes_of_like_shapes_are_linked_by_frequency():
+    shape = (0.6, 0.8)
+    rows = [window(1, (0.8, 0.9), (shape, shape)), window(2, (0.81, 0.9), (shape, shape))]
+    assert [link.track for link in linked(rows)[1]] == [1, 2]
+
+
+def test_windows_keep_shapes(tmp_path, monkeypatch, record, found):
+    """The fit of before stands in for that of every window."""
+    monkeypatch.setattr(tracking, "fitted", lambda *_: found.fit)
+    found.fit.provenance.setdefault("started_from", "nothing")
+    cut = tracking.Windows(300.0, 300.0, BAND, shapes=True)
+    settings = Settings(frequency_range=BAND, draws=300, chains=2, effort=EFFORT)
+    files = tracking.track(record, cut, 2, settings, tmp_path, progress=False)
+    assert all(file.is_file() for file in files)
+    with (tmp_path / "windows.csv").open() as stream:
+        rows = list(csv.DictReader(stream))
+    assert [(row["window"], row["track"]) for row in rows] == [
+        ("1", "1"), ("1", "2"), ("2", "1"), ("2", "2")
+    ]  # fmt: skip
+    assert float(rows[2]["mac"]) == pytest.approx(1.0)
+    with (tmp_path / "window_shapes.csv").open() as stream:
+        assert len(list(csv.DictReader(stream))) == 2 * 2 * 3
 
 
 TIME = np.arange(4800) / 8.0

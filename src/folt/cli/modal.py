@@ -56,6 +56,7 @@ if TYPE_CHECKING:
     from folt.fleet import Runner
     from folt.modal import Identification, Measured, Record, Settings
     from folt.modal.identification import Model
+    from folt.modal.tracking import Windows
     from folt.store import Store
     from folt.store.strict_json import Document
 
@@ -106,7 +107,8 @@ def modal(
     """Natural frequencies, damping and shapes of a structure, from a record or from a spectrum.
 
     A record of several channels gives mode shapes too; --no-shapes, a --model or one channel use
-    the trace of its spectrum alone, and so does --window.
+    the trace of its spectrum alone. With --window modes are linked from window to window by their
+    shapes and frequencies.
 
     With --window an interrupted run goes on where it stopped: finished windows are kept. Windows
     are fitted here one after the other, or with --workers and --scheduler many at a time.
@@ -114,7 +116,7 @@ def modal(
     The JSON document has model, modes (the table), shapes and mac where the model has shapes,
     resolution_hz, ordinates, numbers (evidence and
     probability by number of modes) and what every fit has; with --window it has windows, each with
-    start_s, end_s, verdict, accept, log_evidence and modes.
+    start_s, end_s, verdict, accept, log_evidence, modes and, where there are any, shapes.
     """
     numbers = numbers_of_modes(modes)
     require_one_source(record, psd, band, averages, window, step, workers, scheduler, numbers)
@@ -136,13 +138,22 @@ def modal(
         effort=effort.chosen(),
     )
     length = None if segment is None else seconds("--segment", segment)
+    wanted = shapes and model is ModelName.auto
     if window is not None and band is not None:
         loaded = _record(record, rate, channels, quiet)
-        cut = (seconds("--window", window), seconds("--step", step or window), band)
+        from folt.modal.tracking import Windows
+
+        cut = Windows(
+            seconds("--window", window),
+            seconds("--step", step or window),
+            band,
+            length,
+            overlap,
+            shapes=wanted and loaded.values.shape[1] > 1,
+        )
         runner = runner_for(workers, scheduler, here=True)
-        _windows(loaded, (*cut, length, overlap), numbers[0], settings, out, runner, as_json, quiet)
+        _windows(loaded, cut, numbers[0], settings, out, runner, as_json, quiet)
         return
-    wanted = shapes and model is ModelName.auto
     read = functools.partial(_record, record, rate, channels, quiet)
     measured = _measured(psd, averages, read, band, length, overlap, wanted)
     if wanted and psd is None and measured.ordinates is None and not (as_json or quiet):
@@ -245,7 +256,7 @@ def _one_fit(measured: Measured, modes: int, settings: Settings, progress: bool)
 
 def _windows(
     record: Record,
-    cut: tuple[float, float, tuple[float, float], float | None, float],
+    cut: Windows,
     modes: int,
     settings: Settings,
     out: Path,
@@ -254,7 +265,7 @@ def _windows(
     quiet: bool,
 ) -> None:
     """Window after window: fit, write, print a line each."""
-    from folt.modal.tracking import Windows, track
+    from folt.modal.tracking import track
 
     screen = console()
     found: list[Document] = []
@@ -266,7 +277,7 @@ def _windows(
 
     files = track(
         record,
-        Windows(*cut),
+        cut,
         modes,
         settings,
         out,

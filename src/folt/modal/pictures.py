@@ -213,7 +213,7 @@ def track_figure(rows: Sequence[Document]) -> Figure:
     hours = np.array([0.5 * (row["start_s"] + row["end_s"]) for row in rows]) / 3600
     long = float(np.ptp(hours)) > 1.5
     time = hours if long else 60 * hours
-    mode = np.array([row["mode"] for row in rows])
+    mode = np.array([row.get("track", row["mode"]) for row in rows])
     good = np.array([Outcome.named(row["verdict"]).usable for row in rows])
     with styled():
         figure = blank(7.8, 5.0)

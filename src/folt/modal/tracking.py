@@ -17,8 +17,11 @@ from folt.fleet.many import run_jobs
 from folt.fleet.rows import Row
 from folt.modal.cross_spectra import OVERLAP, welch
 from folt.modal.identification import Model, Settings, fitted, problem_for
+from folt.modal.links import linked, tidy, tidy_shapes
 from folt.modal.pictures import track_figure
 from folt.modal.records import Record
+from folt.modal.shape_pictures import shape_tracks_figure
+from folt.modal.shapes import measured_channels, shape_rows
 from folt.modal.spectrum import Measured
 from folt.modal.table import as_csv, mode_rows
 from folt.problem import Problem
@@ -43,6 +46,7 @@ class Windows:
         band: lowest and highest frequency in Hz.
         segment: seconds per segment of Welch's method; the default for the window if None.
         overlap: share of a segment that the next one repeats.
+        shapes: whether shapes are identified, from all channels.
     """
 
     length: float
@@ -50,6 +54,7 @@ class Windows:
     band: tuple[float, float]
     segment: float | None = None
     overlap: float = OVERLAP
+    shapes: bool = False
 
     def places(self, record: Record) -> list[tuple[int, int]]:
         """First sample and number of samples of every window that fits.
@@ -70,8 +75,9 @@ class Windows:
         return [(first, count) for first in range(0, len(record.values) - count + 1, hop)]
 
     def spectrum(self, part: Record) -> Measured:
-        """The spectrum of one window."""
-        return welch(part, self.band, segment=self.segment, overlap=self.overlap)
+        """The spectrum of one window, with the ordinates of its channels for shapes."""
+        measure = measured_channels if self.shapes else welch
+        return measure(part, self.band, segment=self.segment, overlap=self.overlap)
 
 
 def track(
@@ -98,7 +104,8 @@ def track(
         tell: told what was found in each window.
 
     Returns:
-        The tidy table `windows.csv` and the picture `windows.png`, beside those of the fleet.
+        The tidy table `windows.csv` and the picture `windows.png`, those of shapes where there are
+        any, and those of the fleet.
 
     Raises:
         ValueError: the record cannot be cut like that, the folder holds windows that were made
@@ -123,7 +130,9 @@ def track(
     )
     if all(row["error"] is not None for row in rows):
         raise ValueError(f"no window could be fitted; the first said: {rows[0]['error']}")
-    return [out / name for name in ("windows.csv", "windows.png", "table.csv", "index.html")]
+    shapes = ("window_shapes.csv", "window_shapes.png") if windows.shapes else ()
+    names = ("windows.csv", "windows.png", *shapes, "table.csv", "index.html")
+    return [out / name for name in names]
 
 
 def window_jobs(record: Record, windows: Windows, modes: int, settings: Settings) -> list[Job]:
@@ -153,6 +162,7 @@ def window_jobs(record: Record, windows: Windows, modes: int, settings: Settings
                     begin=begin,
                     end=begin + count / record.rate,
                     resolution=measured.resolution,
+                    names=measured.names,
                 ),
             )
         )
@@ -174,9 +184,12 @@ def _fit(
     return fitted(problem, model, settings, start, progress)
 
 
-def _describe(fit: Fit, *, begin: float, end: float, resolution: float) -> Document:
+def _describe(
+    fit: Fit, *, begin: float, end: float, resolution: float, names: tuple[str, ...] = ()
+) -> Document:
     """What is told of a window beside what is told of every fit."""
     return {
+        **({"shapes": shape_rows(fit, names)} if names else {}),
         "start_s": begin,
         "end_s": end,
         "gamma": fit.certificate.qc["target"][0.05].gamma,
@@ -185,26 +198,15 @@ def _describe(fit: Fit, *, begin: float, end: float, resolution: float) -> Docum
 
 
 def _write_windows(store: Store, rows: list[Row]) -> None:
-    """The tidy table of the windows that are there, and its picture."""
-    found = tidy([row for row in rows if row["error"] is None])
-    if found:
-        store.write("windows.csv", as_csv(found).encode())
-        store.write("windows.png", figures.png(track_figure(found)))
-
-
-def tidy(rows: list[Row]) -> list[Document]:
-    """One row per window and mode."""
-    return [
-        {
-            "window": int(row["job"]),
-            "start_s": row["start_s"],
-            "end_s": row["end_s"],
-            **mode,
-            "verdict": row["verdict"],
-            "started_from": row["started_from"] or "nothing",
-            "accept": row["accept"],
-            "log_evidence": row["log_evidence"],
-        }
-        for row in rows
-        for mode in row["modes"]
-    ]
+    """The tidy tables of the windows that are there, and their pictures."""
+    usable = [row for row in rows if row["error"] is None]
+    if not usable:
+        return
+    tracked = linked(usable) if "shapes" in usable[0] else None
+    found = tidy(usable, tracked)
+    store.write("windows.csv", as_csv(found).encode())
+    store.write("windows.png", figures.png(track_figure(found)))
+    if tracked is not None:
+        shapes = tidy_shapes(usable, tracked)
+        store.write("window_shapes.csv", as_csv(shapes).encode())
+        store.write("window_shapes.png", figures.png(shape_tracks_figure(shapes)))
