@@ -143,7 +143,7 @@ class ClassChain(OrbitSummed):
         return _log_orbit_sum(self, z)
 
     def log_orbit_sums(self, points: Float[Array, "n dim"]) -> Float[Array, " n"]:
-        """Log Σ_g q(g·z) at a block of points, with derivatives by a backward pass of its own."""
+        """Log Σ_g q(g·z) at a block of points."""
         return log_orbit_sums(self.logs(points)[0])
 
     def draw_image(self, key: Key, z: Point) -> Point:
