@@ -141,6 +141,8 @@ def test_signs_are_chosen_by_an_entry_without_a_new_fit():
     columns = fit.draws.reshape(-1, 2, 3)
     assert (columns[:, :, 1] > 0).all()
     assert fit.order.endswith("signs then chosen so that the largest entry is positive")
+    mean, _ = fit.expectation(lambda p: p["loadings[1,0]"])
+    assert mean == pytest.approx(fit.posterior["loadings[1,0]"].mean())
     first = fit.relabelled(sign="loadings[0,0]")
     assert (first.draws.reshape(-1, 2, 3)[:, :, 0] >= 0).all()
     np.testing.assert_allclose(np.abs(first.draws), np.abs(fit.draws))

@@ -29,7 +29,7 @@ from folt.diagnostics.chains import effective_size, frozen_chains
 from folt.diagnostics.evidence import PLAIN_LIMIT
 from folt.diagnostics.pareto import pareto_tail
 from folt.fit.labels import labelled
-from folt.fit.relabelling import SORTED_BY
+from folt.fit.relabelling import SIGNS_BY, SORTED_BY
 from folt.problem.orbits import Components, action_of
 from folt.problem.orbits.sums import components_of
 from folt.problem.ratio import IDENTITY_ONLY, LogRatio, Target
@@ -215,9 +215,9 @@ class Averages:
         return None if parameters is None else Weighted(parameters, weights)
 
     def _parameters(self, points: np.ndarray) -> dict[str, np.ndarray] | None:
-        """The user's parameters; None where the order of the labels cannot be had again."""
+        """The user's parameters; None where order or signs of the labels cannot be had again."""
         fit = self.fit
-        if fit.problem is None or fit.proposal is None:
+        if fit.problem is None or fit.proposal is None or SIGNS_BY in fit.labels:
             return None
         if not fit.labels.startswith(SORTED_BY):
             return fit.problem.parameters(labelled(points, fit.proposal, fit.group, fit.labels))
