@@ -15,11 +15,11 @@ if TYPE_CHECKING:
     from folt.interop.relabelling import relabel
     from folt.interop.stan import from_stan
     from folt.problem import Problem
-    from folt.problem.detection import detect
     from folt.problem.symmetry import RotationError, SymmetryError
     from folt.sampling import sample
     from folt.sampling.certification import certify
     from folt.sampling.checks import check
+    from folt.symmetry import detect
     from folt.training.effort import Effort
 
     __version__: str
@@ -34,7 +34,7 @@ _NAMES = {
     "certify": "folt.sampling.certification",
     "check": "folt.sampling.checks",
     "compare": "folt.fit.comparison",
-    "detect": "folt.problem.detection",
+    "detect": "folt.symmetry",
     "from_callable": "folt.interop.callable",
     "from_numpyro": "folt.interop.numpyro",
     "from_pymc": "folt.interop.pymc",

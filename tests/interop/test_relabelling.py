@@ -11,7 +11,7 @@ import folt
 from arviz_either import arviz, from_dict
 from folt.cli import run
 from folt.interop.relabelling import Ecr, GaussianOrbit, Pivot, Sort, Stephens
-from folt.interop.relabelling.assignment import assign, permuted, permuted_square, total_cost
+from folt.interop.relabelling.methods import assign, permuted, permuted_square, total_cost
 from folt.interop.relabelling.relabel import METHODS
 
 M, CHAINS, LENGTH, OBSERVATIONS = 3, 2, 300, 40

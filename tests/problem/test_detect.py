@@ -22,9 +22,9 @@ from folt.groups import (
     zero_sum_basis,
 )
 from folt.problem.black_box import BlackBox
-from folt.problem.detection import Reason
-from folt.problem.detection.findings import Remark, SymmetryFound
-from folt.problem.detection.words import account, attempt_in_words
+from folt.symmetry import Reason
+from folt.symmetry.findings import Remark, SymmetryFound
+from folt.symmetry.words import account, attempt_in_words
 
 
 def told(attempts):

@@ -26,16 +26,16 @@ from folt.interop.model import (
 )
 from folt.interop.sites import Site, Sites, laid_out
 from folt.problem import Problem, WithData
-from folt.problem.detection import SymmetryFound, words
-from folt.problem.detection.assembly import component_axes
-from folt.problem.detection.candidates import LONGEST_AXIS, Place, stems
-from folt.problem.detection.declared import Range, require_declared
-from folt.problem.detection.findings import Reason, Remark
-from folt.problem.detection.probe import TOLERANCE, Points, Probe, Terms
-from folt.problem.detection.survey import Survey, survey
 from folt.problem.named_values import Naming
 from folt.problem.quotient import with_rotations
 from folt.problem.symmetry import RotationError
+from folt.symmetry import SymmetryFound, words
+from folt.symmetry.assembly import component_axes
+from folt.symmetry.candidates import LONGEST_AXIS, Place, stems
+from folt.symmetry.declared import Range, require_declared
+from folt.symmetry.findings import Reason, Remark
+from folt.symmetry.probe import TOLERANCE, Points, Probe, Terms
+from folt.symmetry.survey import Survey, survey
 from folt.types import Scalar
 
 Exchangeable = Literal["auto"] | Sequence[str] | Mapping[str, Range]

@@ -12,14 +12,13 @@ import numpy as np
 from jaxtyping import PyTree
 
 from folt.groups import Group
-from folt.interop.coordinates import SimplexRows
-from folt.interop.free_total import FreeTotal
+from folt.interop.coordinates import FreeTotal, SimplexRows
 from folt.interop.model import Model, ModelDensity
 from folt.interop.sites import Site, laid_out
 from folt.models.gaussian import AUGMENTED_FROM
-from folt.problem.detection.assembly import Order, assembled
-from folt.problem.detection.findings import Factor
-from folt.problem.detection.moves import AlongAxis, Entries, Move, Mover
+from folt.symmetry.assembly import Order, assembled
+from folt.symmetry.findings import Factor
+from folt.symmetry.moves import AlongAxis, Entries, Move, Mover
 
 ASSUMED_OBSERVATIONS = 100
 """Where a model does not say how many it has: a likelihood in one number, without data."""

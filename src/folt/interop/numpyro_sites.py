@@ -24,8 +24,8 @@ from folt.interop.numpyro_model import (
     Trace,
     is_latent,
     plain_base,
+    require_valid,
 )
-from folt.interop.numpyro_validation import require_valid
 from folt.interop.sites import (
     Site,
     bounded_site,

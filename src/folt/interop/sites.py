@@ -20,13 +20,13 @@ from folt.interop.coordinates import (
     Beta,
     BetaScores,
     Bounds,
+    FreeTotal,
     SimplexRows,
     ZeroSumRows,
     known_coordinate,
     plain_coordinate,
 )
-from folt.interop.free_total import FreeTotal
-from folt.problem.detection.assembly import Order
+from folt.symmetry.assembly import Order
 from folt.types import Coordinate, Key, Point, Scalar
 
 

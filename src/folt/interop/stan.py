@@ -15,8 +15,8 @@ from folt.interop.stan_density import StanDensity, StanParameters, StanPoints
 from folt.interop.stan_model import SOMEWHERE, Program
 from folt.problem import Problem
 from folt.problem.black_box import BlackBox
-from folt.problem.detection.probe import Points, Probe, Terms
 from folt.problem.named_values import SortKey
+from folt.symmetry.probe import Points, Probe, Terms
 from folt.types import in_float64
 
 DISTANCES = {

@@ -43,7 +43,7 @@ from folt.problem.quotient import (
 from folt.types import Distribution, Key, Point, Scalar, in_float64
 
 if TYPE_CHECKING:
-    from folt.problem.detection.findings import SymmetryFound
+    from folt.symmetry.findings import SymmetryFound
 
 AnyPoint = Float[Array, " dim"] | Float[np.ndarray, " dim"]
 """A point of JAX or, where a black box makes or takes it, of NumPy."""

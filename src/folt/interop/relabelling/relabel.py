@@ -11,7 +11,6 @@ import numpy as np
 from jaxtyping import Float, Int
 
 from folt.diagnostics import effective_size, split_rhat
-from folt.interop.relabelling.assignment import permuted, permuted_square
 from folt.interop.relabelling.methods import (
     Ecr,
     GaussianOrbit,
@@ -20,6 +19,8 @@ from folt.interop.relabelling.methods import (
     Relabeller,
     Sort,
     Stephens,
+    permuted,
+    permuted_square,
 )
 from folt.store.draws import GROUPED, draws_by_name
 

@@ -11,9 +11,11 @@ from jaxtyping import PyTree
 
 from folt.groups import Blocks, Fixed, Group, Part, Square, Trivial, ZeroSum, ZeroSumRows
 from folt.groups.base import LARGEST_ENUMERATED
-from folt.problem.detection.assembly import factor_groups, product
-from folt.problem.detection.findings import Attempt, Factor, Reason, Remark, Rotation, SymmetryFound
-from folt.problem.detection.moves import (
+from folt.problem.problem import Problem
+from folt.problem.scalar import require_scalar
+from folt.symmetry.assembly import factor_groups, product
+from folt.symmetry.findings import Attempt, Factor, Reason, Remark, Rotation, SymmetryFound
+from folt.symmetry.moves import (
     AlongAxis,
     Entries,
     Move,
@@ -21,11 +23,9 @@ from folt.problem.detection.moves import (
     SquareSides,
     TransitionSides,
 )
-from folt.problem.detection.probe import BLOCK, Points, Probe
-from folt.problem.detection.search import Search
-from folt.problem.detection.signs import lone_signs, rotation, with_signs
-from folt.problem.problem import Problem
-from folt.problem.scalar import require_scalar
+from folt.symmetry.probe import BLOCK, Points, Probe
+from folt.symmetry.search import Search
+from folt.symmetry.signs import lone_signs, rotation, with_signs
 from folt.types import Scalar, in_float64
 
 

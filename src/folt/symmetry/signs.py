@@ -8,9 +8,9 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from folt.problem.detection.findings import Attempt, Factor, Kind, Rotation
-from folt.problem.detection.moves import AlongAxis, AxisReversed, Entries, Move, Mover, Negated
-from folt.problem.detection.probe import Probe
+from folt.symmetry.findings import Attempt, Factor, Kind, Rotation
+from folt.symmetry.moves import AlongAxis, AxisReversed, Entries, Move, Mover, Negated
+from folt.symmetry.probe import Probe
 
 ANGLE = 0.6
 """Radians by which labels are rotated; no multiple of a right angle, which signs would allow."""

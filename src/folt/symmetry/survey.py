@@ -3,21 +3,20 @@
 from __future__ import annotations
 
 import dataclasses
-import itertools
 import math
-from collections.abc import Hashable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 
 import numpy as np
 
 from folt.groups.base import LARGEST_ENUMERATED
-from folt.problem.detection.assembly import Cluster, clustered, generated
-from folt.problem.detection.candidates import LONGEST_AXIS, Place, families, movers_for
-from folt.problem.detection.findings import Attempt, Factor, Kind, Reason, Remark, Rotation
-from folt.problem.detection.moves import AlongAxis, AxisReversed, Mover, Negated
-from folt.problem.detection.probe import TOLERANCE, Probe
-from folt.problem.detection.search import Search
-from folt.problem.detection.signs import lone_signs, per_group, rotation, with_signs
-from folt.problem.detection.sticks import broken_sticks
+from folt.symmetry.assembly import Cluster, clustered, generated
+from folt.symmetry.candidates import Place, families, label_counts, movers_for
+from folt.symmetry.findings import Attempt, Factor, Reason, Remark, Rotation
+from folt.symmetry.moves import AlongAxis, AxisReversed, Mover, Negated
+from folt.symmetry.near_misses import matters, near_misses
+from folt.symmetry.probe import TOLERANCE, Probe
+from folt.symmetry.search import Search
+from folt.symmetry.signs import lone_signs, per_group, rotation, with_signs
 
 
 @dataclasses.dataclass
@@ -41,15 +40,10 @@ def survey(probe: Probe, places: Sequence[Place]) -> Survey:
     result.factors = _apart(probe, found, result)
     _ordered(places, result)
     if not result.factors:
-        _near_misses(probe, places, result)
+        result.nearly, remarks = near_misses(probe, places)
+        result.attempts += result.nearly
+        result.remarks += remarks
     return result
-
-
-def label_counts(places: Sequence[Place], alike: Sequence[list[Place]]) -> list[int]:
-    """Numbers of labels worth trying; two ends of a coordinate are always there."""
-    lengths = {2} | {len(family) for family in alike}
-    lengths = lengths.union(*(place.lengths() for place in places))
-    return sorted(length for length in lengths if 2 <= length <= LONGEST_AXIS)
 
 
 def _factors(
@@ -147,7 +141,7 @@ def _worth_folding(probe: Probe, factor: Factor) -> bool:
     if not all(isinstance(move, (Negated, AxisReversed)) for move in factor.moves):
         return True
     # Two rows of a softmax: the likelihood knows their difference, and their sum has one mode.
-    if len(probe.terms) > 1 and not _matters(probe.of_likelihood(), factor):
+    if len(probe.terms) > 1 and not matters(probe.of_likelihood(), factor):
         return False
     if len(factor.places) > 1:
         return True
@@ -166,10 +160,10 @@ def _seen_by_others(probe: Probe, factor: Factor) -> bool:
     points[:, columns] += 0.3 * probe.spread[columns]
     changed = np.abs(probe.evaluate(points) - probe.values).max(axis=0) > TOLERANCE
     others = [n for n, term in enumerate(probe.terms) if term not in factor.sites]
-    return bool(changed[others].any()) or not _likelihood_matters(probe)
+    return bool(changed[others].any()) or not _likelihoodmatters(probe)
 
 
-def _likelihood_matters(probe: Probe) -> bool:
+def _likelihoodmatters(probe: Probe) -> bool:
     return bool(np.ptp(probe.values[:, -1]) > 0)
 
 
@@ -183,99 +177,3 @@ def _ordered(places: Sequence[Place], result: Survey) -> None:
         if place.ordered:
             count = place.columns.shape[-1]
             result.remarks.append(Remark(Reason.ORDERED, (place.name,), count))
-
-
-def _near_misses(probe: Probe, places: Sequence[Place], result: Survey) -> None:
-    """Where nothing holds: what leaves the likelihood alone, or else what changes least."""
-    likelihood = probe.of_likelihood()
-    nearly: list[Attempt] = []
-    if len(probe.terms) > 1:
-        alike = families(likelihood, places)
-        for m in label_counts(places, alike):
-            movers = movers_for(likelihood, places, alike, m)
-            search = Search(likelihood, movers, [place.columns for place in places], m)
-            nearly += [
-                _as_tried(probe, factor)
-                for factor in search.factors()
-                if _matters(likelihood, factor)
-            ]
-        sticks = broken_sticks(likelihood, places)
-        if sticks is not None:
-            result.remarks.append(sticks)
-    if not nearly:
-        nearly = _nearest(probe, places)
-    result.nearly = sorted(_distinct(nearly), key=lambda attempt: attempt.change.defect)
-    result.attempts += result.nearly
-
-
-def _matters(likelihood: Probe, factor: Factor) -> bool:
-    """Whether the likelihood depends on every mover: a hyperparameter spares it in any case."""
-    images = []
-    for mover in factor.movers:
-        points = likelihood.points.copy()
-        points[:, mover.columns] += 0.3 * likelihood.spread[mover.columns]
-        images.append(points)
-    return not any(change.holds for change in likelihood.changes(images))
-
-
-def _as_tried(probe: Probe, factor: Factor) -> Attempt:
-    """How much the whole density changes under the worst swap of a factor of the likelihood."""
-    flip = all(isinstance(move, Negated) for move in factor.moves)
-    tried = []
-    for pair in itertools.pairwise(factor.classes[0]):
-        kind, labels = (Kind.FLIP, ()) if flip else (Kind.SWAP, pair)
-        change = probe.changes([factor.swapped(probe.points, pair)])[0]
-        tried.append(Attempt(kind, factor.names, labels, change))
-    return max(tried, key=lambda attempt: attempt.change.defect)
-
-
-def _nearest(probe: Probe, places: Sequence[Place]) -> list[Attempt]:
-    """Swaps of the first two labels, of everything at once and of each thing alone."""
-    found: list[Attempt] = []
-    named = _same_support(places)
-    for m in label_counts(places, named):
-        movers = [mover for mover in movers_for(probe, places, named, m) if _is_plain(mover)]
-        if not movers:
-            continue
-        together = _disjoint(movers)
-        sets = [[mover] for mover in movers] + ([together] if len(together) > 1 else [])
-        for chosen in sets:
-            moves = tuple(mover.moves[0] for mover in chosen)
-            factor = Factor(m, tuple(chosen), moves, ((0, 1),))
-            found.append(_as_tried(probe, factor))
-    return found
-
-
-def _same_support(places: Sequence[Place]) -> list[list[Place]]:
-    """Sites of equal shape and support."""
-    groups: dict[Hashable, list[Place]] = {}
-    for place in places:
-        if not place.ordered:
-            groups.setdefault((place.shape, place.simplex, place.key), []).append(place)
-    return [group for group in groups.values() if 2 <= len(group) <= LONGEST_AXIS]
-
-
-def _is_plain(mover: Mover) -> bool:
-    return not mover.partial and (
-        any(type(move) is AlongAxis for move in mover.moves) or len(mover.sites) > 1
-    )
-
-
-def _disjoint(movers: Iterable[Mover]) -> list[Mover]:
-    chosen: list[Mover] = []
-    for mover in movers:
-        if not any(mover.places & other.places for other in chosen):
-            chosen.append(mover)
-    return chosen
-
-
-def _distinct(attempts: Iterable[Attempt]) -> list[Attempt]:
-    """The least change for every set of names; what holds is no near miss."""
-    best: dict[frozenset[str], Attempt] = {}
-    for attempt in attempts:
-        key = frozenset(attempt.moved)
-        if attempt.change.defect > TOLERANCE and (
-            key not in best or attempt.change.defect < best[key].change.defect
-        ):
-            best[key] = attempt
-    return list(best.values())

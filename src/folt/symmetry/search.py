@@ -15,9 +15,9 @@ from collections.abc import Iterable, Sequence
 
 import numpy as np
 
-from folt.problem.detection.findings import Attempt, Factor, Kind
-from folt.problem.detection.moves import Move, Mover, Negated
-from folt.problem.detection.probe import TOLERANCE, Change, Points, Probe
+from folt.symmetry.findings import Attempt, Factor, Kind
+from folt.symmetry.moves import Move, Mover, Negated
+from folt.symmetry.probe import TOLERANCE, Change, Points, Probe
 
 DIRECTIONS = 2
 """Random steps away from the centre, each tried."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 
-from folt.problem.detection.findings import (
+from folt.symmetry.findings import (
     Attempt,
     Factor,
     Kind,
@@ -13,7 +13,7 @@ from folt.problem.detection.findings import (
     Rotation,
     SymmetryFound,
 )
-from folt.problem.detection.moves import Negated
+from folt.symmetry.moves import Negated
 
 MOST_NEAR = 3
 """Near misses that are told."""

@@ -10,7 +10,7 @@ from collections.abc import Hashable, Sequence
 
 import numpy as np
 
-from folt.problem.detection.moves import (
+from folt.symmetry.moves import (
     AlongAxis,
     Among,
     AxisReversed,
@@ -21,7 +21,7 @@ from folt.problem.detection.moves import (
     SquareSides,
     TransitionSides,
 )
-from folt.problem.detection.probe import TOLERANCE, Probe
+from folt.symmetry.probe import TOLERANCE, Probe
 
 LONGEST_AXIS = 20
 """Longest axis that is taken for a component axis without being named."""
@@ -111,6 +111,13 @@ def families(probe: Probe, places: Sequence[Place]) -> list[list[Place]]:
             if 2 <= len(members) <= LONGEST_AXIS:
                 found.append([alike[k] for k in members])
     return found
+
+
+def label_counts(places: Sequence[Place], alike: Sequence[list[Place]]) -> list[int]:
+    """Numbers of labels worth trying; two ends of a coordinate are always there."""
+    lengths = {2} | {len(family) for family in alike}
+    lengths = lengths.union(*(place.lengths() for place in places))
+    return sorted(length for length in lengths if 2 <= length <= LONGEST_AXIS)
 
 
 def movers_for(

@@ -12,8 +12,8 @@ from collections.abc import Callable
 import numpy as np
 
 from folt.groups import Group
-from folt.problem.detection.moves import AlongAxis, Move, Mover
-from folt.problem.detection.probe import Change
+from folt.symmetry.moves import AlongAxis, Move, Mover
+from folt.symmetry.probe import Change
 
 
 class Kind(enum.Enum):
@@ -224,6 +224,6 @@ class SymmetryFound:
         return hash(SymmetryFound)
 
     def __str__(self) -> str:
-        from folt.problem.detection.words import account
+        from folt.symmetry.words import account
 
         return account(self)

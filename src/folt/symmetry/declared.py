@@ -5,14 +5,14 @@ from __future__ import annotations
 import itertools
 from collections.abc import Mapping, Sequence
 
-from folt.problem.detection.candidates import Place, family_mover, movers_at, site_mover
-from folt.problem.detection.findings import Attempt, Factor, Kind
-from folt.problem.detection.moves import AlongAxis, Entries, Move, Mover, Negated, TransitionSides
-from folt.problem.detection.probe import Probe
-from folt.problem.detection.signs import rotation, with_signs
-from folt.problem.detection.survey import Survey, survey
-from folt.problem.detection.words import LIKELIHOOD, attempt_in_words
 from folt.problem.symmetry import SymmetryError
+from folt.symmetry.candidates import Place, family_mover, movers_at, site_mover
+from folt.symmetry.findings import Attempt, Factor, Kind
+from folt.symmetry.moves import AlongAxis, Entries, Move, Mover, Negated, TransitionSides
+from folt.symmetry.probe import Probe
+from folt.symmetry.signs import rotation, with_signs
+from folt.symmetry.survey import Survey, survey
+from folt.symmetry.words import LIKELIHOOD, attempt_in_words
 
 Range = slice | Sequence[int] | None
 """Which entries along the first axis of a site carry labels; None for all of them."""

@@ -20,8 +20,8 @@ from folt.groups import (
     Trivial,
     Within,
 )
-from folt.problem.detection.findings import Factor
-from folt.problem.detection.moves import (
+from folt.symmetry.findings import Factor
+from folt.symmetry.moves import (
     AlongAxis,
     Entries,
     Move,

@@ -5,7 +5,7 @@ settle m! permutations. Nothing is taken from names: a candidate counts if the d
 points and at their images agrees to rounding.
 """
 
-from folt.problem.detection.findings import (
+from folt.symmetry.findings import (
     Attempt,
     Factor,
     Kind,
@@ -14,7 +14,7 @@ from folt.problem.detection.findings import (
     Rotation,
     SymmetryFound,
 )
-from folt.problem.detection.parts import detect
+from folt.symmetry.parts import detect
 
 __all__ = [
     "Attempt",
