@@ -249,7 +249,7 @@ def test_python_runs_the_package():
 @pytest.mark.parametrize("seconds", [0.0, 0.2, 0.5])
 def test_an_early_interruption_is_one_line(seconds, folder):
     Path("data.csv").write_text("\n".join(map(str, range(40))))
-    begun = "import sys; print(flush=True); sys.argv[0] = 'folt'; from folt.__main__ import main;"
+    begun = "import sys; sys.argv[0] = 'folt'; from folt.__main__ import main; print(flush=True);"
     process = subprocess.Popen(
         [sys.executable, "-c", f"{begun} main()", "mixture", "data.csv", "--components", "2"],
         stdout=subprocess.PIPE,
