@@ -2,8 +2,11 @@
 
 A name is a problem or one of the `GROUPS`; without names all groups are run, those whose data are
 at hand. A group goes to `results/engine-GROUP.json`, the group `own` to `results/engine.json`.
-Where a problem is asked to be as fast as NUTS, NumPyro runs beside it: the first seed's process is
-followed by one of `benchmarks.peers.once`.
+NumPyro's NUTS runs beside each, where there is a gradient: the first seed's process is followed by
+two of `benchmarks.peers.once`, with 5000 and with 1000 draws, whose difference is what draws cost.
+
+CPU seconds to so many effective draws are extrapolated: what a run took before its draws, plus so
+many times what an effective draw took. For folt the latter comes from `fit.extend`.
 """
 
 from __future__ import annotations
@@ -22,13 +25,27 @@ from benchmarks import record
 from benchmarks.problems import ASKED, BORROWED, available
 
 TITLE = "A fit from a cold process, compilation included, beside NUTS + sort: worst of {} seeds"
-SMALL = ("multivariate", "factors", "regressions", "classes", "regimes", *BORROWED)
-GROUPS: dict[str, tuple[str, ...]] = {
-    "own": tuple(name for name in ASKED if name not in SMALL),
-    "typhoon": ("typhoon",),
+APART: dict[str, tuple[str, ...]] = {
+    "typhoon": BORROWED,
     "brought": ("regressions", "classes", "regimes"),
     "large": ("multivariate", "factors"),
+    "unseen": (
+        "robust-regressions",
+        "survival",
+        "counts",
+        "switching",
+        "two-classes",
+        "sparse-factors",
+    ),
 }
+OWN = tuple(name for name in ASKED if not any(name in group for group in APART.values()))
+GROUPS: dict[str, tuple[str, ...]] = {"own": OWN, **APART}
+
+EFFECTIVE = (1_000, 10_000, 100_000)
+"""Effective draws, the CPU seconds to which are compared."""
+
+FEW_DRAWS = "1000"
+"""Draws per chain of the shorter run of NUTS."""
 
 Fit = dict[str, Any]
 
@@ -44,8 +61,8 @@ def main() -> None:
         for problem in problems:
             for seed in range(arguments.seeds):
                 fits.append(fitted(problem, seed))
-                if seed == 0 and ASKED[problem].ratio is not None:
-                    nuts[problem] = cold("benchmarks.peers.once", "nuts", problem, "0")
+                if seed == 0 and ASKED[problem].nuts:
+                    nuts[problem] = beside(problem)
             path = record.write(
                 name,
                 TITLE.format(arguments.seeds),
@@ -79,6 +96,13 @@ def fitted(name: str, seed: int) -> Fit:
     words = f"acceptance {row['accept']:.3f}, {row['cpu_s']:.1f} CPU s, {row['status']}"
     print(f"{name} seed {seed}: {words}", flush=True)
     return row
+
+
+def beside(name: str) -> Fit:
+    """NUTS with 5000 draws per chain, and what it took with fewer of them."""
+    run = cold("benchmarks.peers.once", "nuts", name, "0")
+    short = cold("benchmarks.peers.once", "nuts", name, "0", FEW_DRAWS)
+    return {**run, "short": {key: short[key] for key in ("draws", "cpu_s", "ess")}}
 
 
 def cold(module: str, *arguments: str) -> Fit:
@@ -143,6 +167,35 @@ def _nuts(value: Callable[[Fit], float], places: int) -> Shown:
     return lambda fits, nuts: None if nuts is None else f"{value(nuts):.{places}f}"
 
 
+def _reached(starting: float, per_effective: float) -> list[float]:
+    """CPU seconds to every number of effective draws, by a straight line."""
+    return [starting + count * per_effective for count in EFFECTIVE]
+
+
+def _ours(fit: Fit) -> list[float]:
+    again = fit["cpu_s_of_as_many_draws"]
+    return _reached(fit["cpu_s"] - again, again / fit["ess"])
+
+
+def _theirs(run: Fit) -> list[float]:
+    per_draw = (run["cpu_s"] - run["short"]["cpu_s"]) / (run["draws"] - run["short"]["draws"])
+    drawing = per_draw * run["draws"]
+    return _reached(run["cpu_s"] - drawing, drawing / run["ess"])
+
+
+def _until(fits: list[Fit], nuts: Fit | None) -> str | None:
+    if any("cpu_s_of_as_many_draws" not in fit for fit in fits):
+        return None
+    columns = zip(*map(_ours, fits), strict=True)
+    return "/".join(f"{statistics.median(column):.0f}" for column in columns)
+
+
+def _nuts_until(fits: list[Fit], nuts: Fit | None) -> str | None:
+    if nuts is None or "short" not in nuts:
+        return None
+    return "/".join(f"{seconds:.0f}" for seconds in _theirs(nuts))
+
+
 def _ratio(fits: list[Fit], nuts: Fit | None) -> str | None:
     if nuts is None:
         return None
@@ -160,6 +213,8 @@ COLUMNS: dict[str, Shown] = {
     "ratio": _ratio,
     "effective draws per CPU s": _over("ess_per_cpu_s", min, 0),
     "of NUTS + sort": _nuts(lambda run: run["ess"] / run["cpu_s"], 0),
+    "CPU s to 1 000/10 000/100 000 effective draws": _until,
+    "CPU s to as many, NUTS + sort": _nuts_until,
     "values per effective draw": _over("values_per_ess", max, 1),
     "gradients per effective draw": _over("gradients_per_ess", max, 1),
     "evaluations": _over("evaluations", max, 0),

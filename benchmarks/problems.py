@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import os
 from collections.abc import Callable
 from pathlib import Path
@@ -29,7 +30,8 @@ class Asked(NamedTuple):
         error: largest standard error of log Z.
         ratio: most CPU seconds, over those of NUTS + sort from a cold process.
         seconds: most CPU seconds, where they are not counted against NUTS.
-        draws: draws per chain.
+        draws: draws per chain; chosen by budget if None.
+        nuts: whether NUTS can run beside it: not on a function without gradient.
     """
 
     title: str
@@ -38,7 +40,8 @@ class Asked(NamedTuple):
     error: float | None = None
     ratio: float | None = None
     seconds: float | None = None
-    draws: int = 5_000
+    draws: int | None = None
+    nuts: bool = True
 
 
 ASKED = {
@@ -57,9 +60,15 @@ ASKED = {
     "regressions": Asked("mixture of regressions, d = 20, N = 400", 0.60, 30, 0.01, 1.5),
     "classes": Asked("latent classes in PyMC, d = 26, N = 500", 0.60, 30, 0.01, 1.5),
     "regimes": Asked("hidden Markov with scan, d = 23, T = 400", 0.60, 30, 0.01, 1.5),
-    "black-box": Asked("NumPy black box, d = 4, N = 80", 0.85, 10, 0.005, draws=1_000),
+    "black-box": Asked("NumPy black box, d = 4, N = 80", 0.85, 10, 0.005, draws=1_000, nuts=False),
     "multivariate": Asked("multivariate mixture, K = 4, d = 59, N = 400", 0.30),
     "factors": Asked("factor analysis, 20 x 3, d = 80", 0.30),
+    "robust-regressions": Asked("two regressions with Student noise, PyMC, d = 11"),
+    "survival": Asked("survival of two populations, censored, NumPyro, d = 9"),
+    "counts": Asked("three overdispersed counts, PyMC, d = 8"),
+    "switching": Asked("autoregression in three regimes, NumPyro, d = 13"),
+    "two-classes": Asked("two latent classes of ten items, NumPyro, d = 21"),
+    "sparse-factors": Asked("two sparse factors, PyMC, d = 24"),
 }
 
 
@@ -140,11 +149,9 @@ def _factors() -> Problem:
     return models.factor_analysis(data, 3)
 
 
-def _brought(name: str) -> Callable[[], Problem]:
+def _written(module: str, name: str) -> Callable[[], Problem]:
     def make() -> Problem:
-        from benchmarks import brought
-
-        return getattr(brought, name)()
+        return getattr(importlib.import_module(f"benchmarks.{module}"), name)()
 
     return make
 
@@ -154,10 +161,16 @@ MAKERS: dict[str, Callable[[], Problem]] = {
     "typhoon": _typhoon,
     "galaxies": _galaxies,
     "hidden-markov": _hidden_markov,
-    "regressions": _brought("regressions"),
-    "classes": _brought("latent_classes"),
-    "regimes": _brought("regimes"),
-    "black-box": _brought("black_box"),
+    "regressions": _written("brought", "regressions"),
+    "classes": _written("brought", "latent_classes"),
+    "regimes": _written("brought", "regimes"),
+    "black-box": _written("brought", "black_box"),
     "multivariate": _multivariate,
     "factors": _factors,
+    "robust-regressions": _written("unseen", "robust_regressions"),
+    "survival": _written("unseen", "survival"),
+    "counts": _written("unseen", "counts"),
+    "switching": _written("unseen", "switching"),
+    "two-classes": _written("unseen", "classes"),
+    "sparse-factors": _written("unseen", "sparse_factors"),
 }

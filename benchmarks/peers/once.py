@@ -1,6 +1,7 @@
-"""One tool on one problem in this process: `python -m benchmarks.peers.once TOOL NAME SEED`.
+"""One tool on one problem in this process: `benchmarks.peers.once TOOL NAME SEED [DRAWS]`.
 
-A line of JSON on standard output, with the moments of the folded draws.
+A line of JSON on standard output, with the moments of the folded draws. Fewer draws than usual
+tell, beside a usual run, what a draw costs without warm-up and compilation.
 """
 
 from __future__ import annotations
@@ -16,21 +17,24 @@ import sys  # noqa: E402
 import numpy as np  # noqa: E402
 
 
-def main(tool: str, name: str, seed: int) -> None:
+def main(tool: str, name: str, seed: int, draws: int | None = None) -> None:
     """Run, then look at what was made; only the run is timed."""
     import jax
 
     jax.config.update("jax_enable_x64", True)
-    from benchmarks.peers.tools import TOOLS
+    from benchmarks.peers import tools
     from benchmarks.problems import problem
 
     chosen = problem(name)
-    run = TOOLS[tool](chosen, seed)
+    if draws is not None:
+        tools.DRAWS = draws
+    run = tools.TOOLS[tool](chosen, seed)
     usage = resource.getrusage(resource.RUSAGE_SELF)
     row = {
         "tool": tool,
         "problem": name,
         "seed": seed,
+        "draws": len(run.draws[0]) * len(run.draws),
         "cpu_s": usage.ru_utime + usage.ru_stime,
         "wall_s": time.perf_counter() - STARTED,
         "evaluations": run.evaluations,
@@ -71,4 +75,4 @@ def _orderings(action, points: np.ndarray, problem) -> int:
 
 
 if __name__ == "__main__":
-    main(sys.argv[1], sys.argv[2], int(sys.argv[3]))
+    main(sys.argv[1], sys.argv[2], *map(int, sys.argv[3:]))
