@@ -144,6 +144,7 @@ def classes(groups: int = 2, items: int = 10, count: int = 400) -> Problem:
 def sparse_factors(factors: int = 2, items: int = 8, count: int = 250) -> Problem:
     """Eight items that load on two factors, few of them on both, in PyMC; d = 24."""
     import pymc as pm
+    import pytensor.tensor as pt
 
     rng = np.random.default_rng(16)
     loading = np.zeros((items, factors))
@@ -155,6 +156,6 @@ def sparse_factors(factors: int = 2, items: int = 8, count: int = 250) -> Proble
     with pm.Model() as model:
         loadings = pm.Laplace("loadings", 0, 0.5, shape=(items, factors))
         noise = pm.HalfNormal("noise", 1, shape=items)
-        covariance = pm.math.dot(loadings, loadings.T) + pm.math.diag(noise**2)
+        covariance = pm.math.dot(loadings, loadings.T) + pt.diag(noise**2)
         pm.MvNormal("y", mu=np.zeros(items), cov=covariance, observed=y)
     return folt.from_pymc(model)
