@@ -38,6 +38,7 @@ class Widening:
 
     Attributes:
         rough: standard deviation of h over selection draws above which it is.
+        flat: deviation at which the rounds end, read off the judged loss.
         components: most components.
         rounds: blocks of steps, each on fresh proposals.
         steps: Adam steps per round.
@@ -47,6 +48,7 @@ class Widening:
     """
 
     rough: float = 0.05
+    flat: float = 0.015
     components: int = 192
     rounds: int = 20
     steps: int = 200
@@ -74,6 +76,8 @@ class Widening:
             best = found if found.loss < best.loss else best
             if not math.isfinite(found.loss):
                 main, adam, fresh = best.main, Adam(), best.fresh
+            if best.loss < 0.5 * self.flat**2:
+                break
             if progress is not None:
                 message = f"{main.count} components, spread of h {best.spread:.4f}"
                 progress((number + 1) / self.rounds, message)
