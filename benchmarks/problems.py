@@ -68,7 +68,7 @@ ASKED = {
     "counts": Asked("three overdispersed counts, PyMC, d = 8"),
     "switching": Asked("autoregression in three regimes, NumPyro, d = 13"),
     "two-classes": Asked("two latent classes of ten items, NumPyro, d = 21"),
-    "sparse-factors": Asked("two sparse factors, PyMC, d = 24"),
+    "sparse-factors": Asked("two sparse factors, NumPyro, d = 24"),
 }
 
 

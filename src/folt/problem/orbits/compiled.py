@@ -43,7 +43,8 @@ def _hand_over() -> None:
     made = {loop: _given(loop.function) for loop in _loops}
     for loop in made:
         names = loop.function.__globals__
-        names.update({name: made[one] for name, one in names.items() if isinstance(one, Loop)})
+        found = {name: one for name, one in names.items() if isinstance(one, Loop)}
+        names.update({name: made.get(one, one.compiled) for name, one in found.items()})
     for loop, function in made.items():  # last: other threads may call a loop from here on
         loop.compiled = function
     _loops.clear()
