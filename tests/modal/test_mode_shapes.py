@@ -24,6 +24,7 @@ from folt.modal import (
     simulate_record,
     tracking,
 )
+from folt.modal.geometry import deflection_figure, read_geometry
 from folt.modal.links import linked, tidy_shapes
 from folt.modal.records import record_of
 from folt.modal.results import as_tree
@@ -118,7 +119,9 @@ def test_the_command_writes_shapes(tmp_path, monkeypatch, record, found, capsys)
     monkeypatch.setenv("JAX_COMPILATION_CACHE_DIR", "elsewhere, so the command leaves it alone")
     text = "\n".join(",".join(f"{v:.8g}" for v in row) for row in record.values)
     Path("record.csv").write_text("north,east,twist\n" + text)
+    Path("places.csv").write_text("channel,x\neast,2\nnorth,1\ntwist,3\n")
     words = ["--rate", "8", "--band", "0.7", "1.0", "--modes", "2", "--draws", "200"]
+    words += ["--geometry", "places.csv"]
     assert run(["modal", "record.csv", *words, "--out", "out", "--json"]) == 0
     told = json.loads(capsys.readouterr().out)
     assert told["model"] == "shapes"
@@ -130,7 +133,13 @@ def test_the_command_writes_shapes(tmp_path, monkeypatch, record, found, capsys)
     assert float(rows[0]["mean"]) == told["shapes"][0]["mean"]
     assert told["mac"][0]["mac"] < 0.5
     written = {path.name for path in Path("out").iterdir()}
-    assert {"modes.csv", "mac.csv", "shapes.png", "singular_values.png"} <= written
+    assert {
+        "modes.csv",
+        "mac.csv",
+        "shapes.png",
+        "singular_values.png",
+        "deflections.png",
+    } <= written
     assert "Mode shapes" in Path("out/report.html").read_text()
 
 
@@ -146,6 +155,41 @@ def test_the_trace_is_used_and_said(tmp_path, monkeypatch, record, capsys, chann
     assert run(words) == 0
     assert handed[0].ordinates is None
     assert capsys.readouterr().out.count("the trace model is used") == said
+
+
+GEOMETRIES = {
+    "columns": ("channel,z\na,1\nb,2\n", "expected the columns channel,x or"),
+    "channel": ("channel,x\na,1\n", "one row for channel b, got 0"),
+    "twice": ("channel,x\na,1\na,1\nb,2\n", "one row for channel a, got 2"),
+    "word": ("channel,x\na,1\nb,top\n", "expected numbers"),
+    "infinite": ("channel,x\na,1\nb,nan\n", "finite positions"),
+    "direction": ("channel,x,y,dx,dy\na,1,0,0,2\nb,1,0,0,0\n", "direction dx,dy of channel b"),
+}
+
+
+@pytest.mark.parametrize("name", GEOMETRIES)
+def test_a_geometry_that_cannot_be_drawn_is_refused_in_one_sentence(tmp_path, name):
+    text, words = GEOMETRIES[name]
+    path = tmp_path / "places.csv"
+    path.write_text(text)
+    with pytest.raises(ValueError, match=words) as caught:
+        read_geometry(path, ("a", "b"))
+    assert "\n" not in str(caught.value)
+
+
+def test_deflections_stand_at_the_positions(tmp_path, found):
+    """Along a line the mean shape by position; in a plan one arrow per channel and mode."""
+    shapes, path = shape_draws(found.fit), tmp_path / "places.csv"
+    path.write_text("channel,x\nb,2\na,1\nc,3\n")
+    line = deflection_figure(shapes, np.array([0.8, 0.86]), read_geometry(path, tuple("abc")))
+    drawn = line.axes[0].lines[-1]
+    np.testing.assert_allclose(drawn.get_ydata(), [1, 2, 3])
+    np.testing.assert_allclose(drawn.get_xdata(), shapes[:, 0].mean(axis=0))
+    path.write_text("channel,x,y,dx,dy\na,0,0,0,2\nb,1,0,1,0\nc,0,1,1,1\n")
+    geometry = read_geometry(path, tuple("abc"))
+    np.testing.assert_allclose(np.linalg.norm(geometry.direction, axis=1), 1.0)
+    plan = deflection_figure(shapes, np.array([0.8, 0.86]), geometry)
+    assert [len(panel.texts) for panel in plan.axes] == [3, 3]
 
 
 def window(number, frequency, shapes):

@@ -18,6 +18,7 @@ from folt.cli.modal_options import (
     Damping,
     Draws,
     Frequencies,
+    GeometryFile,
     ModelName,
     ModelOption,
     MotionName,
@@ -55,6 +56,7 @@ if TYPE_CHECKING:
     from folt.fit import Fit
     from folt.fleet import Runner
     from folt.modal import Identification, Measured, Record, Settings
+    from folt.modal.geometry import Geometry
     from folt.modal.identification import Model
     from folt.modal.tracking import Windows
     from folt.store import Store
@@ -91,6 +93,7 @@ def modal(
     motion: MotionOption = MotionName.acceleration,
     noise: NoiseOption = NoiseName.common,
     correlated: CorrelatedOption = False,
+    geometry: GeometryFile = None,
     segment: Segment = None,
     overlap: Overlap = 0.75,
     window: Window = None,
@@ -158,7 +161,7 @@ def modal(
     measured = _measured(psd, averages, read, band, length, overlap, wanted)
     if wanted and psd is None and measured.ordinates is None and not (as_json or quiet):
         typer.echo("The record has one channel, hence no shapes: the trace model is used.")
-    _spectrum(measured, numbers, settings, out, as_json, quiet)
+    _spectrum(measured, numbers, settings, out, as_json, quiet, _geometry(geometry, measured))
 
 
 def _measured(
@@ -185,8 +188,25 @@ def _measured(
     return welch(loaded, band, segment=segment, overlap=overlap)
 
 
+def _geometry(path: Path | None, measured: Measured) -> Geometry | None:
+    """Where the sensors are, if a file says so."""
+    from folt.modal.geometry import read_geometry
+
+    if path is None:
+        return None
+    if measured.ordinates is None:
+        raise ValueError("--geometry goes with shapes, which the trace of a spectrum has not")
+    return read_geometry(path, measured.names)
+
+
 def _spectrum(
-    measured: Measured, numbers: range, settings: Settings, out: Path, as_json: bool, quiet: bool
+    measured: Measured,
+    numbers: range,
+    settings: Settings,
+    out: Path,
+    as_json: bool,
+    quiet: bool,
+    geometry: Geometry | None = None,
 ) -> None:
     """One spectrum: fit, write, print."""
     from folt.modal.results import as_tree, contents
@@ -202,7 +222,7 @@ def _spectrum(
         entry = store.entry()
         claim(entry, whole)
         found = _identified(measured, numbers, settings, store, request, as_json, quiet)
-        files = keep_fit(entry, whole, found.fit, lambda fit: contents(found))
+        files = keep_fit(entry, whole, found.fit, lambda fit: contents(found, geometry))
     if as_json:
         print_json("modal", files, {**as_tree(found), **fit_fields(found.fit)})
     elif not quiet:

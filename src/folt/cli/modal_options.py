@@ -78,6 +78,14 @@ ShapesOption = Annotated[
 NoiseOption = Annotated[
     NoiseName, typer.Option(help="Noise of the sensors: one density in common, or one per channel.")
 ]
+GeometryFile = Annotated[
+    Path | None,
+    typer.Option(
+        help="Positions of the sensors for a picture of deflections: CSV, channel,x along a line "
+        "or channel,x,y,dx,dy in a plan.",
+        metavar="FILE",
+    ),
+]
 CorrelatedOption = Annotated[
     bool, typer.Option("--correlated", help="Forces of different modes may be correlated.")
 ]

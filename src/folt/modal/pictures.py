@@ -11,8 +11,10 @@ from folt.certificate.outcomes import Outcome
 from folt.fit import Fit, in_user_parameters
 from folt.fit.style import histogram
 from folt.modal.curves import Curves, curves
+from folt.modal.geometry import Geometry, deflection_figure
 from folt.modal.identification import Identification
 from folt.modal.shape_pictures import shape_pictures
+from folt.modal.shapes import shape_draws
 from folt.modal.spectrum import Measured
 from folt.modal.table import PERCENT, flat
 from folt.report import figures
@@ -28,14 +30,17 @@ SHOWN = 1_500
 """Draws per mode in a scatter."""
 
 
-def pictures(found: Identification) -> dict[str, Figure]:
-    """The figures of one identification, by the name of their file."""
+def pictures(found: Identification, geometry: Geometry | None = None) -> dict[str, Figure]:
+    """The figures of one identification, by the name of their file; deflections with a geometry."""
     fit, measured = found.fit, found.measured
     unit = float(np.mean(measured.psd))
     if found.model == "shapes" and measured.ordinates is not None:
         unit = float(measured.ordinates.scale) ** 2
     drawn = curves(fit, unit, window=measured.window)
     shapes = shape_pictures(fit, measured.names) if found.model == "shapes" else {}
+    if shapes and geometry is not None:
+        middle = np.median(flat(fit, "frequency"), axis=0)
+        shapes["deflections"] = deflection_figure(shape_draws(fit), middle, geometry)
     return {
         **shapes,
         "spectrum": spectrum_figure(measured, drawn, flat(fit, "frequency")),

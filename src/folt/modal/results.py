@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from folt.fit.section import Section
+from folt.modal.geometry import Geometry
 from folt.modal.identification import Identification
 from folt.modal.pictures import pictures
 from folt.modal.shapes import mac_rows, shape_rows
@@ -27,6 +28,10 @@ SECTIONS = {
         "Posterior mean of every entry of a shape, with its 95 % interval. Shapes have unit "
         "length; the largest entry of a mean shape is positive, and every draw has the sign "
         "that agrees with it.",
+    ),
+    "deflections": (
+        "Deflections",
+        "Shapes at the positions of the sensors, with their 95 % intervals.",
     ),
     "singular_values": (
         "Singular values",
@@ -54,7 +59,7 @@ SECTIONS = {
 """Heading and words of every figure that goes into the report."""
 
 
-def contents(found: Identification) -> dict[str, bytes]:
+def contents(found: Identification, geometry: Geometry | None = None) -> dict[str, bytes]:
     """The fit, its report, the table of modes, the spectrum and the figures, by name."""
     rows = mode_rows(found.fit, found.measured.resolution)
     files = {
@@ -68,7 +73,7 @@ def contents(found: Identification) -> dict[str, bytes]:
             files["mac.csv"] = as_csv(pairs).encode()
     if len(found.fits) > 1:
         files["evidence.csv"] = as_csv(evidence_rows(found)).encode()
-    drawn = pictures(found)
+    drawn = pictures(found, geometry)
     files.update({f"{name}.png": figures.png(figure) for name, figure in drawn.items()})
     return files_of(dataclasses.replace(found.fit, sections=sections(drawn)), files)
 
