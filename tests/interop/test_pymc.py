@@ -221,7 +221,7 @@ def test_masked_observations_are_refused_in_a_sentence():
     with pm.Model() as model:
         mu = pm.Normal("mu", 0.0, 1.0, shape=2)
         masked = np.ma.masked_array(Y[:6], np.arange(6) < 2)
-        with pytest.warns(pm.ImputationWarning):
+        with pytest.warns(pm.exceptions.ImputationWarning):
             pm.NormalMixture("y", np.ones(2) / 2, mu, 1.0, observed=masked)
     with pytest.raises(ValueError, match="observations of 'y' are masked or missing"):
         folt.from_pymc(model)
