@@ -10,7 +10,7 @@ from scipy import stats
 from folt.groups import Permutation, Reflection, SignedPermutation
 from folt.problem import Problem
 from folt.problem.orbits import Components, ListedSum, action_of
-from folt.reference.chamber import Chamber, fisher_mean
+from folt.reference.exploration.chamber import Chamber, fisher_mean
 from folt.reference.host_moves import LeapKernel
 from folt.reference.landscape import Landscape
 from folt.reference.moving import Hamiltonian

@@ -27,6 +27,7 @@ from folt.reference.exploration import (
     explorer,
     facts,
     modes,
+    shortcut,
     start,
 )
 from folt.reference.exploration.descents import descents
@@ -247,6 +248,58 @@ def test_descents_that_stop_at_ripples_confirm_nothing(monkeypatch):
     assert not explored(mixture_of(PAIR, [0.3, 0.3], [0.5, 0.5])).exploration.rough
     monkeypatch.setattr(facts, "ROUGH", 1.0)  # rule off
     assert not found.rough
+
+
+@pytest.fixture(scope="module")
+def of_one_mode():
+    """Twenty dimensions, two exchangeable blocks: a ladder from the start would be long."""
+    means = np.r_[-np.ones(10), np.ones(10)]
+    problem = mixture_of([means], [0.3], [1.0], group=Permutation(2, 10))
+    return problem, explored(problem, descents=30)
+
+
+def test_a_ladder_from_the_one_mode_is_short_and_right(of_one_mode):
+    problem, run = of_one_mode
+    found = run.exploration
+    assert (found.control, found.searchers) == (shortcut.THIN, shortcut.THIN)
+    assert found.rungs < 8
+    assert found.ancestors > 100
+    assert abs(run.log_evidence) < 0.2  # the evidence of 300 particles; the truth is 0
+    assert run.explored.ladder.walk.log_target == pytest.approx(
+        Landscape(problem)(run.explored.ladder.walk.points)
+    )
+
+
+def test_two_modes_get_the_whole_ladder():
+    problem = mixture_of([-np.ones(20), np.ones(20)], [0.3, 0.3], [0.5, 0.5])
+    run = explored(problem, descents=30)
+    assert run.exploration.control == 0
+    assert run.exploration.rungs > 8
+
+
+@pytest.mark.parametrize(
+    "objection",
+    ["none", "hits", "flat", "astray", "rough", "runaways", "weights", "elsewhere", "evidence"],
+)
+def test_every_objection_closes_the_gate(of_one_mode, objection):
+    problem, run = of_one_mode
+    found, modes, masses = run.explored, run.explored.modes, run.explored.masses
+    ladder, one = found.ladder, np.eye(len(masses.points))[:, :1]
+    moved = ladder.walk._replace(points=ladder.walk.points + 5.0 * (np.arange(300) < 30)[:, None])
+    high = ladder._replace(log_evidence=masses.log_evidence + 1.5)
+    changed = {
+        "none": {},
+        "hits": {"modes": dataclasses.replace(modes, hits=np.array([[3, 1, 0]]))},
+        "flat": {"modes": dataclasses.replace(modes, peaked=np.array([False]))},
+        "astray": {"modes": dataclasses.replace(modes, astray=modes.descents // 10)},
+        "rough": {"modes": dataclasses.replace(modes, scattered=0.9)},
+        "runaways": {"modes": dataclasses.replace(modes, runaways=1)},
+        "weights": {"masses": dataclasses.replace(masses, belongings=one)},
+        "elsewhere": {"ladder": ladder._replace(walk=moved)},
+        "evidence": {"ladder": high},
+    }[objection]
+    said = shortcut.one_mode(dataclasses.replace(found, **changed), action_of(problem.group))
+    assert said == (objection == "none")
 
 
 def test_particles_of_one_mode_that_are_deleted_are_missed(monkeypatch):

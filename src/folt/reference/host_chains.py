@@ -20,8 +20,8 @@ from folt.problem import GRADIENTS_PER_BLOCK, Points, Problem
 from folt.problem.batching import calls_lapack
 from folt.problem.orbits import Action, action_of
 from folt.reference.cautions import Caution
-from folt.reference.chamber import chamber_of, covariance_within
 from folt.reference.exploration import ExplorationFacts, Explored, Explorer, Plan
+from folt.reference.exploration.chamber import chamber_of, covariance_within
 from folt.reference.exploration.descents import ROUNDS
 from folt.reference.exploration.facts import RATIO
 from folt.reference.exploration.modes import PerMode

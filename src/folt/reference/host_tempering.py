@@ -13,13 +13,13 @@ import math
 from typing import NamedTuple, Protocol
 
 import numpy as np
-from jaxtyping import Float
+from jaxtyping import Float, Int
 
 from folt.chains.independence import accepted
 from folt.problem import Points, Problem, Values
 from folt.problem.orbits import Action
 from folt.reference.host_moves import Paths
-from folt.reference.landscape import Landscape, Matrix
+from folt.reference.landscape import Matrix
 from folt.reference.random_walk import ACCEPTANCE, SPREAD, first_scale
 from folt.reference.soundness import require_resolution
 from folt.reference.tempering import LONGEST_LADDER, next_temperature, systematic_resample
@@ -63,13 +63,18 @@ class Ladder(NamedTuple):
         walk: the particles.
         log_evidence: a rough estimate of log Z.
         rungs: some particles of every temperature, (rung, some, dim).
-        ancestors: particles of the start that have descendants at the end.
+        origins: the particle of the start that each descends from.
     """
 
     walk: Walk
     log_evidence: float
     rungs: Float[np.ndarray, "rung some dim"]
-    ancestors: int
+    origins: Int[np.ndarray, " n"]
+
+    @property
+    def ancestors(self) -> int:
+        """Particles of the start that have descendants at the end."""
+        return len(np.unique(self.origins))
 
 
 class Start(Protocol):
@@ -88,6 +93,22 @@ class Start(Protocol):
         ...
 
 
+class Climbed(Protocol):
+    """What a ladder climbs to: log π_F, or its part under one labelling."""
+
+    def first(self, points: Points) -> Values:
+        """Values where a run begins; one of them at least is finite."""
+        ...
+
+    def __call__(self, points: Points, keep: np.ndarray | None = None) -> Values:
+        """Log density at every point; which of them may be learnt from later."""
+        ...
+
+    def with_gradients(self, points: Points) -> tuple[Values, Points]:
+        """Log density and its gradient at every point."""
+        ...
+
+
 class Rung(NamedTuple):
     """A step of the ladder, start^(1-λ)·π^λ.
 
@@ -98,7 +119,7 @@ class Rung(NamedTuple):
         covariance: equivariant covariance Σ̄ of the particles there.
     """
 
-    landscape: Landscape
+    landscape: Climbed
     start: Start
     temperature: float
     covariance: Matrix
@@ -196,7 +217,7 @@ def mover_for(problem: Problem, moves: int, paths: int) -> Mover:
 
 def temper(
     key: Key,
-    landscape: Landscape,
+    landscape: Climbed,
     start: Start,
     action: Action,
     particles: int,
@@ -208,7 +229,7 @@ def temper(
 
     Args:
         key: randomness.
-        landscape: log π_F.
+        landscape: log π_F, which integrates to the order of the group times Z.
         start: a normalised distribution that covers the target.
         action: the group, for the equivariant covariance of the steps.
         particles: how many.
@@ -226,9 +247,8 @@ def temper(
     log_target = landscape.first(points)
     require_resolution(log_target)
     walk = Walk(points, log_target, mover.log_start(start, points), scale)
-    # π_F integrates to s·Z over all of R^dim.
-    temperature, log_evidence = 0.0, -math.log(landscape.problem.group.order)
-    ancestors, rungs = np.arange(particles), []
+    temperature, log_evidence = 0.0, -math.log(action.group.order)
+    origins, rungs = np.arange(particles), []
     some = generator.permutation(particles)[:RUNG_PARTICLES]
     for number in range(LONGEST_LADDER):
         temperature, log_weights = next_temperature(
@@ -236,14 +256,14 @@ def temper(
         )
         log_evidence += float(np.logaddexp.reduce(log_weights)) - math.log(particles)
         survivors = systematic_resample(generator.uniform(), log_weights)
-        walk, ancestors = walk.at(survivors), ancestors[survivors]
+        walk, origins = walk.at(survivors), origins[survivors]
         covariance = action.covariance(walk.points)
         walk = mover(generator, walk, Rung(landscape, start, temperature, covariance))
         if progress is not None:
             progress(temperature, f"tempering, step {number + 1}")
         rungs.append(walk.points[some])
         if temperature >= 1.0:
-            return Ladder(walk, log_evidence, np.stack(rungs), len(np.unique(ancestors)))
+            return Ladder(walk, log_evidence, np.stack(rungs), origins)
     raise RuntimeError(
         f"tempering reached only λ = {temperature:.3g} after {LONGEST_LADDER} temperatures: "
         "the start is too far from the density"
@@ -252,7 +272,7 @@ def temper(
 
 def random_walk_step(
     generator: np.random.Generator,
-    landscape: Landscape,
+    landscape: Climbed,
     walk: Walk,
     root: Matrix,
     temperature: float,

@@ -9,7 +9,7 @@ import numpy as np
 
 from folt.chains.independence import accepted
 from folt.problem import Points, Values
-from folt.reference.chamber import Chamber, covariance_within, fisher_mean
+from folt.reference.exploration.chamber import Chamber, covariance_within, fisher_mean
 from folt.reference.exploration.modes import Modes
 from folt.reference.host_moves import LeapKernel, Paths, States, StepSize, UnionLeap
 from folt.reference.host_tempering import Walk, random_walk_step

@@ -322,7 +322,8 @@ def _exploration(found: ExplorationFacts) -> Facts:
             "Tempered particles",
             f"{found.particles:,}, {found.ancestors:,} of them with descendants",
             f"after {counted(found.rungs, 'temperature')}"
-            + (", climbed twice because the first ladder had lost a mode" * (found.ladders > 1)),
+            + (", climbed twice because the first ladder had lost a mode" * (found.ladders > 1))
+            + f", from the mode: {found.control:,} from the start agreed" * (found.control > 0),
         ),
         Fact(
             "The two searches",

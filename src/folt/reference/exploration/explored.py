@@ -37,6 +37,8 @@ class Explored:
         barely: whether a mode was found late, or hardly found.
         ladders: how many ladders were climbed.
         descents: descents made where none arrived at a maximum.
+        control: particles of a ladder from the start that agreed with the descents, where the last
+            ladder began at the mode.
     """
 
     ladder: Ladder
@@ -46,6 +48,7 @@ class Explored:
     barely: Bool[np.ndarray, " modes"] = dataclasses.field(default_factory=_nothing)
     ladders: int = 1
     descents: int = 0
+    control: int = 0
 
     @property
     def lost(self) -> Int[np.ndarray, " n"]:
@@ -77,12 +80,12 @@ class Explored:
     @property
     def cautions(self) -> tuple[Caution, ...]:
         """What a user should know of the search."""
-        found, (walk, _, _, ancestors) = [], self.ladder
+        found, ancestors = [], self.ladder.ancestors
         if self.modes is not None and self.modes.runaways:
             counts = {"runaways": self.modes.runaways, "descents": self.modes.descents}
             found.append(Caution.of(Concern.RUNAWAYS, **counts, coordinate=self.modes.runaway))
         if ancestors < FEWEST_ANCESTORS:
-            counts = {"ancestors": ancestors, "particles": len(walk.points)}
+            counts = {"ancestors": ancestors, "particles": len(self.ladder.walk.points)}
             found.append(Caution.of(Concern.FEW_ANCESTORS, **counts, fewest=FEWEST_ANCESTORS))
         return tuple(found)
 
@@ -114,4 +117,5 @@ class Explored:
             self.modes.runaways,
             self.modes.arrived,
             self.modes.scattered,
+            self.control,
         )

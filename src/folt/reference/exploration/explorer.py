@@ -23,8 +23,15 @@ from folt.reference.exploration.explored import Explored
 from folt.reference.exploration.masses import Masses, masses_of, summable
 from folt.reference.exploration.modes import SCREENED_SOURCE, Modes, modes_of
 from folt.reference.exploration.screening import screened_points, unexplained
+from folt.reference.exploration.shortcut import (
+    THIN,
+    THIN_LADDERS,
+    THIN_SHARE,
+    from_one_mode,
+    one_mode,
+)
 from folt.reference.exploration.start import StretchedStarts, UnionStart
-from folt.reference.host_tempering import Ladder, Mover, Start, temper
+from folt.reference.host_tempering import Ladder, Mover, Start, TemperedPaths, temper
 from folt.reference.landscape import Landscape
 from folt.types import Key, Progress, host_generator
 
@@ -92,17 +99,45 @@ class Explorer:
     def __init__(
         self, key: Key, landscape: Landscape, start: Start, action: Action, plan: Plan
     ) -> None:
-        self.keys = [jax.random.fold_in(key, number) for number in range(5)]
+        self.keys = [jax.random.fold_in(key, number) for number in range(8)]
         self.landscape, self.start, self.action, self.plan = landscape, start, action, plan
         self.seconds = 0.0
 
     def first(self, progress: Progress) -> Explored:
-        """A ladder from the start, and descents from there and from every rung."""
-        begun, plan = time.perf_counter(), self.plan
+        """A ladder from the start, and descents from there and from every rung.
+
+        Where a ladder is long, descents come first: it is short where they find one mode.
+        """
+        begun, plan, known = time.perf_counter(), self.plan, None
+        if plan.rounds and self.action.listed and isinstance(plan.mover, TemperedPaths):
+            found = self._shortened(progress)
+            if found.control:
+                self.seconds += time.perf_counter() - begun
+                return found
+            known = found.modes
         ladder = self._ladder(0, self.start, plan.particles, plan.share, progress)
-        found = self._searched(2, ladder, None) if plan.rounds else Explored(ladder)
+        found = self._searched(2, ladder, known) if plan.rounds else Explored(ladder)
         self.seconds += time.perf_counter() - begun
         return found
+
+    def _shortened(self, progress: Progress) -> Explored:
+        """A thin ladder and descents; and from these a shorter ladder, if there is one mode."""
+        thin = self._ladder(5, self.start, THIN, THIN_SHARE, lambda *_: None)
+        found = self._searched(6, thin, None, THIN_LADDERS)
+        if found.modes is None or not one_mode(found, self.action):
+            return found
+        ladder = from_one_mode(
+            self.keys[7],
+            self.landscape,
+            self.start,
+            self.action,
+            found.modes,
+            self.plan.particles,
+            self.plan.mover,
+            self.plan.share,
+            progress,
+        )
+        return found if ladder is None else dataclasses.replace(found, ladder=ladder, control=THIN)
 
     def again(self, before: Explored, lost: Int[np.ndarray, " n"], progress: Progress) -> Explored:
         """Another ladder from everything that is known, and as many further descents.
@@ -129,27 +164,37 @@ class Explorer:
         parts = (self.keys[key], self.landscape, start, self.action)
         return temper(*parts, particles, self.plan.mover, share, progress)
 
-    def _searched(self, key: int, ladder: Ladder, known: Modes | None) -> Explored:
-        """The modes that descents end in, and their masses; those known before are kept."""
+    def _searched(
+        self, key: int, ladder: Ladder, known: Modes | None, ladders: int = 1
+    ) -> Explored:
+        """The modes that descents end in, and their masses; those known before are kept.
+
+        Args:
+            key: number of the key.
+            ladder: gives a quarter of the starts.
+            known: modes found before.
+            ladders: how many times what was spent funds the search.
+        """
+        funds = ladders * self._spent
         generator, action = host_generator(self.keys[key]), self.action
         centre, scale = self._middle_and_widths
         starts = StretchedStarts(self.keys[key], generator, self.start, centre, ladder.rungs)
         starts.first = self.plan.known
         gradients = self.landscape.with_gradients
-        rounds = max(self.plan.rounds, round(FUNDED * self._spent / SLOTS))
+        rounds = max(self.plan.rounds, round(FUNDED * funds / SLOTS))
         ends = descents(gradients, starts, scale, SLOTS, rounds)
         modes = modes_of(gradients, ends, centre, scale, action, known)
         if modes is None:
             return Explored(ladder, descents=len(ends.values))
-        modes = self._screened(starts, modes)
+        modes = self._screened(starts, modes, funds)
         masses = masses_of(generator, self.landscape, modes, action)
         tempered = modes.shares(action, ladder.walk.points)
         return Explored(ladder, modes, masses, tempered, np.zeros(modes.count, bool))
 
-    def _screened(self, starts: StretchedStarts, modes: Modes) -> Modes:
+    def _screened(self, starts: StretchedStarts, modes: Modes, funds: float) -> Modes:
         """The modes, and those that descents from points which they do not explain end in."""
         least = SCREENED_PER_GRADIENT * self.plan.rounds * SLOTS
-        most = max(least, round(SCREENING * VALUES_PER_GRADIENT * self._spent))
+        most = max(least, round(SCREENING * VALUES_PER_GRADIENT * funds))
         points = starts.many(screened_points(self.action, modes, most))
         chosen = unexplained(self.action, modes, points, self.landscape(points), SLOTS)
         centre, scale = self._middle_and_widths

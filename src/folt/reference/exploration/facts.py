@@ -67,6 +67,8 @@ class ExplorationFacts:
         runaways: descents that ran away from the start.
         arrived: descents that ended at a maximum; one that was cut short says nothing of basins.
         scattered: share of the arrived descents that ended at a maximum which no other reached.
+        control: tempered particles from the start that agreed with the descents, where the last
+            ladder began at the mode; else zero.
         audited: mass around the modes that the finished proposal under-reaches tenfold; NaN before
             the proposal is known.
         audited_error: its standard error.
@@ -83,8 +85,14 @@ class ExplorationFacts:
     runaways: int = 0
     arrived: int = 0
     scattered: float = 0.0
+    control: int = 0
     audited: float = float("nan")
     audited_error: float = float("nan")
+
+    @property
+    def searchers(self) -> int:
+        """Tempered particles that looked for modes without knowing any."""
+        return self.control or self.particles
 
     @property
     def smallest_basin(self) -> float | None:

@@ -77,6 +77,8 @@ class Modes:
         gradients: gradients that descents and Newton steps took.
         runaways: descents that left the start behind and still gained.
         runaway: the coordinate along which they went farthest, counted from zero.
+        astray: descents that ended by themselves with a log density near the best, but at no
+            maximum.
     """
 
     points: Float[np.ndarray, "modes dim"]
@@ -92,6 +94,7 @@ class Modes:
     gradients: int
     runaways: int = 0
     runaway: int = 0
+    astray: int = 0
 
     @property
     def count(self) -> int:
@@ -150,6 +153,7 @@ def modes_of(
         values = np.concatenate([known.values, values])
         hits = np.concatenate([known.hits, hits])
     left = np.isfinite(values)
+    nowhere = np.ones(len(values), bool)
     promising = values > np.max(values, initial=-np.inf) - DEPTH - points.shape[1]
     found: list[_Mode] = []
     spent, once, arrived = ends.gradients, 0, 0
@@ -167,6 +171,7 @@ def modes_of(
         near = squares < REACH * (np.maximum(mode.value - values, 0.0) + 0.25)
         near = (near & left) | (np.arange(len(left)) == best)
         left &= ~near
+        nowhere &= ~(near & mode.peaked)
         mode.hits = hits[near].sum(axis=0)
         arrived += int(mode.hits[:SCREENED_SOURCE].sum())
         once += int(mode.hits.sum() == 1 and promising[best])
@@ -193,6 +198,8 @@ def modes_of(
         spent + (0 if known is None else known.gradients),
         len(far),
         int(np.abs(far).sum(axis=0).argmax()),
+        int(np.sum((nowhere & promising)[len(values) - len(ends.values) :] & ends.arrived))
+        + (0 if known is None else known.astray),
     )
 
 

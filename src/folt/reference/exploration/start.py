@@ -6,7 +6,7 @@ import math
 
 import jax
 import numpy as np
-from jaxtyping import Float, Int
+from jaxtyping import Bool, Float, Int
 
 from folt.problem import Points, Values
 from folt.problem.orbits import Components
@@ -24,7 +24,7 @@ STOCK = 1_024
 """Starting points that are drawn at a time."""
 
 KNOWN_SHARE = 0.5
-"""Share of the start that stands at known modes."""
+"""Share of a second start that stands at known modes."""
 
 
 class UnionStart:
@@ -32,32 +32,36 @@ class UnionStart:
 
     Args:
         start: the earlier start.
-        known: components at all images of the known modes, normalised.
+        known: components at the known modes, normalised.
+        share: the share.
     """
 
-    def __init__(self, start: Start, known: Components) -> None:
+    def __init__(self, start: Start, known: Components, share: float = KNOWN_SHARE) -> None:
         self.start, self.known = start, known
+        self.share, self.log_rest, self.log_share = share, math.log1p(-share), math.log(share)
 
     def sample(self, key: Key, count: int) -> Points:
         """So many independent draws, in random order of the two parts."""
         generator = host_generator(key)
         points = self.start.sample(key, count)
-        other = np.flatnonzero(generator.uniform(size=count) < KNOWN_SHARE)
+        other = np.flatnonzero(generator.uniform(size=count) < self.share)
         points[other] = self.known.sample(generator, other.size)
         return points
+
+    def from_known(self, key: Key, count: int) -> Bool[np.ndarray, " n"]:
+        """Which of the draws that this key gives are at known modes."""
+        return host_generator(key).uniform(size=count) < self.share
 
     def log_probs(self, points: Points) -> Values:
         """Its log density at every point."""
         known = log_sum_exp(self.known.log_terms(points))
-        return np.logaddexp(
-            self.start.log_probs(points) + math.log1p(-KNOWN_SHARE), known + math.log(KNOWN_SHARE)
-        )
+        return np.logaddexp(self.start.log_probs(points) + self.log_rest, known + self.log_share)
 
     def with_gradients(self, points: Points) -> tuple[Values, Points]:
         """Its log density and the gradient of that at every point."""
         first, slopes = self.start.with_gradients(points)
         second, own = self.known.with_gradients(points)
-        first, second = first + math.log1p(-KNOWN_SHARE), second + math.log(KNOWN_SHARE)
+        first, second = first + self.log_rest, second + self.log_share
         values = np.logaddexp(first, second)
         with np.errstate(invalid="ignore"):
             share = np.where(np.isfinite(values), np.exp(second - values), 0.0)[:, None]

@@ -22,19 +22,19 @@ def explored_words(facts: ExplorationFacts | None, exact: bool = False) -> str:
     basin = facts.smallest_basin
     if basin is None and facts.descents:
         return (
-            f"Modes were looked for by {facts.particles:,} tempered particles; none of "
+            f"Modes were looked for by {facts.searchers:,} tempered particles; none of "
             f"{facts.descents:,} descents arrived at a maximum, as where the density ends at an "
             "edge: a mode that is light when hot may be missing."
         )
     if basin is None:
         return (
-            f"Modes were looked for by {facts.particles:,} tempered particles alone, since there "
+            f"Modes were looked for by {facts.searchers:,} tempered particles alone, since there "
             "was no gradient or no room for one: a mode that is light when hot may be missing."
         )
     found = "one mode" if len(facts.modes) == 1 else f"{len(facts.modes)} modes"
     return (
         f"{facts.descents:,} descents, of which {facts.arrived:,} arrived at a maximum, and "
-        f"{facts.particles:,} tempered particles found {found}; a mode that attracts more than 1 "
+        f"{facts.searchers:,} tempered particles found {found}; a mode that attracts more than 1 "
         f"in {1.0 / basin:,.0f} descents was seen with 95 % confidence, one with "
         "a smaller basin that is also light when hot may be missing."
     )
@@ -42,7 +42,7 @@ def explored_words(facts: ExplorationFacts | None, exact: bool = False) -> str:
 
 def modes_words(facts: ExplorationFacts) -> str:
     """Modes with their masses, and by what they were found, in a line."""
-    particles = f"{facts.particles:,} tempered particles"
+    particles = f"{facts.searchers:,} tempered particles"
     if not facts.descents:
         return f"looked for by {particles} alone"
     masses = ", ".join(f"{100 * mode.mass:.3g}" for mode in facts.modes[:MOST_NAMED])

@@ -45,9 +45,19 @@ class Chamber:
         # a·gx = (gᵀa)·x for every element.
         self.directions = np.einsum("gji,j->gi", action.matrices, direction)
 
-    def __call__(self, points: Points) -> Values:
-        """Log ρ at every point."""
-        return self.landscape(points) + self.log_shares(points)
+    @classmethod
+    def at_heaviest(cls, landscape: Landscape, action: Action, modes: Modes) -> Chamber:
+        """The chamber of the heaviest mode by itself."""
+        precision = action.average(modes.factors[0].T @ modes.factors[0])
+        return cls(landscape, action, precision @ modes.points[0])
+
+    def __call__(self, points: Points, keep: np.ndarray | None = None) -> Values:
+        """Log ρ at every point, as `Landscape` gives log π_F."""
+        return self.landscape(points, keep) + self.log_shares(points)
+
+    def first(self, points: Points) -> Values:
+        """Values where a run begins; one of them at least is finite."""
+        return self.landscape.first(points) + self.log_shares(points)
 
     def with_gradients(self, points: Points) -> tuple[Values, Points]:
         """Log ρ and its gradient; -inf and zero where that of π_F is unusable."""
@@ -95,8 +105,7 @@ def chamber_of(landscape: Landscape, action: Action, points: Points, modes: Mode
         points: particles under any labels.
         modes: the modes, the heaviest first.
     """
-    precision = action.average(modes.factors[0].T @ modes.factors[0])
-    chamber = Chamber(landscape, action, precision @ modes.points[0])
+    chamber = Chamber.at_heaviest(landscape, action, modes)
     chosen = chamber.elements(points)
     for _ in range(ROUNDS if action.group.order > 1 else 0):
         images = action.move(chosen, points)
