@@ -340,6 +340,22 @@ def test_the_audit_finds_a_component_that_the_proposal_lacks(monkeypatch):
     assert audit(jax.random.key(1), ratio, fresh, around)[0] == 0.0
 
 
+def test_a_density_that_is_no_number_around_a_mode_counts_as_lost():
+    plain = mixture_of(PAIR, [0.3, 0.3], [0.7, 0.3])
+    broken = Problem(
+        lambda x: jnp.where(x[0] > PAIR[1][0], jnp.nan, plain.log_prob(x)), plain.group
+    )
+    _, found = found_from(plain, np.asarray(PAIR) + 0.1)
+    proposal = Mixture(
+        jnp.log(jnp.array([0.7, 0.3])), jnp.asarray(PAIR), jnp.tile(jnp.eye(2) / 0.3, (2, 1, 1))
+    )
+    ratio = LogRatio(Target(broken), proposal, broken.group)
+    _, fresh = LogRatio(Target(plain), proposal, plain.group).draw(jax.random.key(0), 500)
+    share, error = audit(jax.random.key(1), ratio, fresh, found.components(np.ones(2)))
+    assert abs(share - 0.25) < 0.1
+    assert share > 4 * error
+
+
 def test_a_problem_may_bring_its_own_start():
     """Far from the prior, where the ladder from it has nothing to climb; the answer is the same."""
     law = Mixture(jnp.zeros(1), jnp.full((1, 2), 30.0), 2.0 * jnp.eye(2)[None])

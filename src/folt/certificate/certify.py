@@ -80,6 +80,8 @@ def audit(key: Key, ratio: LogRatio, fresh: np.ndarray, modes: Components) -> tu
     log_weights = np.minimum(log_target - log_own - log_evidence, MOST_WEIGHT)
     excess = ratio.at(points, log_target) - log_evidence
     lost = np.where(excess > math.log(UNDER_REACHED), np.exp(log_weights), 0.0)
+    # A density that is no number there says nothing of its mass: as much as the modes promise.
+    lost = np.where(np.isnan(log_target) | np.isposinf(log_target), 1.0, lost)
     return float(lost.mean()), float(lost.std() / math.sqrt(lost.size))
 
 
