@@ -187,7 +187,8 @@ def modal_shapes(
     Every prior is normalised and no parameter is profiled, so evidences of different numbers of
     modes compare. The priors of powers and noise are relative to the mean square of the ordinates:
     that looks at the data once, through one number, the same for every number of modes. The search
-    for the posterior begins near the peaks of the spectrum and their singular vectors.
+    for the posterior begins at maxima near the peaks of the spectrum and their singular vectors;
+    `Problem.with_data` keeps that start, so make the problem anew for a record of other modes.
 
     Args:
         record: a record, with its band; or its ordinates, from `fourier_ordinates` or
