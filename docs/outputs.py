@@ -88,7 +88,9 @@ def main(pages: list[str]) -> None:
     for path in map(Path, pages) if pages else sorted(DOCS.rglob("*.md")):
         text = path.read_text(encoding="utf-8")
         if BLOCK.search(text):
-            path.write_text(with_outputs(text, path.stem), encoding="utf-8")
+            assets = Path(os.path.relpath(ASSETS, path.resolve().parent)).as_posix()
+            made = with_outputs(text, path.stem).replace("](../assets/pages/", f"]({assets}/")
+            path.write_text(made, encoding="utf-8")
             print(f"ran {path}")
 
 

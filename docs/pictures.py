@@ -21,12 +21,13 @@ from folt.diagnostics import split_rhat
 from folt.fit import in_user_parameters
 from folt.models import gaussian_mixture, simulate_gaussian_mixture
 from folt.problem.batching import map_points
-from folt.report.figures import INK, LINE, PALETTE, blank, styled, svg
+from folt.report.figures import INK, LINE, PALETTE, QUIET, blank, styled, svg
 from folt.types import in_float64
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
+    from pandas import DataFrame
 
 ASSETS = Path(__file__).parent / "assets"
 SHOWN = 250
@@ -228,6 +229,21 @@ def loadings_figure(loading: np.ndarray, truth: Sequence[Sequence[float]]) -> Fi
             panel.set_yticklabels([f"variable {k + 1}" for k in range(mean.shape[1])])
             panel.tick_params(axis="y", length=0)
             panel.spines["left"].set_visible(False)
+    return figure
+
+
+def bands(x: np.ndarray, y: np.ndarray, predicted: DataFrame) -> Figure:
+    """Observations beneath predicted curves, one for every column of `Fit.predict`."""
+    with styled():
+        figure = blank(6.6, 3.4)
+        panel = figure.subplots()
+        panel.plot(x, y, ".", color=QUIET, markersize=5)
+        means = [name for name in predicted if name.startswith("mean")]
+        for k, mean in enumerate(means):
+            low, high = (predicted[mean.replace("mean", end)] for end in ("low", "high"))
+            panel.fill_between(predicted.index, low, high, color=PALETTE[k], alpha=0.3, linewidth=0)
+            panel.plot(predicted.index, predicted[mean], color=PALETTE[k])
+        panel.set(xlabel="x", ylabel="y")
     return figure
 
 

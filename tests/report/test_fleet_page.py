@@ -3,7 +3,10 @@
 import json
 import re
 
+from brief import brief_fit
+from folt.cli import run
 from folt.fleet.rows import columns, estimates_in
+from folt.models import gaussian_mixture
 from folt.report.fleet_page import POINTS, STILL_ROWS, fleet_page
 
 EVIL = "</script><b>no</b>"
@@ -59,3 +62,25 @@ def test_numbers_are_drawn_where_there_are_no_estimates():
     assert re.findall(r"<figcaption>(.*?)</figcaption>", text) == ["x", "seconds"]
     assert "verdict" not in re.findall(r"<th[^>]*>(.*?)</th>", text)
     assert "0 of 3 jobs are done" in page([], 3)
+
+
+def test_names_lead_to_the_pages_once_they_are_made(tmp_path, capsys):
+    fit = brief_fit(gaussian_mixture([-2.0, -1.8, 1.7, 2.2, 2.4], 2))
+    for k in (0, 2):
+        (tmp_path / f"n{k}").mkdir()
+        fit.save(tmp_path / f"n{k}" / "fit.nc")
+    (tmp_path / "index.html").write_text(page(rows(3)), "utf-8")
+    assert run(["report", str(tmp_path)]) == 2
+    assert run(["report", str(tmp_path), "--all", "--json"]) == 0
+    told = json.loads(capsys.readouterr().out)
+    assert [place.rsplit("/", 2)[1:] for place in told["fits"]] == [
+        ["n0", "fit.nc"],
+        ["n2", "fit.nc"],
+    ]
+    text = (tmp_path / "index.html").read_text("utf-8")
+    names = columns(rows(3))
+    assert text == fleet_page(rows(3), names, estimates_in(names), 3, True)
+    first = (tmp_path / "n0" / "report.html").stat().st_mtime_ns
+    assert run(["report", str(tmp_path), "--all", "--quiet"]) == 0
+    assert (tmp_path / "n0" / "report.html").stat().st_mtime_ns == first
+    assert run(["report", str(tmp_path / "n0"), "--all"]) == 2

@@ -12,7 +12,8 @@ from folt.cli.terminal import Json, Quiet, console, fit_fields, folder, print_js
 EXAMPLES = """\
 folt report demo/fit.nc
 folt report fit.nc --out pages/mixture.html
-folt report fit.nc --json > result.json"""
+folt report fit.nc --json > result.json
+folt report fleet --all"""
 
 PAGES = (".html", ".htm")
 
@@ -20,8 +21,15 @@ PAGES = (".html", ".htm")
 def report(
     fit: Annotated[
         Path,
-        typer.Argument(metavar="FIT.nc", help="A fit file that folt wrote.", show_default=False),
+        typer.Argument(
+            metavar="FIT.nc",
+            help="A fit file that folt wrote; with --all, the folder of a fleet or comparison.",
+            show_default=False,
+        ),
     ],
+    every: Annotated[
+        bool, typer.Option("--all", help="Write the pages of all fits of a folder.")
+    ] = False,
     out: Annotated[
         Path | None,
         typer.Option(
@@ -34,7 +42,10 @@ def report(
     as_json: Json = False,
     quiet: Quiet = False,
 ) -> None:
-    """Write the report of a saved fit as one HTML page.
+    """Write the report of a saved fit as one HTML page, or those of all fits of a folder.
+
+    With --all every fit gets its page beside it, and the links of the folder's index.html lead
+    there; pages that are newer than their fits stay as they are.
 
     The JSON document holds what every fit has: verdict, estimates, log_evidence, certificate,
     warnings, wall_s, evaluations.
@@ -44,6 +55,11 @@ def report(
     from folt.fit.file import load
     from folt.store.files import make_folder, remove_empty
 
+    if every:
+        _every_page(fit, out, as_json, quiet)
+        return
+    if fit.is_dir():
+        raise ValueError(f"{fit} is a folder: give one of its fits, or --all for every one of them")
     target = page_at(out, fit)
     loaded = load(fit)
     made = make_folder(target.parent)
@@ -55,6 +71,37 @@ def report(
         print_json("report", [target], fit_fields(loaded))
     elif not quiet:
         show(console(), loaded, [target])
+
+
+def _every_page(place: Path, out: Path | None, as_json: bool, quiet: bool) -> None:
+    """The page of every fit in the folders of a folder, and its index with links to them."""
+    from folt.fit.file import load
+    from folt.report.fleet_page import linked_to_pages
+    from folt.store import write_whole
+
+    if not place.is_dir():
+        raise ValueError(f"expected a folder with --all, got {place}")
+    if out is not None:
+        raise ValueError("with --all every page stands beside its fit: give no --out")
+    fits = sorted(place.glob("*/fit.nc"))
+    if not fits:
+        raise ValueError(f"{place} has no folders with a fit.nc, as those of a fleet are")
+    pages = []
+    for number, fit in enumerate(fits, start=1):
+        page = fit.with_name("report.html")
+        if not page.exists() or page.stat().st_mtime < fit.stat().st_mtime:
+            load(fit).report(page)
+            if not (quiet or as_json):
+                typer.echo(f"{number}/{len(fits)}  {page}")
+        pages.append(page)
+    index = place / "index.html"
+    if index.is_file():
+        write_whole(index, linked_to_pages(index.read_text("utf-8")).encode())
+        pages.append(index)
+    if as_json:
+        print_json("report", pages, {"fits": [str(fit) for fit in fits]})
+    elif not quiet:
+        typer.echo(f"Pages of {len(fits)} fits are in {place}/*/report.html")
 
 
 def page_at(out: Path | None, fit: Path) -> Path:

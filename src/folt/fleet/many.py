@@ -14,7 +14,7 @@ from folt.fleet.progress import Bar
 from folt.fleet.rows import INDEX, Row, Table, columns, estimates_in, frame
 from folt.fleet.runners import Runner
 from folt.fleet.schedule import Schedule, opened, requests_of
-from folt.fleet.work import ROW, TOKEN, TRACE, Ended, Place, Ticket, versions
+from folt.fleet.work import PAGE, ROW, TOKEN, TRACE, Ended, Place, Ticket, versions
 from folt.store import Entry, IncompleteError, Store, WriteError
 from folt.store.files import make_part, remove
 from folt.store.packages import require
@@ -267,6 +267,9 @@ def _write_page(store: Store, table: Table, jobs: Sequence[Job]) -> None:
 
     rows = table.rows()
     names = columns(rows)
-    pages = all(job.report for job in jobs)
+    ended = [row for row in rows if row["error"] is None]
+    pages = all(job.report for job in jobs) or (
+        bool(ended) and all((store.folder / row["job"] / PAGE).is_file() for row in ended)
+    )
     page = fleet_page(rows, names, estimates_in(names), len(jobs), pages)
     store.write(INDEX, page.encode(errors="replace"))

@@ -51,6 +51,16 @@ def fleet_page(
     return render(TEMPLATE, _content(rows, columns, estimates, total, pages), shown=shown)
 
 
+def linked_to_pages(page: str) -> str:
+    """A page of a fleet whose links to fits lead to their reports, which are there by now."""
+    page = page.replace('/fit.nc">', '/report.html">').replace(HINT, "")
+    return page.replace('"link": "fit.nc"', '"link": "report.html"')
+
+
+HINT = "<code>folt report FOLDER --all</code> makes a page of every fit, which names then link to."
+"""Where fits have no pages yet."""
+
+
 def _content(
     rows: list[Row], columns: Sequence[str], estimates: Sequence[str], total: int, pages: bool
 ) -> Document:
@@ -80,6 +90,7 @@ def _content(
         "columns": listed,
         "still": rows[:STILL_ROWS],
         "link": data["link"],
+        "hint": Markup(HINT) if data["link"] == "fit.nc" else "",
         "data": Markup(json.dumps(data, ensure_ascii=False).replace("<", "\\u003c")),
     }
 
