@@ -37,6 +37,11 @@ DRAWS = 2000
 """Draws of every chain."""
 
 
+def told(fit: folt.Fit, sentence: str) -> None:
+    """Print a sentence about a fit, with its verdict."""
+    print(f"{sentence} ({fit.certificate.status.name})")
+
+
 def inline(figure: Figure, name: str) -> str:
     """A figure as HTML inside a page, in the page's own colours."""
     return f'<figure class="plot">{svg(figure, name)}</figure>'
