@@ -37,9 +37,9 @@ DRAWS = 2000
 """Draws of every chain."""
 
 
-def told(fit: folt.Fit, sentence: str) -> None:
-    """Print a sentence about a fit, with its verdict."""
-    print(f"{sentence} ({fit.certificate.status.name})")
+def told(fit: folt.Fit, sentence: str) -> str:
+    """A sentence about a fit, with its verdict."""
+    return f"{sentence} ({fit.certificate.status.name})"
 
 
 def inline(figure: Figure, name: str) -> str:
