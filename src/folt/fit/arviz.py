@@ -33,7 +33,7 @@ def to_inference_data(
     Args:
         fit: the fit.
         log_likelihood: add the terms that `arviz.loo` needs, if the fit's problem has them; where
-            they would be more than sixteen million, those of evenly spaced draws.
+            they would be more than eight million, those of evenly spaced draws.
         posterior_predictive: add one replicate of the observations per draw.
         seed: of the replicates.
 

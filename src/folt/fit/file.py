@@ -187,7 +187,7 @@ def _log_likelihood(terms: Terms) -> xarray.Dataset:
     variables = {
         name: (
             ["chain", "draw", *(f"{name}_dim_{i}" for i in range(values.ndim - 2))],
-            values.astype(np.float32),
+            values.astype(np.float32, copy=False),
         )
         for name, values in terms.values.items()
     }
