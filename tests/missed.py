@@ -10,8 +10,7 @@ from folt.chains import run_chains
 from folt.flows import Gaussian, Safety
 from folt.groups import Trivial
 from folt.problem import Problem
-from folt.problem.boundary import BoundaryMass
-from folt.problem.ratio import LogRatio, Target
+from folt.problem.ratio import BoundaryMass, LogRatio, Target
 from folt.reference import Exact
 from folt.training import guard_of
 

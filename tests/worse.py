@@ -3,7 +3,7 @@
 import dataclasses
 
 from folt.diagnostics import Coverage, Difference, Faults, Switching
-from folt.problem.boundary import BoundaryMass
+from folt.problem.ratio import BoundaryMass
 
 
 def altered(certificate, **parts):

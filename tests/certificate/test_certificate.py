@@ -16,7 +16,7 @@ from folt.certificate.outcomes import REFRESHED_ALARM, REFRESHED_RHAT, Outcome, 
 from folt.certificate.verdict import CONDITIONS
 from folt.chains import Chains
 from folt.diagnostics import RHOS, Agreement, Coverage, Difference, Faults
-from folt.problem.boundary import BoundaryMass
+from folt.problem.ratio import BoundaryMass
 from folt.reference import Caution, Concern, Reference
 from worse import WORSE, altered, steps, with_shape, worse
 

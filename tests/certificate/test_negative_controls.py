@@ -14,8 +14,7 @@ from folt.diagnostics import summarise_chains
 from folt.flows import Gaussian, StudentT
 from folt.groups import Permutation, Trivial
 from folt.problem import Problem
-from folt.problem.boundary import BoundaryMass
-from folt.problem.ratio import LogRatio, Target
+from folt.problem.ratio import BoundaryMass, LogRatio, Target
 from folt.reference import Concern, Exact
 from missed import certificate_of
 

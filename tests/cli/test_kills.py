@@ -28,9 +28,8 @@ from folt.fleet import Job as FleetJob
 from folt.flows import Gaussian
 from folt.models import label_switching
 from folt.paper.document import read_document
-from folt.paper.rows import Job, row
+from folt.paper.rows import Job, Settings, row
 from folt.paper.runner import reproduce
-from folt.paper.settings import Settings
 from folt.reference import Exact
 from folt.store import Entry, Step, watched
 

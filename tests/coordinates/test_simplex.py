@@ -20,7 +20,7 @@ from folt.coordinates import (
     IntervalScores,
     LogRatios,
     PriorNormal,
-    scores,
+    tails,
 )
 from folt.groups import Blocks, Joint, ZeroSum, ZeroSumRows
 
@@ -272,8 +272,8 @@ def test_counts_sum_up_however_unequal_they_are(m):
     """Mutant: a Newton step fewer."""
     wide = np.random.default_rng(m).normal(size=(500, m)) * np.geomspace(0.1, 20.0, 500)[:, None]
     centred = jnp.asarray(wide - wide.mean(axis=1, keepdims=True))
-    counts = jnp.exp(scores.log_count(centred + scores.shift(centred))).sum(axis=1)
-    assert_allclose(counts, scores.COUNT, rtol=1e-12)
+    counts = jnp.exp(tails.log_count(centred + tails.shift(centred))).sum(axis=1)
+    assert_allclose(counts, tails.COUNT, rtol=1e-12)
 
 
 @pytest.mark.parametrize("kind", [LogRatios, CentredScores])

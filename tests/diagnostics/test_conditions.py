@@ -26,7 +26,7 @@ from folt.paper.theorems.conditions import (
 )
 from folt.paper.theorems.oscillation import boundary_density_ratio, separation_table
 from folt.problem.batching import map_keys, map_points
-from folt.problem.boundary import boundary_mass, label_switch_rate
+from folt.problem.ratio import boundary_mass, label_switch_rate
 
 # --- arrays ----------------------------------------------------------------------------------
 

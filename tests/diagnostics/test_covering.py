@@ -29,8 +29,12 @@ from folt.paper.theorems.covering import (
     log_ball_volume,
     overlap_scales,
 )
-from folt.paper.theorems.oscillation import oscillation_term
-from folt.paper.theorems.slopes import halves, largest_gradient, nearly_independent
+from folt.paper.theorems.oscillation import (
+    halves,
+    largest_gradient,
+    nearly_independent,
+    oscillation_term,
+)
 from folt.problem.batching import map_keys, map_points
 from folt.problem.black_box import BlackBox
 from folt.problem.fold import Folded

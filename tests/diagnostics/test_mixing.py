@@ -10,18 +10,20 @@ from scipy import stats
 from finite_chains import finite_chains, random_chains
 from folt.diagnostics import (
     Mixing,
-    confidence,
+    coupling_bounds,
     effective_sizes,
     mixing,
     mixing_certificate,
     published_gap,
     valid_gap,
 )
-from folt.diagnostics.confidence import binomial_upper, mean_lower, threshold_ranks
 from folt.diagnostics.coupling_bounds import (
     acceptance,
+    binomial_upper,
     ess_bound,
+    mean_lower,
     meeting_estimate,
+    threshold_ranks,
     total_variation_bound,
     variance_bound,
 )
@@ -192,9 +194,9 @@ def test_acceptance_is_the_mean_over_draws():
     generator = np.random.default_rng(2)
     fresh = np.round(generator.normal(0, 3, 500), 1)
     fresh[:40] = -np.inf
-    confidence = np.concatenate([fresh[40:90], [-80.0, 30.0]])
-    plain = np.exp(np.minimum(fresh - confidence[:, None], 0.0)).mean(axis=1)
-    np.testing.assert_allclose(acceptance(fresh, confidence), plain, rtol=1e-12)
+    coupling_bounds = np.concatenate([fresh[40:90], [-80.0, 30.0]])
+    plain = np.exp(np.minimum(fresh - coupling_bounds[:, None], 0.0)).mean(axis=1)
+    np.testing.assert_allclose(acceptance(fresh, coupling_bounds), plain, rtol=1e-12)
 
 
 def test_meeting_estimate_is_the_mean_over_pairs():
@@ -293,9 +295,9 @@ def test_certificate_covers(name):
 def test_mutant_with_point_estimates_fails(monkeypatch, name, part):
     """Taking shares or means at their word breaks the promise at every law."""
     if part == "binomial_upper":
-        monkeypatch.setattr(confidence, part, lambda k, n, delta: np.asarray(k / n))
+        monkeypatch.setattr(coupling_bounds, part, lambda k, n, delta: np.asarray(k / n))
     else:
-        monkeypatch.setattr(confidence, part, lambda values, delta: values.mean(axis=-1))
+        monkeypatch.setattr(coupling_bounds, part, lambda values, delta: values.mean(axis=-1))
     allowed = stats.binom.isf(1e-4, 60, 0.2)
     assert failures(LAWS[name], np.random.default_rng(9), 60, 0.2) > allowed
 

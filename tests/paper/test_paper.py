@@ -15,9 +15,8 @@ from folt.flows import Gaussian
 from folt.paper import TABLES, dimension, modal, shared_fits, table_named, tables_named
 from folt.paper.bayes_mixture import MEANS, distance_from_means
 from folt.paper.document import open_document, page, read_document
-from folt.paper.rows import EMPTY, Job, figure_of, published, published_figures, row
+from folt.paper.rows import EMPTY, Job, Settings, figure_of, published, published_figures, row
 from folt.paper.runner import reproduce, write_table
-from folt.paper.settings import Settings
 from folt.paper.shared_fits import problem_named, unfolded
 from folt.paper.tables import floor_claim, number, spread, verdict
 from folt.report.figures import png

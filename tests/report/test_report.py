@@ -13,7 +13,7 @@ import pytest
 from markupsafe import escape
 
 import folt
-from folt.certificate import face
+from folt.certificate import certificate as face
 from folt.certificate.outcomes import Outcome
 from folt.chains import Chains
 from folt.cli import demonstration as demo

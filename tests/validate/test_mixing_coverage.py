@@ -8,14 +8,7 @@ from scipy import stats
 from table import write_table
 
 from folt.certificate.held_out import steps_for
-from folt.diagnostics import (
-    confidence,
-    coupling_bounds,
-    effective_size,
-    mixing,
-    mixing_certificate,
-    split_rhat,
-)
+from folt.diagnostics import coupling_bounds, effective_size, mixing, mixing_certificate, split_rhat
 from known_ratios import (
     LAWS,
     Atoms,
@@ -193,7 +186,7 @@ def test_mutant_with_point_estimates_falls_short(monkeypatch, part):
         "binomial_upper": lambda k, n, delta: np.asarray(k / n),
         "mean_lower": lambda values, delta: values.mean(axis=-1),
     }
-    monkeypatch.setattr(confidence, part, mutants[part])
+    monkeypatch.setattr(coupling_bounds, part, mutants[part])
     generator = np.random.default_rng(42)
     for law in LAWS.values():
         drawn = (law.draw(generator, PROPOSALS, TARGETS) for _ in range(100))

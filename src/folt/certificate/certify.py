@@ -21,9 +21,8 @@ from scipy.special import logsumexp
 
 from folt.certificate.certificate import Certificate
 from folt.certificate.facts import ChainFacts, ReferenceFacts, SafetyFacts, SymmetryFacts
-from folt.certificate.held_out import HeldOut, Judged, refreshed, steps_for
+from folt.certificate.held_out import HeldOut, Judged, judged_faults, refreshed, steps_for
 from folt.certificate.outcomes import MANY_STEPS, PRIMARY
-from folt.certificate.undefined import judged_faults
 from folt.chains import Chains
 from folt.diagnostics import (
     RHOS,

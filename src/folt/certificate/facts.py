@@ -17,7 +17,7 @@ from folt.diagnostics import (
     split_rhat,
     summarise_chains,
 )
-from folt.problem.boundary import BoundaryMass
+from folt.problem.ratio import BoundaryMass
 from folt.problem.symmetry import turning_words
 from folt.reference import Caution, Reference, health
 

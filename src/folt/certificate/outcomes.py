@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import enum
 
-from folt.diagnostics.faults import Faults
+from folt.diagnostics.coverage import Faults
 from folt.diagnostics.mixing import draws_needed
 from folt.diagnostics.switching import FALSE_ALARM
 from folt.reference.exploration.facts import DIFFERENCE

@@ -18,18 +18,7 @@ from typing import Annotated, Any
 import typer
 from typer.core import TyperCommand, TyperGroup
 
-from folt.cli import (
-    calibrate,
-    certify,
-    demo,
-    fleet,
-    mixture,
-    modal,
-    relabel,
-    report,
-    reproduce,
-    sample,
-)
+from folt.cli import demo, fleet, mixture, modal, relabel, report, reproduce, sample
 from folt.cli.faults import (
     BAD_INPUT,
     INTERRUPTED,
@@ -196,22 +185,47 @@ def folt(
 
 FIT, RESULTS = "Fit a posterior", "Work with draws and results"
 
-for function, module, panel, line in (
-    (demo.demo, demo, FIT, "See it work: a mixture with 3! = 6 equal modes, one minute."),
-    (mixture.mixture, mixture, FIT, "A mixture for a table of data; how many components."),
-    (modal.modal, modal, FIT, "Frequencies and damping of a structure; how many modes."),
-    (sample.sample, sample, FIT, "A model of your own: a folt.Problem in a Python file."),
-    (fleet.fleet, fleet, FIT, "Many fits on all cores or a cluster; goes on where it stopped."),
-    (calibrate.calibrate, calibrate, FIT, "Is a model with its sampler calibrated? By simulation."),
-    (report.report, report, RESULTS, "The page of a saved fit, to open or to send."),
-    (certify.certify, certify, RESULTS, "A certificate and the evidence for draws you have."),
-    (relabel.relabel, relabel, RESULTS, "Consistent labels for draws of PyMC, NumPyro or Stan."),
-    (reproduce.reproduce, reproduce, RESULTS, "The paper's tables, ours beside the published."),
+for function, examples, panel, line in (
+    (demo.demo, demo.EXAMPLES, FIT, "See it work: a mixture with 3! = 6 equal modes, one minute."),
+    (mixture.mixture, mixture.EXAMPLES, FIT, "A mixture for a table of data; how many components."),
+    (modal.modal, modal.EXAMPLES, FIT, "Frequencies and damping of a structure; how many modes."),
+    (sample.sample, sample.EXAMPLES, FIT, "A model of your own: a folt.Problem in a Python file."),
+    (
+        fleet.fleet,
+        fleet.EXAMPLES,
+        FIT,
+        "Many fits on all cores or a cluster; goes on where it stopped.",
+    ),
+    (
+        fleet.calibrate,
+        fleet.CALIBRATE_EXAMPLES,
+        FIT,
+        "Is a model with its sampler calibrated? By simulation.",
+    ),
+    (report.report, report.EXAMPLES, RESULTS, "The page of a saved fit, to open or to send."),
+    (
+        sample.certify,
+        sample.CERTIFY_EXAMPLES,
+        RESULTS,
+        "A certificate and the evidence for draws you have.",
+    ),
+    (
+        relabel.relabel,
+        relabel.EXAMPLES,
+        RESULTS,
+        "Consistent labels for draws of PyMC, NumPyro or Stan.",
+    ),
+    (
+        reproduce.reproduce,
+        reproduce.EXAMPLES,
+        RESULTS,
+        "The paper's tables, ours beside the published.",
+    ),
 ):
     app.command(
         cls=Command,
         short_help=line,
-        epilog=module.EXAMPLES,
+        epilog=examples,
         rich_help_panel=panel,
     )(function)
 

@@ -311,7 +311,7 @@ def component_numbers(text: str) -> list[int]:
     low, high = int(ends[0]), int(ends[-1])
     if not 1 <= low <= high:
         raise ValueError(f"expected 1 ≤ LOW ≤ HIGH components, got {text!r}")
-    from folt.groups.arrangements import require_labels
+    from folt.groups.permutation import require_labels
 
     require_labels("components", high)
     return list(range(low, high + 1))

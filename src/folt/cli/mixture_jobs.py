@@ -174,7 +174,7 @@ def ranking_table(fits: Mapping[int, Fit]) -> Table:
     """The sizes as they are printed."""
     from rich.table import Table
 
-    from folt.certificate.face import verdict_words
+    from folt.certificate.certificate import verdict_words
 
     table = Table(box=None, pad_edge=False, padding=(0, 3, 0, 0))
     table.add_column("components")

@@ -169,7 +169,7 @@ def numbers_of_modes(text: str) -> range:
         first = int(matched[1])
         last = int(matched[2] or first)
         if 1 <= first <= last:
-            from folt.groups.arrangements import require_labels
+            from folt.groups.permutation import require_labels
 
             require_labels("modes", last)
             return range(first, last + 1)

@@ -67,8 +67,8 @@ def reproduce(
 
     tables = tables_named(name)
     preset_named(preset)
+    from folt.paper.rows import Settings
     from folt.paper.runner import reproduce as run_tables
-    from folt.paper.settings import Settings
 
     settings = Settings(
         preset=cast(Literal["default", "paper"], preset),

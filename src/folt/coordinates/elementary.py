@@ -14,14 +14,18 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float
 
 from folt.coordinates.location_scale import Prior
-from folt.coordinates.scores import COUNT, log_count, log_volume, score_of_log, shift
 from folt.coordinates.tails import (
+    COUNT,
     Leaf,
     Values,
     from_nearest_end,
+    log_count,
+    log_volume,
     normal_log_density,
     parameter,
     require_interval,
+    score_of_log,
+    shift,
 )
 
 

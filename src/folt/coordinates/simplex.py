@@ -32,8 +32,18 @@ from jax.scipy.special import gammaln
 from jaxtyping import Array, ArrayLike, Float
 
 from folt.coordinates.location_scale import Gamma
-from folt.coordinates.scores import COUNT, log_count, log_volume, score_of_log, shift
-from folt.coordinates.tails import Leaf, from_log_tails, log_tails, normal_log_density, parameter
+from folt.coordinates.tails import (
+    COUNT,
+    Leaf,
+    from_log_tails,
+    log_count,
+    log_tails,
+    log_volume,
+    normal_log_density,
+    parameter,
+    score_of_log,
+    shift,
+)
 from folt.groups import zero_sum_basis
 from folt.types import Key, Scalar
 
@@ -161,7 +171,7 @@ class CentredScores(ZeroSumCoordinate):
     """Centred scores of counts: y_k - mean y = (B·c)_k, y_k the score of a count of N·p_k.
 
     Probabilities estimated from counts, few or many, are nearly normal in c, and so are the tails
-    of a Dirichlet prior; `folt.coordinates.scores` has the map.
+    of a Dirichlet prior; `folt.coordinates.tails` has the map.
     """
 
     def push_log(self, x: Coordinates) -> Probabilities:

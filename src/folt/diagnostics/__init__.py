@@ -4,7 +4,6 @@ Nothing here knows densities, groups or flows. A statistical outcome that cannot
 draws, a frozen chain) is data in the result, never an exception and never a made-up number.
 """
 
-from folt.diagnostics.agreement import Agreement, Compared, agreement
 from folt.diagnostics.chains import (
     ChainSummary,
     batch_means_ess,
@@ -14,9 +13,8 @@ from folt.diagnostics.chains import (
     split_rhat,
     summarise_chains,
 )
-from folt.diagnostics.confidence import binomial_upper, mean_lower
-from folt.diagnostics.coupling_bounds import acceptance, effective_sizes
-from folt.diagnostics.coverage import Coverage, coverage
+from folt.diagnostics.coupling_bounds import acceptance, binomial_upper, effective_sizes, mean_lower
+from folt.diagnostics.coverage import Agreement, Compared, Coverage, Faults, agreement, coverage
 from folt.diagnostics.evidence import (
     Difference,
     Evidence,
@@ -27,7 +25,6 @@ from folt.diagnostics.evidence import (
     importance_evidence,
     psis_evidence,
 )
-from folt.diagnostics.faults import Faults
 from folt.diagnostics.mixing import Mixing, draws_needed, mixing_certificate
 from folt.diagnostics.pareto import ParetoTail, pareto_tail
 from folt.diagnostics.quantile_core import (

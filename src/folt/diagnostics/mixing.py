@@ -26,18 +26,16 @@ from typing import Any
 import numpy as np
 from jaxtyping import Float
 
-from folt.diagnostics.confidence import (
+from folt.diagnostics.coupling_bounds import (
     THRESHOLDS,
     Thresholds,
     accept_lower,
     bounds_at,
-    steps_to,
-    threshold_ranks,
-)
-from folt.diagnostics.coupling_bounds import (
     effective_sizes,
     ess_bound,
     meeting_estimate,
+    steps_to,
+    threshold_ranks,
     total_variation_bound,
     variance_bound,
 )

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from folt.certificate.face import chain_rows, headline, tone
+from folt.certificate.certificate import chain_rows, headline, tone
 from folt.fit.text import decimals, draws_words, effective_draws
 from folt.problem.faces import Face
 

@@ -14,8 +14,8 @@ from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
-from folt.certificate.face import headline as headline_words
-from folt.certificate.face import tone, undefined_words, unstated
+from folt.certificate.certificate import headline as headline_words
+from folt.certificate.certificate import tone, undefined_words, unstated
 from folt.certificate.outcomes import Use
 from folt.problem.faces import folding
 from folt.reference.exploration.words import modes_words

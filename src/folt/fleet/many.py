@@ -10,8 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from folt.fleet.job import Job, require_jobs
-from folt.fleet.progress import Bar
-from folt.fleet.rows import INDEX, Row, Table, columns, estimates_in, frame
+from folt.fleet.rows import INDEX, Bar, Row, Table, columns, estimates_in, frame
 from folt.fleet.runners import Runner
 from folt.fleet.schedule import Schedule, opened, requests_of
 from folt.fleet.work import PAGE, ROW, TOKEN, TRACE, Ended, Place, Ticket, versions

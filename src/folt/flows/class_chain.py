@@ -21,7 +21,7 @@ from folt.flows.elliptical import log_abs_det, log_radial
 from folt.flows.labellings import drawn_labelling, likeliest_labelling
 from folt.flows.orbit_chain import Logs, log_orbit_sums
 from folt.groups import BlockForm, Group
-from folt.groups.arrangements import MOST_LABELS
+from folt.groups.permutation import MOST_LABELS
 from folt.types import Key, OrbitSummed, Point, Scalar
 
 FLOOR = 1e-6

@@ -5,11 +5,10 @@ orbit; groups that are small enough also list their elements. This room knows no
 """
 
 from folt.groups.base import BlockForm, Element, Group
-from folt.groups.generated import Generated
 from folt.groups.joint import Joint, Within
 from folt.groups.parts import Blocks, Fixed, Part, Square, ZeroSum, ZeroSumRows, zero_sum_basis
 from folt.groups.permutation import Permutation, Relabelling
-from folt.groups.product import Product
+from folt.groups.product import Generated, Product
 from folt.groups.reflection import Reflection, Trivial
 from folt.groups.rotation import Rotation
 from folt.groups.signed import SignedArrangement, SignedPermutation

@@ -18,8 +18,11 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float, Int
 
-from folt.groups.arrangements import (
+from folt.groups.base import BlockForm, Element, Group, require_enumerable, rows_of
+from folt.groups.parts import Blocks, Fixed, Part
+from folt.groups.permutation import (
     Arrangement,
+    Relabelling,
     Stack,
     adjacent_swaps,
     arrangement_in_words,
@@ -30,9 +33,6 @@ from folt.groups.arrangements import (
     require_positive,
     swap_factors,
 )
-from folt.groups.base import BlockForm, Element, Group, require_enumerable, rows_of
-from folt.groups.parts import Blocks, Fixed, Part
-from folt.groups.permutation import Relabelling
 from folt.types import Point
 
 

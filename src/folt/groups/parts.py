@@ -17,7 +17,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float, Int
 
-from folt.groups.arrangements import Arrangement, require_position, require_positive
+from folt.groups.permutation import Arrangement, require_position, require_positive
 
 
 @functools.lru_cache

@@ -1,16 +1,22 @@
-"""Direct products: several symmetries, each on its own coordinates."""
+"""Direct products: several symmetries, each on its own coordinates.
+
+Any finite group of orthogonal maps, from a few that generate it.
+"""
 
 from __future__ import annotations
 
 import dataclasses
 import functools
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
+from typing import NamedTuple
 
 import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jaxtyping import Array, Float, Int
+from numpy.typing import ArrayLike
 
 from folt.groups.base import BlockForm, Element, Group, require_enumerable
 from folt.types import Key, Point
@@ -137,3 +143,155 @@ def _combinations(groups: tuple[Group, ...]) -> Element:
         jax.tree.map(lambda leaf, at=at: np.asarray(leaf)[at], group.elements)
         for group, at in zip(groups, positions, strict=True)
     )
+
+
+Place = Int[Array, " 1"]
+"""Where an element stands in the list of all."""
+
+Matrix = tuple[tuple[float, ...], ...]
+
+LARGEST_GENERATED = 1_000
+"""Most elements of a group that is given by its generators."""
+
+MOST_ENTRIES = 1 << 22
+"""Most entries of all its matrices together."""
+
+ROUNDING = 1e-9
+"""Difference of two entries that counts as rounding."""
+
+
+class Generated(Group):
+    """The group that some orthogonal matrices generate, all elements listed.
+
+    For symmetries that overlap, such as the outer and the inner labels of a mixture of mixtures.
+    D is the set of points x for which v·x ≥ v·(g·x) for all g, where v ascends: of the
+    permutations of single coordinates that is the chamber of ascending ones.
+
+    Args:
+        matrices: orthogonal matrices (n, dim, dim), whose products are the group.
+
+    Raises:
+        ValueError: matrices that are not orthogonal, or that generate too many elements.
+    """
+
+    matrices: tuple[Matrix, ...] = eqx.field(static=True, repr=False)
+    dim: int = eqx.field(static=True)
+
+    def __init__(self, matrices: Iterable[ArrayLike]):
+        given = [np.asarray(matrix, np.float64) for matrix in matrices]
+        if not given or any(each.shape != given[0].shape for each in given):
+            raise ValueError("expected square matrices of one size, got none or several sizes")
+        rows, *columns = given[0].shape
+        if columns != [rows]:
+            raise ValueError(f"expected square matrices, got shape {given[0].shape}")
+        for each in given:
+            if np.abs(each @ each.T - np.eye(rows)).max() > ROUNDING:
+                raise ValueError("expected orthogonal matrices, got one that is not")
+        self.matrices = tuple(tuple(map(tuple, each.tolist())) for each in given)
+        self.dim = rows
+        _listed(self.matrices)
+
+    @property
+    def order(self) -> int:
+        """Number of elements."""
+        return len(_listed(self.matrices).matrices)
+
+    @property
+    def elements(self) -> Element:
+        """Positions in the list of all matrices, the identity first."""
+        return np.arange(self.order, dtype=np.int32)[:, None]
+
+    @property
+    def generators(self) -> Element:
+        """Positions of the matrices that were given."""
+        return _listed(self.matrices).generators[:, None]
+
+    def act(self, element: Place, x: Point) -> Point:
+        """One matrix times the point."""
+        return jnp.asarray(_listed(self.matrices).matrices, x.dtype)[element[0]] @ x
+
+    def compose(self, first: Place, second: Place) -> Place:
+        """Read from the table of products."""
+        return jnp.asarray(_products(self.matrices))[first[0], second]
+
+    def inverse(self, element: Place) -> Place:
+        """Read from the table of products."""
+        inverses = np.argmax(_products(self.matrices) == 0, axis=1).astype(np.int32)
+        return jnp.asarray(inverses)[element]
+
+    def folding_element(self, x: Point) -> Place:
+        """The element that moves the point furthest along v; the identity wherever that does."""
+        listed = _listed(self.matrices)
+        along = jnp.asarray(listed.along, x.dtype) @ x
+        ahead = along > along[0] + 1e3 * jnp.finfo(x.dtype).eps * jnp.max(jnp.abs(along))
+        return jnp.where(jnp.any(ahead), jnp.argmax(along), 0).astype(jnp.int32)[None]
+
+    def describe(self, element: Element) -> str:
+        """Which coordinates it changes."""
+        (place,) = np.asarray(element).tolist()
+        matrix = _listed(self.matrices).matrices[place]
+        changed = np.flatnonzero(np.abs(matrix - np.eye(self.dim)).max(axis=1) > ROUNDING) + 1
+        if not changed.size:
+            return "identity"
+        return f"element {place} of {self.order}, of coordinates {_in_words(changed)}"
+
+
+class Listed(NamedTuple):
+    """All elements of a generated group.
+
+    Attributes:
+        matrices: one per element, the identity first.
+        generators: positions of the matrices that were given.
+        along: v times every matrix.
+    """
+
+    matrices: Float[np.ndarray, "order dim dim"]
+    generators: Int[np.ndarray, " n"]
+    along: Float[np.ndarray, "order dim"]
+
+
+@functools.lru_cache
+def _listed(matrices: tuple[Matrix, ...]) -> Listed:
+    given = np.array(matrices)
+    dim = given.shape[-1]
+    most = min(LARGEST_GENERATED, MOST_ENTRIES // dim**2)
+    found = [np.eye(dim)]
+    place = {_key(found[0]): 0}
+    for element in found:  # grows while it is gone through
+        for generator in given:
+            product = generator @ element
+            if _key(product) not in place:
+                place[_key(product)] = len(found)
+                found.append(product)
+        if len(found) > most:
+            raise ValueError(
+                f"the matrices generate more than {most} elements, perhaps infinitely many"
+            )
+    every = np.array(found)
+    generators = np.array([place[_key(each)] for each in given], np.int32)
+    return Listed(every, generators, _ascending(dim) @ every)
+
+
+@functools.lru_cache
+def _products(matrices: tuple[Matrix, ...]) -> Int[np.ndarray, "order order"]:
+    """Positions of all products, found by where they take a point that no two take to one place."""
+    listed = _listed(matrices)
+    points = listed.matrices @ np.random.default_rng(1).normal(size=listed.matrices.shape[-1])
+    heights = listed.along @ points.T
+    order = np.argsort(heights[0])
+    between = (heights[0][order][1:] + heights[0][order][:-1]) / 2.0
+    return order[np.searchsorted(between, heights)].astype(np.int32)
+
+
+def _ascending(dim: int) -> Float[np.ndarray, " dim"]:
+    """The vector v: ascending, and in no plane that a reflection leaves alone."""
+    return 1.0 + np.arange(dim) + np.random.default_rng(0).uniform(0.0, 0.5, dim)
+
+
+def _key(matrix: np.ndarray) -> bytes:
+    return (np.round(matrix, 6) + 0.0).tobytes()
+
+
+def _in_words(places: np.ndarray) -> str:
+    words = [str(place) for place in places]
+    return words[0] if len(words) == 1 else f"{', '.join(words[:-1])} and {words[-1]}"

@@ -18,8 +18,8 @@ import numpy as np
 from jaxtyping import Array, Int
 from numpy.typing import ArrayLike
 
-from folt.groups.arrangements import require_position, require_positive, whole
 from folt.groups.base import Element, Group, require_enumerable
+from folt.groups.permutation import require_position, require_positive, whole
 from folt.types import Key, Point
 
 Signs = Int[Array | np.ndarray, " k"]

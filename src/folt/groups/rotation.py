@@ -10,8 +10,8 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
-from folt.groups.arrangements import require_positive
 from folt.groups.base import Element, Group
+from folt.groups.permutation import require_positive
 from folt.types import Key, Point
 
 

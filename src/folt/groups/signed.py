@@ -11,7 +11,8 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
-from folt.groups.arrangements import (
+from folt.groups.base import BlockForm, Element, Group, require_enumerable, rows_of
+from folt.groups.permutation import (
     Arrangement,
     adjacent_swaps,
     all_arrangements,
@@ -25,7 +26,6 @@ from folt.groups.arrangements import (
     sorting_arrangement,
     swap_factors,
 )
-from folt.groups.base import BlockForm, Element, Group, require_enumerable, rows_of
 from folt.groups.reflection import (
     Signs,
     all_signs,

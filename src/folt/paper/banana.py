@@ -6,8 +6,7 @@ it asymmetric. `broken` is a banana whose arms truly differ; folding it needs th
 
 from __future__ import annotations
 
-from folt.paper.rows import Job, by_method
-from folt.paper.settings import Settings
+from folt.paper.rows import Job, Settings, by_method
 from folt.paper.shared_fits import SharedFits, folded_and_unfolded, run_pair, sections
 from folt.paper.tables import (
     Claim,

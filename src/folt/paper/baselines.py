@@ -8,8 +8,7 @@ import numpy as np
 
 from folt.diagnostics import summarise_chains
 from folt.groups import Group
-from folt.paper.rows import Job, by_method, figure_of, row
-from folt.paper.settings import Settings
+from folt.paper.rows import Job, Settings, by_method, figure_of, row
 from folt.paper.shared_fits import (
     SharedFits,
     chains_of,

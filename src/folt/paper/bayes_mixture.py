@@ -10,8 +10,7 @@ import numpy as np
 
 from folt.fit import in_user_parameters
 from folt.paper.baselines import chain_facts
-from folt.paper.rows import Job, by_method, estimates, figure_of, row, thinned_trace
-from folt.paper.settings import Settings
+from folt.paper.rows import Job, Settings, by_method, estimates, figure_of, row, thinned_trace
 from folt.paper.shared_fits import SharedFits, folded_draws, random_permutation_chains
 from folt.paper.tables import (
     NOTHING,
@@ -26,7 +25,7 @@ from folt.paper.tables import (
     number,
     spread,
 )
-from folt.problem.boundary import label_switch_rate
+from folt.problem.ratio import label_switch_rate
 from folt.store.strict_json import Document
 
 if TYPE_CHECKING:

@@ -12,14 +12,13 @@ import time
 import jax
 import numpy as np
 
-from folt.paper.rows import Job, by_method, figure_of, published_figures, row
-from folt.paper.settings import Settings
+from folt.paper.rows import Job, Settings, by_method, figure_of, published_figures, row
 from folt.paper.shared_fits import SharedFits
 from folt.paper.tables import Claim, Row, markdown, number, spread
 from folt.paper.theorems import conditions
 from folt.paper.theorems.oscillation import boundary_density_ratio, separation_table
 from folt.problem import Problem
-from folt.problem.boundary import boundary_mass
+from folt.problem.ratio import boundary_mass
 from folt.reference import Exact
 from folt.store.strict_json import Document
 from folt.types import in_float64

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from folt.paper.rows import Job, by_method
-from folt.paper.settings import Settings
+from folt.paper.rows import Job, Settings, by_method
 from folt.paper.shared_fits import SharedFits, folded_and_unfolded, run_pair, sections
 from folt.paper.tables import (
     Claim,

@@ -14,8 +14,7 @@ from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from types import ModuleType
 
-from folt.paper.rows import Job
-from folt.paper.settings import Settings
+from folt.paper.rows import Job, Settings
 from folt.paper.tables import claim_list
 from folt.store.strict_json import Document
 

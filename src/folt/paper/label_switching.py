@@ -6,8 +6,7 @@ import math
 import re
 from typing import TYPE_CHECKING
 
-from folt.paper.rows import Job, by_method, figure_of
-from folt.paper.settings import Settings
+from folt.paper.rows import Job, Settings, by_method, figure_of
 from folt.paper.shared_fits import SharedFits, folded_and_unfolded, run_pair, sections
 from folt.paper.tables import (
     NOTHING,

@@ -12,8 +12,7 @@ import numpy as np
 
 from folt.fit import in_user_parameters
 from folt.models import modal_spectrum, simulate_spectrum
-from folt.paper.rows import Job, by_method, estimates, figure_of, row, thinned_trace
-from folt.paper.settings import Settings
+from folt.paper.rows import Job, Settings, by_method, estimates, figure_of, row, thinned_trace
 from folt.paper.shared_fits import SharedFits, folded_and_unfolded, sections
 from folt.paper.tables import (
     NOTHING,
@@ -27,7 +26,7 @@ from folt.paper.tables import (
     spread,
 )
 from folt.problem import Problem
-from folt.problem.boundary import label_switch_rate
+from folt.problem.ratio import label_switch_rate
 from folt.store.strict_json import Document
 from folt.store.tables import read_table
 from folt.types import in_float64

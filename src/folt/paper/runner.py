@@ -15,8 +15,7 @@ from folt.fleet.rows import Row as FleetRow
 from folt.fleet.work import FailedJobsError
 from folt.paper import document as documents
 from folt.paper.document import provenance
-from folt.paper.rows import Job, row
-from folt.paper.settings import Settings
+from folt.paper.rows import Job, Settings, row
 from folt.paper.shared_fits import SharedFits
 from folt.paper.tables import Row
 from folt.store import Entry, Store

@@ -13,8 +13,7 @@ import numpy as np
 from folt.fit import Fit
 from folt.models import label_switching
 from folt.paper.pictures import FOLDED, UNFOLDED, remark
-from folt.paper.rows import Job, facts, rounded, row
-from folt.paper.settings import Settings
+from folt.paper.rows import Job, Settings, facts, rounded, row
 from folt.paper.shared_fits import SharedFits
 from folt.paper.tables import PRIMARY, Claim, Row, chain_table, diagnostic_table
 from folt.problem import Problem

@@ -16,8 +16,7 @@ from folt.chains import Chains, relabelled_sweep, run_chains
 from folt.fit import Fit
 from folt.groups import Group, Trivial
 from folt.models import banana, bayesian_mixture, broken_banana, gaussian_pair, label_switching
-from folt.paper.rows import Job, facts, row
-from folt.paper.settings import Settings
+from folt.paper.rows import Job, Settings, facts, row
 from folt.paper.tables import (
     Row,
     chain_table,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
-from folt.certificate.face import undefined_words
+from folt.certificate.certificate import undefined_words
 from folt.fit.text import MISSING, number, shape_words, step_words
 from folt.problem.faces import counted
 from folt.report.certificate import PROTOCOLS

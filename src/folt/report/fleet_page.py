@@ -100,7 +100,7 @@ def _verdicts(rows: list[Row], failed: int) -> list[tuple[str, str, int]]:
     counts = Counter(str(row["verdict"]) for row in rows if row.get("verdict") is not None)
     found = []
     if counts:
-        from folt.certificate.face import TONES
+        from folt.certificate.certificate import TONES
         from folt.certificate.outcomes import Outcome
 
         tones = {outcome.label: TONES[outcome.use] for outcome in Outcome}

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from folt.certificate.face import mark, tone, verdict_words
+from folt.certificate.certificate import mark, tone, verdict_words
 from folt.certificate.outcomes import Use
 from folt.fit.text import (
     Estimate,

@@ -24,9 +24,8 @@ from folt.chains.threads import one_blas_thread
 from folt.diagnostics import switching
 from folt.fit import Fit, ReferenceSummary
 from folt.problem import Problem
-from folt.problem.boundary import boundary_mass, label_switch_rate
 from folt.problem.named_values import Naming, SortKey
-from folt.problem.ratio import IDENTITY_ONLY, LogRatio, Target
+from folt.problem.ratio import IDENTITY_ONLY, LogRatio, Target, boundary_mass, label_switch_rate
 from folt.problem.symmetry import SymmetryAccount, check, require_symmetry
 from folt.reference import (
     AdaptiveRandomWalk,

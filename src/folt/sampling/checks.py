@@ -13,7 +13,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import PyTree
 
-from folt.certificate.undefined import named_point
+from folt.certificate.held_out import named_point
 from folt.diagnostics import Faults
 from folt.fit import Fit
 from folt.problem import Points, Problem

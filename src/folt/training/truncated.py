@@ -19,8 +19,7 @@ from folt.flows import TruncatedOrbit
 from folt.flows.assignments import most_arrangements
 from folt.flows.elliptical import precision_root
 from folt.groups import Group
-from folt.groups.arrangements import MOST_LABELS, require_labels
-from folt.groups.permutation import Relabelling
+from folt.groups.permutation import MOST_LABELS, Relabelling, require_labels
 from folt.problem.batching import map_points
 from folt.problem.orbits import Components, HostDistribution
 from folt.problem.orbits.components import log_sum_exp

@@ -11,7 +11,7 @@ import numpy as np
 from folt.groups import Group
 from folt.paper.theorems.conditions import Conditions, Interpolation, theorem_conditions
 from folt.paper.theorems.cover import ALPHA, DELTA, Covering, Side, covering_of
-from folt.paper.theorems.slopes import LARGEST_TABLE, Draws, halves, require_draws, thinned
+from folt.paper.theorems.oscillation import LARGEST_TABLE, Draws, halves, require_draws, thinned
 from folt.problem import Problem
 from folt.problem.batching import map_points
 from folt.problem.fold import Folded

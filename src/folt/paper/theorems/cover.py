@@ -26,13 +26,14 @@ from folt.paper.theorems.covering import (
     hpd_threshold,
     overlap_scales,
 )
-from folt.paper.theorems.oscillation import OscillationTerm, oscillation_term
-from folt.paper.theorems.slopes import (
+from folt.paper.theorems.oscillation import (
     LARGEST_TABLE,
     Draws,
+    OscillationTerm,
     halves,
     largest_gradient,
     nearly_independent,
+    oscillation_term,
     require_draws,
     thinned,
     widened_floors,

@@ -1,18 +1,166 @@
 """The oscillation terms of the paper's theorem, from draws that cover the core.
 
 How far a mirrored pair of Gaussians keeps from the mirror between them.
+
+Gradients of log ratio and target, and the density floor around the core.
+
+Draws for the core: independent as far as possible, in two sets that share no chain.
 """
 
 from __future__ import annotations
 
 import dataclasses
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
+import equinox as eqx
+import jax
+import jax.numpy as jnp
 import numpy as np
+from jaxtyping import Float, PyTree
 from scipy.special import chdtri
 
+from folt.diagnostics.chains import effective_size
+from folt.fit import Fit
 from folt.paper.theorems.covering import HEURISTIC, CoveringRadius, require_share
+from folt.problem import Problem
+from folt.problem.batching import map_points
+from folt.problem.fold import Folded
+from folt.problem.ratio import Target
+from folt.types import Point, Scalar
+
+Draws = Float[np.ndarray, "n dim"]
+ChainDraws = Float[np.ndarray, "chain draw dim"]
+
+LARGEST_TABLE = 5_000_000
+"""Most numbers in a table of draws times group elements."""
+
+
+def halves(draws: ChainDraws) -> tuple[Draws, Draws]:
+    """Two sets of draws from different chains; from the two ends of a single chain."""
+    count, length, dim = draws.shape
+    if count > 1:
+        first, second = draws[: count // 2], draws[count // 2 :]
+    else:
+        first, second = draws[:, : length // 2], draws[:, length // 2 :]
+    return first.reshape(-1, dim), second.reshape(-1, dim)
+
+
+def nearly_independent(fit: Fit) -> ChainDraws:
+    """Every k-th draw, k the draws per effective one of the slowest coordinate and of h.
+
+    A frozen chain has no effective draws and is left with a single one.
+    """
+    smallest = min(*fit.ess(), effective_size(fit.log_ratio))
+    length = fit.draws.shape[1]
+    step = math.ceil(fit.accepted.size / smallest) if smallest > 0 else length
+    return fit.draws[:, ::step]
+
+
+def thinned(points: Draws, most: int) -> Draws:
+    """At most `most` rows, evenly spaced."""
+    if points.shape[0] <= most:
+        return points
+    return points[np.linspace(0, points.shape[0] - 1, max(most, 1)).astype(int)]
+
+
+def require_draws(problem: Problem, draws: object) -> Draws:
+    """The draws as an array, or a ValueError; the target must be invariant."""
+    if not problem.invariant:
+        raise ValueError(
+            "the highest-density core folds only if the target is invariant, and this problem "
+            "declares a broken symmetry"
+        )
+    array = np.asarray(draws, float)
+    if array.ndim != 2 or array.shape[1] != problem.dim or array.shape[0] == 0:
+        raise ValueError(f"expected draws of shape (n, {problem.dim}), got {array.shape}")
+    return array
+
+
+GRADIENT_DRAWS = 2_000
+"""Most draws at which |∇h| is looked at."""
+
+DIRECTIONS = 8
+"""Random directions, besides outwards and downhill, in which the floor is looked for."""
+
+
+def largest_gradient(
+    target: Folded, proposal: Folded, points: Draws
+) -> tuple[float | None, int, str | None]:
+    """M = max |∇(log π_F - log q_F)| over at most `GRADIENT_DRAWS` draws.
+
+    Returns:
+        M, the number of draws, and a reason where M is None.
+    """
+    some = thinned(points, GRADIENT_DRAWS)
+    pair = (target, proposal)
+    reason = _untraceable(_gradient_norm, pair, points.shape[1])
+    if reason is not None:
+        return None, 0, reason
+    norms = map_points(_gradient_norm, pair, some, terms=proposal.group.order)
+    if not np.isfinite(norms).all():
+        wrong = int((~np.isfinite(norms)).sum())
+        return None, some.shape[0], f"the gradient of h is not finite at {wrong} draws"
+    return float(norms.max()), some.shape[0], None
+
+
+def widened_floors(
+    generator: np.random.Generator,
+    target: Target,
+    bases: Draws,
+    centre: np.ndarray,
+    radii: np.ndarray,
+) -> np.ndarray:
+    """The smallest log π_F found at each distance from draws at the edge of the core.
+
+    Looked for away from the centre, down the slope where there is one, and at random.
+
+    Args:
+        generator: of the random directions.
+        target: log π_F in batches.
+        bases: draws at the edge of the core.
+        centre: the middle of the core.
+        radii: distances.
+
+    Returns:
+        One log density per radius; -inf where the support ends or the density is no number.
+    """
+    count, dim = bases.shape
+    folded = target.problem.folded()
+    ways = [bases - centre, *generator.normal(size=(DIRECTIONS, count, dim))]
+    if _untraceable(_slope, folded, dim) is None:
+        ways.append(-map_points(_slope, folded, bases))
+    lengths = np.linalg.norm(ways, axis=-1, keepdims=True)
+    directions = np.stack(ways) / np.where(lengths > 0.0, lengths, 1.0)
+    around = bases + radii[:, None, None, None] * directions
+    values = target(around.reshape(-1, dim)).reshape(radii.size, -1)
+    return np.where(np.isnan(values), -np.inf, values).min(axis=1)
+
+
+def _untraceable(function: Callable[..., PyTree], module: PyTree, dim: int) -> str | None:
+    """Why a gradient cannot be had, found by tracing alone; None if it can."""
+    try:
+        point = jax.ShapeDtypeStruct((dim,), jnp.float64)
+        eqx.filter_eval_shape(_apply, function, module, point)
+    except (TypeError, ValueError, NotImplementedError) as error:
+        return f"no gradient: {str(error).splitlines()[0]}"
+    return None
+
+
+@eqx.filter_jit
+def _apply(function: Callable[..., PyTree], module: PyTree, z: Point) -> PyTree:
+    """Compiled code remembers what it has traced: asking twice costs nothing."""
+    return function(module, z)
+
+
+def _gradient_norm(pair: tuple[Folded, Folded], z: Point) -> Scalar:
+    target, proposal = pair
+    return jnp.linalg.norm(jax.grad(lambda x: target.log_prob(x) - proposal.log_prob(x))(z))
+
+
+def _slope(target: Folded, z: Point) -> Point:
+    slope = jax.grad(target.log_prob)(z)
+    return jnp.where(jnp.isfinite(slope), slope, 0.0)
 
 
 @dataclasses.dataclass(frozen=True)
