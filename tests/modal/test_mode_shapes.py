@@ -90,6 +90,18 @@ def test_mac_and_the_resolution_by_hand():
     assert row["closer_than_resolution"] == 0.5
 
 
+def test_coherences_follow_the_frequencies():
+    """Of three modes, where every other draw has its labels turned round."""
+    rng = np.random.default_rng(0)
+    frequency = np.tile([0.8, 0.9, 1.0], (1, 40, 1))
+    shapes = rng.normal(size=(1, 40, 3, 2))
+    coherence = np.tile([0.1, 0.2, 0.3], (1, 40, 1))  # of pairs 12, 13, 23
+    frequency[:, ::2], coherence[:, ::2] = frequency[:, ::2, ::-1], coherence[:, ::2, ::-1]
+    fit = made(shapes, frequency)
+    fit.posterior["coherence"] = coherence
+    assert [row["coherence"] for row in mac_rows(fit, 0.02)] == pytest.approx([0.1, 0.2, 0.3])
+
+
 def test_singular_values_leave_their_bands_where_the_model_is_wrong(found):
     """About 5 % lie outside; a third channel with four times the noise takes many out."""
     right = singular_values(found.fit)

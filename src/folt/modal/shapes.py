@@ -19,6 +19,7 @@ from folt.fit import Fit
 from folt.modal.cross_spectra import OVERLAP, welch
 from folt.modal.records import Record
 from folt.modal.spectrum import Measured
+from folt.models.coherence import pairs_of
 from folt.models.ordinates import FourierOrdinates, fourier_ordinates
 from folt.models.spectrum_start import averaged_matrices, averaging_reach
 from folt.problem import Problem
@@ -158,7 +159,11 @@ def _coherences(fit: Fit) -> Float[np.ndarray, "draw mode mode"] | None:
     if "coherence" not in fit.posterior:
         return None
     order = np.argsort(fit.posterior["frequency"], axis=-1)
-    found = np.take_along_axis(fit.posterior["coherence"], order[..., None], axis=-2)
+    pairs, modes = fit.posterior["coherence"], order.shape[-1]
+    found = np.ones((*order.shape, modes))
+    for number, (i, j) in enumerate(pairs_of(modes)):
+        found[..., i, j] = found[..., j, i] = pairs[..., number]
+    found = np.take_along_axis(found, order[..., None], axis=-2)
     found = np.take_along_axis(found, order[..., None, :], axis=-1)
     return found.reshape(-1, *found.shape[-2:])
 

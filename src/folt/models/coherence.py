@@ -50,10 +50,7 @@ def pairs_of(modes: int) -> list[tuple[int, int]]:
 
 def coherence_root(h: Float[Array, " pairs2"], modes: int) -> Complex[Array, "m m"]:
     """R with C = R·Rᴴ, from the real and imaginary parts of every pair."""
-    matrix = jnp.zeros((modes, modes), complex)
-    for number, (i, j) in enumerate(pairs_of(modes)):
-        entry = h[2 * number] + 1j * h[2 * number + 1]
-        matrix = matrix.at[i, j].set(entry).at[j, i].set(jnp.conj(entry))
+    matrix = _hermitian(h[::2] + 1j * h[1::2], modes)
     small = matrix / 2 ** (HALVINGS + 1)
     power = total = jnp.eye(modes, dtype=small.dtype)
     for k in range(1, TERMS + 1):
@@ -64,11 +61,21 @@ def coherence_root(h: Float[Array, " pairs2"], modes: int) -> Complex[Array, "m 
     return total / jnp.sqrt(jnp.sum(jnp.real(total * jnp.conj(total)), axis=1, keepdims=True))
 
 
-def coherence_coordinates(c: Complex[Array, "m m"]) -> Float[Array, " pairs2"]:
-    """The coordinates h of a matrix C, the inverse of `coherence_root`.
+def _hermitian(entries: Complex[Array, " pairs"], modes: int) -> Complex[Array, "m m"]:
+    """The Hermitian matrix without diagonal that has these entries above it."""
+    matrix = jnp.zeros((modes, modes), complex)
+    for number, (i, j) in enumerate(pairs_of(modes)):
+        entry = entries[number]
+        matrix = matrix.at[i, j].set(entry).at[j, i].set(jnp.conj(entry))
+    return matrix
+
+
+def coherence_coordinates(entries: Complex[Array, " pairs"], modes: int) -> Float[Array, " pairs2"]:
+    """The coordinates h of a matrix C with these entries, the inverse of `coherence_root`.
 
     diag(eˣ)·C·diag(eˣ) = exp(H) where H has no diagonal; x is found step by step.
     """
+    c = jnp.eye(modes) + _hermitian(entries, modes)
 
     def logarithm(x: Float[Array, " m"]) -> Complex[Array, "m m"]:
         values, vectors = jnp.linalg.eigh(jnp.exp(x)[:, None] * c * jnp.exp(x))
@@ -77,9 +84,9 @@ def coherence_coordinates(c: Complex[Array, "m m"]) -> Float[Array, " pairs2"]:
     def step(_: int, x: Float[Array, " m"]) -> Float[Array, " m"]:
         return x - 0.5 * jnp.real(jnp.diagonal(logarithm(x)))
 
-    matrix = logarithm(jax.lax.fori_loop(0, ITERATIONS, step, jnp.zeros(c.shape[0])))
-    entries = jnp.stack([matrix[i, j] for i, j in pairs_of(c.shape[0])])
-    return jnp.stack([entries.real, entries.imag], axis=1).reshape(-1)
+    matrix = logarithm(jax.lax.fori_loop(0, ITERATIONS, step, jnp.zeros(modes)))
+    found = jnp.stack([matrix[i, j] for i, j in pairs_of(modes)])
+    return jnp.stack([found.real, found.imag], axis=1).reshape(-1)
 
 
 def transfer(

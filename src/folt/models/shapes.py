@@ -141,7 +141,8 @@ class ModalShapesPosterior(eqx.Module):
         coherence = {}
         if modes.root is not None:
             c = modes.root @ jnp.conj(modes.root.T)
-            coherence = {"coherence": jnp.abs(c), "phase": jnp.angle(c)}
+            entries = jnp.stack([c[i, j] for i, j in pairs_of(self.modes)])
+            coherence = {"coherence": jnp.abs(entries), "phase": jnp.angle(entries)}
         return {
             "frequency": modes.frequency,
             "damping": modes.damping,
@@ -164,8 +165,9 @@ class ModalShapesPosterior(eqx.Module):
         rows = jnp.concatenate(columns, axis=1).reshape(-1)
         if not self.pairs:
             return jnp.concatenate([rows, noise])
-        c = values["coherence"] * jnp.exp(1j * values["phase"])
-        return jnp.concatenate([rows, coherence_coordinates(c) / COHERENCE_SCALE, noise])
+        entries = values["coherence"] * jnp.exp(1j * values["phase"])
+        pairs = coherence_coordinates(entries, self.modes) / COHERENCE_SCALE
+        return jnp.concatenate([rows, pairs, noise])
 
 
 @in_float64
@@ -299,7 +301,7 @@ def _problem(posterior: ModalShapesPosterior, data: FourierOrdinates, noises: in
         dims={
             **dict.fromkeys(("frequency", "damping", "power"), ("mode",)),
             "shape": ("mode", "channel"),
-            **(dict.fromkeys(("coherence", "phase"), ("mode", "other")) if pairs else {}),
+            **(dict.fromkeys(("coherence", "phase"), ("pair",)) if pairs else {}),
             **({} if noises == 1 else {"noise": ("channel",)}),
         },
     )
