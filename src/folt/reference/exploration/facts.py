@@ -14,10 +14,10 @@ RULE_OF_THREE = 3.0
 HEAVY = 0.01
 """Mass above which a mode must not be found by chance."""
 
-ROUGH = 0.1
+ROUGH = 0.2
 """Share of scattered ends from which on descents confirm nothing. Half of a posterior in twenty
 dimensions under ripples of .4 to one nat gives .36 to .42; mixtures, hidden Markov models,
-regressions, sinusoids and sensors at most .04."""
+regressions, sinusoids and sensors give less than .1."""
 
 FEWEST_ANCESTORS = 50
 """Particles at the beginning of a ladder that must have descendants at its end."""

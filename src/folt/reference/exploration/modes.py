@@ -261,14 +261,15 @@ def _polished(
 def _maxima_apart(
     gradients: Gradients, points: Points, scale: Float[np.ndarray, " dim"], action: Action
 ) -> tuple[float, int]:
-    """Share of points that are maxima, no two the same, and the gradients that it took to tell.
+    """Share of points that are maxima, each of its own, and the gradients that it took to tell.
 
     Some of the points are looked at. A landscape of ripples stops descents wherever they come by:
     each of its maxima is light, all of them together need not be. Ends on a plateau or a ridge are
-    no maxima.
+    no maxima, and a light mode that several of the points belong to is one that was found.
     """
     chosen = points[:: max(1, -(-len(points) // STRAYS))]
     found: list[_Mode] = []
+    counts: list[int] = []
     spent = 0
     for point in chosen:
         mode, cost = _polished(gradients, point, scale)
@@ -278,7 +279,10 @@ def _maxima_apart(
         there = [nearest_images(action, mode.point[None], m.point, m.factor)[1][0] for m in found]
         if min(there, default=np.inf) > REACH:
             found.append(mode)
-    return len(found) / max(len(chosen), 1), spent
+            counts.append(1)
+        else:
+            counts[int(np.argmin(there))] += 1
+    return counts.count(1) / max(len(chosen), 1), spent
 
 
 def _heavy(found: list[_Mode], action: Action) -> list[_Mode]:
