@@ -6,9 +6,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from folt.chains import init, relabelled_sweep, step, sweep, sweeps
-from folt.chains.independence import accepts
-from folt.chains.running import run_chains
+from folt.chains import accepts, init, relabelled_sweep, run_chains, step, sweep, sweeps
 from folt.flows import Gaussian
 from folt.groups import Permutation, Reflection
 from folt.problem.fold import Folded

@@ -22,7 +22,7 @@ import folt.sampling.certification
 from faults import killed_at_every_point
 from folt.cli import app, run
 from folt.fit.memberships import Memberships
-from folt.fit.section import Section
+from folt.fit.style import Section
 from folt.fleet import Here, fit_many
 from folt.fleet import Job as FleetJob
 from folt.flows import Gaussian

@@ -21,10 +21,10 @@ from brief import brief_fit
 from cases import GROUPS, bent
 from folt.certificate.certificate import Certificate
 from folt.diagnostics import Coverage
-from folt.fit import thinning
+from folt.fit import arviz as thinning
 from folt.fit.file import to_bytes
-from folt.fit.section import Section
 from folt.fit.serial import NotStorableError, pack, unpack
+from folt.fit.style import Section
 from folt.flows import Gaussian, Mixture, Pushed, Safety, StudentT
 from folt.groups import Blocks, Fixed, Joint, Permutation, ZeroSum
 from folt.models import broken_banana, label_switching

@@ -20,8 +20,7 @@ from scipy.optimize import linear_sum_assignment
 
 from cases import random_chain
 from folt.flows import ClassChain, OrbitSafety, StudentT, orbit_chain
-from folt.flows.orbit_chain import Logs, log_orbit_sums
-from folt.flows.potentials import potentials
+from folt.flows.orbit_chain import Logs, log_orbit_sums, potentials
 from folt.groups import Blocks, Fixed, Group, Joint, Permutation, SignedPermutation, ZeroSum
 from folt.problem.fold import Folded
 from folt.types import OrbitSummed

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from folt.flows import Mixture, OrbitSafety, StudentT, TruncatedOrbit
-from folt.flows.assignments import likely_arrangements, most_arrangements
+from folt.flows.truncated import likely_arrangements, most_arrangements
 from folt.groups import Blocks, Fixed, Joint, Permutation, SignedPermutation, ZeroSumRows
 from folt.problem import Problem
 from folt.problem.fold import Folded

@@ -11,7 +11,7 @@ from folt.fit import in_user_parameters
 from folt.groups import Permutation, Trivial
 from folt.models import bayesian_mixture, bayesian_mixture_data
 from folt.problem.black_box import BlackBox
-from folt.problem.differences import GradientError
+from folt.problem.requirements import GradientError
 from folt.problem.symmetry import SymmetryError
 from folt.reference import Concern, HostChains, reference_for
 from folt.training import OrbitMixture

@@ -14,7 +14,7 @@ from folt.certificate.comparison import compare
 from folt.interop.stan_blocks import Kind, blocks_of
 from folt.interop.stan_density import Way
 from folt.interop.stan_model import Program, without_comments
-from folt.problem.differences import GradientError
+from folt.problem.requirements import GradientError
 from folt.reference import HostChains
 from folt.training import OrbitMixture
 

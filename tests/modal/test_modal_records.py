@@ -13,8 +13,8 @@ from folt.modal.cross_spectra import (
     gauss_window,
     noise_bandwidth,
 )
-from folt.modal.records import record_of
-from folt.modal.structure import discrete_mode, load_density
+from folt.modal.geometry import discrete_mode, load_density
+from folt.modal.spectrum import record_of
 
 RATE = 16.0
 SMALL = Structure(channels=6)

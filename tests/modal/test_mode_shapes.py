@@ -26,10 +26,10 @@ from folt.modal import (
 )
 from folt.modal.geometry import deflection_figure, read_geometry
 from folt.modal.links import linked, tidy_shapes
-from folt.modal.records import record_of
 from folt.modal.results import as_tree
 from folt.modal.shape_pictures import shape_pictures
 from folt.modal.shapes import singular_values
+from folt.modal.spectrum import record_of
 
 SHAPES = np.array([[1.0, 0.3], [0.6, -1.0], [-0.2, 0.5]])
 FRAME = Structure(frequency=(0.8, 0.86), damping=(0.01, 0.02), power=(1.0, 0.6), shapes=SHAPES)

@@ -14,8 +14,8 @@ from folt.groups import Permutation, Product
 from folt.models import bayesian_mixture, gaussian_mixture, label_switching
 from folt.problem.faces import MOST_LINES, WIDTH, Face
 from folt.reference import HostChains
-from folt.sampling.forecast import forecast, reference_work
 from folt.sampling.progress import Lines, Stages
+from folt.sampling.spending import forecast, reference_work
 
 
 @pytest.fixture(scope="module")

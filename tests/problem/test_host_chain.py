@@ -23,7 +23,7 @@ from folt.groups import Blocks, Fixed, Joint, Permutation, SignedPermutation
 from folt.problem.orbits import orbit_sum, set_loops
 from folt.problem.orbits.auction import potentials
 from folt.problem.orbits.host_chain import HostChain
-from folt.training.chain_moments import pulled_moments
+from folt.training.chain_em import pulled_moments
 from folt.training.chain_regression import nudged, slopes_of
 
 LEVEL = 1e-5

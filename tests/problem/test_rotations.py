@@ -7,7 +7,7 @@ import pytest
 import folt
 from folt.certificate.outcomes import Outcome
 from folt.groups import Product, SignedPermutation, Trivial
-from folt.report.conclusions import conclusions
+from folt.report.captions import conclusions
 
 ROWS = np.random.default_rng(0).normal(size=(12, 3))
 

@@ -21,22 +21,13 @@ from folt.problem import Problem
 from folt.problem.orbits import Components, HostDistribution, action_of
 from folt.problem.ratio import LogRatio, Target
 from folt.reference import HostChains
-from folt.reference.exploration import (
-    ExplorationFacts,
-    ModeFacts,
-    explorer,
-    facts,
-    modes,
-    shortcut,
-    start,
-)
+from folt.reference.exploration import ExplorationFacts, ModeFacts, explorer, facts, modes, start
 from folt.reference.exploration.descents import descents
+from folt.reference.exploration.explored import masses_of
+from folt.reference.exploration.facts import explored_words
 from folt.reference.exploration.images import nearest_images, squared_distances
-from folt.reference.exploration.masses import masses_of
 from folt.reference.exploration.modes import modes_of
-from folt.reference.exploration.screening import unexplained
-from folt.reference.exploration.start import UnionStart
-from folt.reference.exploration.words import explored_words
+from folt.reference.exploration.start import UnionStart, unexplained
 from folt.reference.landscape import Landscape
 from folt.types import root_key
 
@@ -261,7 +252,7 @@ def of_one_mode():
 def test_a_ladder_from_the_one_mode_is_short_and_right(of_one_mode):
     problem, run = of_one_mode
     found = run.exploration
-    assert (found.control, found.searchers) == (shortcut.THIN, shortcut.THIN)
+    assert (found.control, found.searchers) == (start.THIN, start.THIN)
     assert found.rungs < 8
     assert found.ancestors > 100
     assert abs(run.log_evidence) < 0.2  # the evidence of 300 particles; the truth is 0
@@ -298,7 +289,7 @@ def test_every_objection_closes_the_gate(of_one_mode, objection):
         "elsewhere": {"ladder": ladder._replace(walk=moved)},
         "evidence": {"ladder": high},
     }[objection]
-    said = shortcut.one_mode(dataclasses.replace(found, **changed), action_of(problem.group))
+    said = start.one_mode(dataclasses.replace(found, **changed), action_of(problem.group))
     assert said == (objection == "none")
 
 

@@ -24,11 +24,10 @@ from folt.reference import (
     Reference,
     reference_for,
 )
-from folt.reference.landscape import Landscape, usable_start
+from folt.reference.cautions import folded, health, rhat_limit
+from folt.reference.host_moves import next_temperature, systematic_resample
+from folt.reference.landscape import Landscape, require_numbers_around, usable_start
 from folt.reference.random_walk import Walkers, equivariant_covariance, walk
-from folt.reference.result import folded, health, rhat_limit
-from folt.reference.soundness import require_numbers_around
-from folt.reference.tempering import next_temperature, systematic_resample
 from folt.types import Density, Distribution
 
 SMALL = HostChains(particles=600, moves=15, chains=60, draws=50)

@@ -16,13 +16,12 @@ from folt.fit.text import estimate_rows
 from folt.flows import Gaussian
 from folt.models import gaussian_pair
 from folt.report.certificate import certificate_charts, gamma_chart, log_ratio_chart, mixing_chart
-from folt.report.charts import Band, Bars, Line, Rule
+from folt.report.charts import BARS, Band, Bars, Histograms, Line, Rule, limits
 from folt.report.figures import marginals_figure, pairs_figure, still, traces_figure
 from folt.report.figures.marginals import kernel_density
 from folt.report.live import live
 from folt.report.live.charts import chart_plot
 from folt.report.parameters import Parameters
-from folt.report.sides import BARS, Histograms, limits
 
 
 @pytest.fixture(scope="module")

@@ -19,12 +19,11 @@ from folt.chains import Chains
 from folt.cli import demonstration as demo
 from folt.diagnostics import Core, Coverage, evidences, mixing_certificate
 from folt.fit import text
-from folt.fit.section import Section
+from folt.fit.style import Section
 from folt.flows import Gaussian
 from folt.models import bayesian_mixture, gaussian_pair
 from folt.report import figures
-from folt.report.captions import Labelling, chains_caption, pairs_caption
-from folt.report.conclusions import conclusions
+from folt.report.captions import Labelling, chains_caption, conclusions, pairs_caption
 from folt.report.page import page
 from folt.report.parameters import Parameters, coordinate_orbits
 from worse import WORSE, worse

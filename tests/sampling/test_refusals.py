@@ -15,7 +15,7 @@ from folt.flows import Gaussian
 from folt.groups import Permutation, Product, SignedPermutation, Trivial
 from folt.reference import Exact, HostChains
 from folt.sampling.checks import check
-from folt.sampling.memory import free_memory
+from folt.sampling.spending import free_memory
 from folt.training import OrbitMixture
 
 MODEL = """

@@ -13,8 +13,7 @@ from folt.certificate.learnt import MOST, Learnt, digests_of, known_first, split
 from folt.groups import Permutation, Trivial
 from folt.models import gaussian_mixture
 from folt.reference import Given, Reference
-from folt.reference.cautions import Concern
-from folt.reference.result import folded
+from folt.reference.cautions import Concern, folded
 from folt.sampling import algorithm
 from folt.types import root_key
 

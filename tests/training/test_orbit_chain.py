@@ -26,12 +26,12 @@ from folt.training import (
 )
 from folt.training.chain_em import (
     chain_about,
+    expectation,
     fit_chain,
     maximisation,
     spread_of,
     starting_chain,
 )
-from folt.training.chain_moments import expectation
 from folt.training.chain_regression import ChainDescent, descend_chain, trial
 
 

@@ -17,10 +17,8 @@ from folt.problem.orbits.warped import Margins, WarpedComponents
 from folt.training import OrbitMixture, Sample, TrainingTask, Widening, margins, score_regression
 from folt.training import gauss_newton as newton
 from folt.training.gauss_newton import huber
-from folt.training.guard import GUARD_DEGREES, guard_of, guard_stretch
-from folt.training.orbit_em import candidate_images, fit_components
-from folt.training.score_regression import core_of
-from folt.training.trials import Bench, as_mixture
+from folt.training.orbit_em import candidate_images, core_of, fit_components
+from folt.training.task import GUARD_DEGREES, Bench, as_mixture, guard_of, guard_stretch
 from folt.training.widening import _slopes, batches, doubled
 
 GROUP = Permutation(3, 1)

@@ -27,7 +27,7 @@ from folt.problem.faces import Face, Shown
 from folt.problem.ratio import BoundaryMass
 from folt.reference import Caution
 from folt.reference.exploration import ExplorationFacts, ModeFacts
-from folt.reference.exploration.words import disagreement_words, explored_words, modes_words
+from folt.reference.exploration.facts import disagreement_words, explored_words, modes_words
 from folt.store.strict_json import Document, plain
 
 if TYPE_CHECKING:

@@ -43,7 +43,7 @@ from folt.problem.orbits import Components, ListedSum, action_of
 from folt.problem.orbits.components import log_sum_exp
 from folt.problem.ratio import LogRatio
 from folt.reference.exploration import ExplorationFacts
-from folt.reference.exploration.masses import summable
+from folt.reference.exploration.explored import summable
 from folt.types import Key, host_generator
 
 DRAWS_PER_MODE = 64

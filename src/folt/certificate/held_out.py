@@ -28,7 +28,7 @@ import numpy as np
 from jaxtyping import Float
 from scipy.special import logsumexp
 
-from folt.chains.independence import accepted
+from folt.chains import accepted
 from folt.diagnostics import Faults
 from folt.problem import Problem
 from folt.problem.ratio import LogRatio

@@ -14,7 +14,7 @@ import numpy as np
 
 from folt.chains import relabelled_sweep
 from folt.fit import Fit, in_user_parameters
-from folt.fit.section import Section
+from folt.fit.style import Section
 from folt.models import bayesian_mixture
 from folt.problem.batching import map_points
 from folt.report import figures

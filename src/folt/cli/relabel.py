@@ -76,7 +76,7 @@ def relabel(
     The JSON document has method, rounds, settled, moved (share of draws permuted), and health, a
     list with name, rhat_before, rhat_after, ess_before and ess_after of every scalar.
     """
-    from folt.fit.netcdf import netcdf_bytes
+    from folt.fit.serial import netcdf_bytes
     from folt.interop.relabelling.inference_data import account, read_posterior, relabel_posterior
     from folt.interop.relabelling.relabel import METHODS
     from folt.report.figures import png, relabelled_figure

@@ -1,20 +1,69 @@
-"""Fits of several models to the same data, compared by their evidence."""
+"""Fits of several models to the same data, compared by their evidence.
+
+Draws and estimates of a fit as data frames.
+
+A fit in a few lines: verdict, estimates, evidence.
+"""
 
 from __future__ import annotations
 
 import dataclasses
 import io
+import math
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING
 
+import numpy as np
+
+from folt.certificate.certificate import chain_rows, headline, tone
 from folt.certificate.comparison import Candidate, doubts
 from folt.certificate.comparison import compare as compare_evidences
 from folt.certificate.verdict import Status
 from folt.fit.fit import Fit
+from folt.fit.text import decimals, draws_words, effective_draws, entries, estimate_rows
+from folt.problem.faces import Face
 from folt.store.packages import require
 
 if TYPE_CHECKING:
     import pandas
+
+    from folt.fit.fit import Fit
+
+
+TABLE_COLUMNS = ("mean", "sd", "low", "high", "ess", "rhat")
+
+
+def draws_frame(fit: Fit) -> pandas.DataFrame:
+    """A column per scalar of the user's parameters, rows by chain and draw."""
+    require("a table of draws", "pandas")
+    import pandas
+
+    chains, draws = fit.draws.shape[:2]
+    index = pandas.MultiIndex.from_product([range(chains), range(draws)], names=["chain", "draw"])
+    columns = {name: values.ravel() for name, values in entries(fit.posterior, fit).items()}
+    return pandas.DataFrame(columns, index=index)
+
+
+def estimates_frame(fit: Fit) -> pandas.DataFrame:
+    """A row per scalar that varies, as the summary has them, in full precision."""
+    require("a table of estimates", "pandas")
+    import pandas
+
+    found = estimate_rows(fit)
+    rows = [
+        (
+            row.mean,
+            row.deviation,
+            row.low,
+            row.high,
+            row.ess,
+            np.nan if row.rhat is None else row.rhat,
+        )
+        for row in found
+    ]
+    index = pandas.Index([row.name for row in found], name="parameter")
+    return pandas.DataFrame(rows, index=index, columns=list(TABLE_COLUMNS))
+
 
 WIDTH = 96
 
@@ -134,3 +183,56 @@ def compare(fits: Mapping[str, Fit] | Iterable[Fit]) -> Comparison:
     found = compare_evidences({name: fit.log_evidence for name, fit in named.items()})
     ranked = sorted(found, key=lambda row: -row.log_evidence)
     return Comparison(tuple(ranked), {name: fit.certificate.status for name, fit in named.items()})
+
+
+ROWS = 5
+"""Parameters that are listed; the summary has them all."""
+
+ENTRIES = 4
+"""Entries of one parameter that are listed."""
+
+
+def fit_face(fit: Fit) -> Face:
+    """Verdict, what was drawn, a row per parameter, the numbers behind them, where to go on."""
+    status = fit.certificate.status
+    rows = [("Draws", draws_words(fit))]
+    rows += [(name, means(values)) for name, values in list(fit.posterior.items())[:ROWS]]
+    if len(fit.posterior) > ROWS:
+        rows[-1] = ("…", f"{len(fit.posterior) - ROWS + 1} more parameters")
+    rows += chain_rows(fit.certificate)[:2]
+    ess = effective_draws(fit)
+    rows.append(
+        ("Chains", f"acceptance {100 * fit.accept_rate:.1f} %, {ess:,.0f} effective draws at least")
+    )
+    rows.append(("More", 'fit.summary(), fit.report("report.html"), fit.to_arviz()'))
+    return Face(headline(status), tuple(rows), tone(status))
+
+
+def means(values: np.ndarray) -> str:
+    """Mean ± standard deviation of every entry, the first few."""
+    chains, draws, *shape = values.shape
+    if len(shape) > 1:
+        return _rows(values)
+    flat = values.reshape(chains * draws, math.prod(shape))
+    centres, spreads = flat.mean(axis=0), flat.std(axis=0)
+    digits = decimals([float(spread) for spread in spreads])
+    words = [
+        f"{centre:.{digits}f} ± {spread:.{digits}f}"
+        for centre, spread in zip(centres[:ENTRIES], spreads[:ENTRIES], strict=True)
+    ]
+    if not words:
+        return "no entries"
+    more = f", … ({flat.shape[1]} entries)" if flat.shape[1] > ENTRIES else ""
+    return ", ".join(words) + more
+
+
+def _rows(values: np.ndarray) -> str:
+    """The means of a matrix or a larger array in its own shape, the first few rows."""
+    centres = values.mean(axis=(0, 1))
+    digits = decimals([float(spread) for spread in values.std(axis=(0, 1)).ravel()])
+    table = centres.reshape(-1, centres.shape[-1])
+    lines = [f"[{', '.join(f'{x:.{digits}f}' for x in row[:ENTRIES])}]" for row in table[:ENTRIES]]
+    cut = len(table) > ENTRIES or table.shape[1] > ENTRIES
+    return (
+        f"{', '.join(lines)}{', …' if cut else ''} (means, {' × '.join(map(str, centres.shape))})"
+    )

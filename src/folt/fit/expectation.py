@@ -28,8 +28,7 @@ from scipy.special import gammaincinv, ndtri
 from folt.diagnostics.chains import effective_size, frozen_chains
 from folt.diagnostics.evidence import PLAIN_LIMIT
 from folt.diagnostics.pareto import pareto_tail
-from folt.fit.labels import labelled
-from folt.fit.relabelling import SIGNS_BY, SORTED_BY
+from folt.fit.relabelling import SIGNS_BY, SORTED_BY, labelled
 from folt.problem.orbits import Components, action_of
 from folt.problem.orbits.sums import components_of
 from folt.problem.ratio import IDENTITY_ONLY, LogRatio, Target

@@ -19,13 +19,20 @@ import xarray
 from folt.certificate.certificate import Certificate
 from folt.certificate.learnt import Digests, Learnt
 from folt.certificate.outcomes import RULES
-from folt.fit.arviz import attributes, say_order
+from folt.fit.arviz import Keep, Terms, attributes, log_likelihoods, say_order, thinned
 from folt.fit.fit import Fit, ReferenceSummary
-from folt.fit.netcdf import group_names, netcdf_bytes, read_group, sealed, unsealed
-from folt.fit.plausible import require_plausible
-from folt.fit.section import Section, require_harmless
-from folt.fit.serial import NotStorableError, pack, unpack
-from folt.fit.thinning import Keep, Terms, log_likelihoods, thinned
+from folt.fit.serial import (
+    NotStorableError,
+    group_names,
+    netcdf_bytes,
+    pack,
+    read_group,
+    require_plausible,
+    sealed,
+    unpack,
+    unsealed,
+)
+from folt.fit.style import Section, require_harmless
 from folt.problem import Problem
 from folt.store import write_whole
 from folt.store.strict_json import Document

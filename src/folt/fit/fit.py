@@ -13,13 +13,11 @@ import numpy as np
 
 from folt.certificate.certificate import Certificate
 from folt.certificate.learnt import Learnt
-from folt.chains import Chains, Proposals, continue_chains
-from folt.chains.threads import one_blas_thread
+from folt.chains import Chains, Proposals, continue_chains, one_blas_thread
 from folt.diagnostics import ChainSummary, Evidence, summarise_chains
 from folt.fit.analysis import Analysis
-from folt.fit.labels import labelled, likely_image, random_image
-from folt.fit.relabelling import LARGEST, SIGNS_BY, SORTED_BY
-from folt.fit.thinning import Keep, Terms
+from folt.fit.arviz import Keep, Terms
+from folt.fit.relabelling import LARGEST, SIGNS_BY, SORTED_BY, labelled, likely_image, random_image
 from folt.flows import Safety
 from folt.groups import Group
 from folt.problem import Problem
@@ -32,7 +30,7 @@ from folt.types import Distribution, in_float64
 
 if TYPE_CHECKING:
     from folt.fit.expectation import Averages
-    from folt.fit.section import Section
+    from folt.fit.style import Section
 
 
 EXTENSIONS = 1_000
@@ -163,7 +161,7 @@ class Fit(Analysis):
         return Averages(self)
 
     def _face(self) -> Face:
-        from folt.fit.face import fit_face
+        from folt.fit.comparison import fit_face
 
         return fit_face(self)
 
@@ -391,7 +389,7 @@ class Fit(Analysis):
 
         Args:
             path: the file; an existing one is replaced only by a complete one.
-            sections: what the model adds, `folt.fit.section.Section(title, text, figure)`; the
+            sections: what the model adds, `folt.fit.style.Section(title, text, figure)`; the
                 sections of the fit if none are given.
         """
         from folt.report.page import write_page

@@ -1,18 +1,121 @@
-"""folt's own objects as JSON and arrays, and back: what a fit file holds instead of a pickle."""
+"""folt's own objects as JSON and arrays, and back: what a fit file holds instead of a pickle.
+
+netCDF files made in memory, and sealed: their last line is a digest of all that stands before.
+
+The seal is read before anything else is, so that a damaged file never reaches the HDF5 library.
+Readers of netCDF do not look behind the end of the data, where it stands.
+
+Numbers that cannot be: what no fit holds, whoever wrote its file.
+"""
 
 from __future__ import annotations
 
 import dataclasses
+import io
 import math
+import os
+import re
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Literal, TypeGuard
 
 import equinox as eqx
+import h5netcdf
 import jax.numpy as jnp
 import numpy as np
+import xarray
 from jaxtyping import PyTree
+from xarray.backends import H5NetCDFStore
 
 import folt.flows
 import folt.groups
+from folt.store import digest
 from folt.store.strict_json import Document
+
+if TYPE_CHECKING:
+    from folt.fit.fit import Fit
+
+
+ENGINE: Literal["h5netcdf"] = "h5netcdf"
+
+_SEAL = re.compile(rb"\nfolt fit, format (\d{4}), sha256 ([0-9a-f]{64})\n")
+_LENGTH = len(b"\nfolt fit, format 0000, sha256 " + b"0" * 64 + b"\n")
+_HDF5 = b"\x89HDF\r\n\x1a\n"
+
+
+def netcdf_bytes(groups: Mapping[str, xarray.Dataset]) -> bytes:
+    """A netCDF file with these groups, every array with checksums of its own."""
+    stream = io.BytesIO()
+    with h5netcdf.File(stream, "w") as file:
+        for name, dataset in groups.items():
+            dataset.dump_to_store(H5NetCDFStore(file, group=name), encoding=_checksums(dataset))
+    return stream.getvalue()
+
+
+def _checksums(dataset: xarray.Dataset) -> dict[str, Document]:
+    """HDF5 computes them by chunk; words, and an array without entries, have none."""
+    return {
+        str(name): {"fletcher32": True, "chunksizes": values.shape}
+        for name, values in dataset.variables.items()
+        if values.ndim and values.size and values.nbytes < 2**32 and values.dtype.kind not in "UO"
+    }
+
+
+def sealed(data: bytes, version: int) -> bytes:
+    """The file with its seal behind it."""
+    return data + f"\nfolt fit, format {version:04d}, sha256 {digest(data)}\n".encode()
+
+
+def unsealed(path: Path, version: int) -> bytes:
+    """The contents of a sealed file that is as it was written.
+
+    Raises:
+        ValueError: nothing there, another format, or a file that was changed; in one sentence.
+    """
+    path = Path(path)
+    if not os.path.isfile(path):
+        raise ValueError(f"expected a fit file, found nothing at {path}")
+    try:
+        whole = path.read_bytes()
+    except OSError as error:
+        raise ValueError(f"cannot read {path}: {error.strerror}") from error
+    seal = _SEAL.fullmatch(whole[-_LENGTH:])
+    if seal is None:
+        raise ValueError(f"{path} is not a fit file that can be relied on: {_unsealed(whole)}")
+    if int(seal[1]) != version:
+        which = "a newer" if int(seal[1]) > version else "an older"
+        raise ValueError(
+            f"{path} is a fit file of format {int(seal[1])} by {which} folt, expected format "
+            f"{version}: arviz.from_netcdf reads its draws"
+        )
+    if digest(whole[:-_LENGTH]) != seal[2].decode():
+        raise ValueError(
+            f"{path} was damaged or changed after folt wrote it: its digest is not that of its "
+            "contents; restore it from a copy or fit again"
+        )
+    return whole[:-_LENGTH]
+
+
+def _unsealed(whole: bytes) -> str:
+    """Why a file may be without a seal."""
+    if whole.startswith(_HDF5):
+        return (
+            "it was cut short, changed by another program, or made by a folt that did not seal "
+            "its files; arviz.from_netcdf may read its draws"
+        )
+    return "expected netCDF that folt wrote, got something else"
+
+
+def read_group(data: bytes, group: str) -> xarray.Dataset:
+    """One group of a netCDF file, read into memory."""
+    return xarray.load_dataset(io.BytesIO(data), group=group, engine=ENGINE)
+
+
+def group_names(data: bytes) -> list[str]:
+    """The groups of a file."""
+    with h5netcdf.File(io.BytesIO(data), "r") as file:
+        return list(file.groups)
+
 
 ROOMS = (folt.groups.__name__, folt.flows.__name__, "folt.paper.flow")
 """Only classes defined in these rooms are stored and built."""
@@ -91,3 +194,95 @@ def _plain(tree: Document, arrays: list[np.ndarray]) -> PyTree:
     if "number" in tree:
         return float(tree["number"])
     return {key: unpack(value, arrays) for key, value in tree["items"].items()}
+
+
+SHARES = (
+    "gamma",
+    "core_gap",
+    "accept_rate",
+    "confidence",
+    "p_value",
+    "weight",
+    "acceptance_cost",
+    "switch_rate",
+    "ambiguity",
+)
+"""Numbers of a certificate between 0 and 1."""
+
+NEVER_NEGATIVE = (
+    "standard_error",
+    "osc",
+    "full_osc",
+    "gap_upper",
+    "gap_upper_error",
+    "burn_in",
+    "refreshed_limit",
+    "refreshed_rhat",
+    "refreshed_ess",
+    "ess",
+    "tail_ess",
+    "batch_means_ess",
+    "ess_log_ratio",
+    "effective",
+    "rhat",
+    "rhat_log_ratio",
+    "defect",
+    "n",
+    "draws",
+    "order",
+    "refreshed",
+    "not_a_number",
+    "infinite",
+)
+"""Numbers of a certificate from 0 upwards, infinity included."""
+
+ROUNDING = 1e-9
+
+
+def require_plausible(fit: Fit) -> None:
+    """Refuse a fit whose parts do not fit together or hold numbers that cannot be.
+
+    Raises:
+        ValueError: naming the first of them.
+    """
+    lead = fit.draws.shape[:2]
+    _require(fit.draws.ndim == 3 and fit.draws.size > 0, "draws have the shape", fit.draws.shape)
+    _require(fit.draws.shape[2] == fit.group.dim, "draws have the shape", fit.draws.shape)
+    _require(len(fit.names) == fit.group.dim, "the number of names is", len(fit.names))
+    for name, values in {"log_ratio": fit.log_ratio, "accepted": fit.accepted}.items():
+        _require(values.shape == lead, f"{name} has the shape", values.shape)
+    for name, values in fit.posterior.items():
+        _require(values.shape[:2] == lead, f"{name} has the shape", values.shape)
+    _require(bool(np.isfinite(fit.draws).all()), "draws are", "not finite")
+    _require(not np.isnan(fit.log_ratio).any(), "log ratios are", "not numbers")
+    for name, seconds in fit.wall.items():
+        _require(_number(seconds) and seconds >= 0, f"wall[{name!r}] is", seconds)
+    for name, count in fit.evaluations.items():
+        _require(_number(count) and count >= 0, f"evaluations[{name!r}] is", count)
+    for path, value in _leaves(fit.certificate.tree()):
+        _require(_is_possible(path[-1], value), f"{'.'.join(path)} of the certificate is", value)
+
+
+def _require(holds: bool, what: str, value: object) -> None:
+    if not holds:
+        raise ValueError(f"{what} {value}, which no fit has")
+
+
+def _is_possible(name: str, value: object) -> bool:
+    if not _number(value) or math.isnan(value):
+        return True
+    if name in SHARES:
+        return -ROUNDING <= value <= 1.0 + ROUNDING
+    return name not in NEVER_NEGATIVE or value >= 0
+
+
+def _number(value: object) -> TypeGuard[float]:
+    return isinstance(value, int | float) and not isinstance(value, bool)
+
+
+def _leaves(tree: object, path: tuple[str, ...] = ()) -> Iterator[tuple[tuple[str, ...], object]]:
+    if isinstance(tree, Mapping):
+        for key, value in tree.items():
+            yield from _leaves(value, (*path, str(key)))
+    else:
+        yield path, tree

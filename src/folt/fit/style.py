@@ -1,10 +1,19 @@
-"""One look for paper and page: colours, letters, empty figures."""
+"""One look for paper and page: colours, letters, empty figures.
+
+Figures as files and as parts of a page.
+
+What a model adds to the report of its fit.
+"""
 
 from __future__ import annotations
 
+import dataclasses
+import io
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, Literal
+from xml.etree import ElementTree
 
 import numpy as np
 
@@ -119,3 +128,124 @@ def histogram(
 def plain(name: str) -> str:
     """A name as Matplotlib shows it literally: a dollar sign would start mathematics."""
     return name.replace("$", r"\$")
+
+
+def png(figure: Figure) -> bytes:
+    """The figure on white, sharp enough for print."""
+    stream = io.BytesIO()
+    with styled():
+        figure.savefig(stream, format="png", dpi=220, facecolor="white")
+    return stream.getvalue()
+
+
+def svg(figure: Figure, name: str) -> str:
+    """The figure as SVG inside a page: no background, nothing fetched, the page's own letters.
+
+    Text, axes and hairlines take their colours from the page too, so that they can be read in
+    the dark.
+
+    Args:
+        figure: what to draw.
+        name: seeds the identifiers, so that figures in one page do not share any.
+    """
+    stream = io.StringIO()
+    nothing = {"Creator": None, "Date": None, "Format": None, "Type": None}
+    with styled({"svg.hashsalt": name}):
+        figure.savefig(stream, format="svg", transparent=True, metadata=nothing, dpi=160)
+    text = stream.getvalue()
+    text = text[text.index("<svg") :]
+    text = re.sub(r' (width|height)="[\d.]+pt"', "", text, count=2)
+    text = re.sub(r' xmlns(:xlink)?="[^"]*"', "", text)
+    # Identifiers that Matplotlib counts up would occur twice in a page; only hashed ones are used.
+    text = re.sub(r' id="[\w.]+_\d+"', "", text)
+    colours = {
+        INK: "currentColor",
+        QUIET: "var(--quiet)",
+        LINE: "var(--line)",
+        "#ffffff": "var(--paper)",
+    }
+    for colour, replacement in colours.items():
+        text = text.replace(colour, replacement)
+    return re.sub(r" font-family: [^;]*;", "", text)
+
+
+ELEMENTS = frozenset(
+    ["g", "path", "use", "defs", "clipPath", "rect", "text", "tspan", "image", "style"]
+)
+ATTRIBUTES = frozenset(
+    [
+        "id",
+        "d",
+        "x",
+        "y",
+        "width",
+        "height",
+        "transform",
+        "style",
+        "type",
+        "clip-path",
+        "fill",
+        "stroke",
+        "href",
+        "viewBox",
+        "version",
+    ]
+)
+"""What Matplotlib draws with; nothing here can act."""
+
+SHEET = re.compile(r"\*\{stroke-linejoin: \w+; stroke-linecap: \w+\}")
+"""The one style sheet that Matplotlib writes; another could change the page around it."""
+
+TARGET = re.compile(r"#[\w.-]+|data:image/png;base64,[A-Za-z0-9+/=\s]*")
+"""Where a drawing may point to: into itself, or to pixels that stand in it."""
+
+ELSEWHERE = re.compile(r"url\((?!#[\w.-]+\))|[@\\]|script|expression", re.IGNORECASE)
+
+
+@dataclasses.dataclass(frozen=True)
+class Section:
+    """One more part of a report, after the estimates: a heading, a figure, what it shows.
+
+    Attributes:
+        title: the heading.
+        text: what to see in the figure, in one or two sentences.
+        figure: a Matplotlib figure; it takes the colours of the page where it uses those of
+            `folt.report.figures` for text and lines. Or the SVG of one, from the file of a fit.
+    """
+
+    title: str
+    text: str
+    figure: Figure | str
+
+    def drawing(self, name: str) -> str:
+        """The figure as SVG for a page.
+
+        Args:
+            name: seeds the identifiers, so that figures in one page do not share any.
+        """
+        return self.figure if isinstance(self.figure, str) else svg(self.figure, name)
+
+
+def require_harmless(drawing: str) -> str:
+    """A drawing from a file, if it is nothing but a drawing: no script, nothing fetched.
+
+    Raises:
+        ValueError: it holds something that folt does not draw.
+    """
+    try:
+        # Names of namespaces are taken out for the page; a reader of XML would miss them.
+        root = ElementTree.fromstring(drawing.replace(" xlink:href=", " href="))
+    except ElementTree.ParseError as error:
+        raise ValueError(f"it holds a drawing that is no SVG: {error}") from error
+    if root.tag != "svg" or not set(root.attrib) <= {"viewBox", "version"}:
+        raise ValueError("it holds a drawing that is not as folt draws")
+    for element in root.iter():
+        if element is not root and element.tag not in ELEMENTS:
+            raise ValueError(f"it holds a drawing with <{element.tag}>, which folt does not draw")
+        if element.tag == "style" and not SHEET.fullmatch(element.text or ""):
+            raise ValueError("it holds a drawing with a style sheet of its own")
+        for name, value in element.attrib.items():
+            pointing = name == "href" and not TARGET.fullmatch(value)
+            if name not in ATTRIBUTES or pointing or (name != "href" and ELSEWHERE.search(value)):
+                raise ValueError(f"it holds a drawing with {name}={value[:40]!r}")
+    return drawing

@@ -18,7 +18,7 @@ from folt.certificate.certificate import headline as headline_words
 from folt.certificate.certificate import tone, undefined_words, unstated
 from folt.certificate.outcomes import Use
 from folt.problem.faces import folding
-from folt.reference.exploration.words import modes_words
+from folt.reference.exploration.facts import modes_words
 
 if TYPE_CHECKING:
     from folt.certificate.verdict import Status

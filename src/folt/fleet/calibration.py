@@ -293,7 +293,7 @@ def _by_verdict(
 
 def write_calibration(found: Calibration, out: Path) -> list[Path]:
     """The numbers and the page, beside the table of the simulations."""
-    from folt.report.calibration_page import calibration_page
+    from folt.report.fleet_page import calibration_page
 
     files = {JSON: strict_json(found.to_dict()) + "\n", PAGE: calibration_page(found.to_dict())}
     return [write_whole(out / name, text.encode()) for name, text in files.items()]

@@ -5,12 +5,9 @@ Where a distribution is a map of a simpler one, `push` goes from the latent spac
 """
 
 from folt.flows.class_chain import ClassChain
-from folt.flows.gaussian import Gaussian, standard_normal
-from folt.flows.mixture import Mixture
-from folt.flows.pushed import Pushed, symmetric_root, whitening
-from folt.flows.safety import OrbitSafety, Safety
-from folt.flows.sinh_arcsinh import SinhArcsinh
-from folt.flows.student import StudentT
+from folt.flows.elliptical import Gaussian, StudentT, standard_normal
+from folt.flows.mixture import Mixture, OrbitSafety, Safety
+from folt.flows.pushed import Pushed, SinhArcsinh, symmetric_root, whitening
 from folt.flows.truncated import TruncatedOrbit
 
 __all__ = [

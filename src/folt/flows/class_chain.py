@@ -3,10 +3,17 @@
 Blocks are Gaussian given their class, and the class of a label depends on that of the label
 before. One class is a product of Gaussians, transitions near the identity a mixture of products.
 Its sum over all m! labellings costs 2^m steps (`folt.flows.orbit_chain`).
+
+Single labellings of the blocks of a point: drawn given the blocks, or the likeliest.
+
+Both walk back through the sets of `folt.flows.orbit_chain`, from all blocks to none: the last
+label's class, the block that carries it, the class before, and so on. The likeliest labelling and
+classes come from the same walk where sums are replaced by maxima.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import equinox as eqx
@@ -15,14 +22,61 @@ import jax.numpy as jnp
 from jax.custom_batching import custom_vmap
 from jax.scipy.linalg import solve_triangular
 from jax.scipy.special import logsumexp
-from jaxtyping import Array, Float
+from jaxtyping import Array, Float, Int
 
 from folt.flows.elliptical import log_abs_det, log_radial
-from folt.flows.labellings import drawn_labelling, likeliest_labelling
-from folt.flows.orbit_chain import Logs, log_orbit_sums
+from folt.flows.orbit_chain import Forward, Logs, Scaled, forward, layers, log_orbit_sums, scaled
 from folt.groups import BlockForm, Group
 from folt.groups.permutation import MOST_LABELS
 from folt.types import Key, OrbitSummed, Point, Scalar
+
+Labelling = tuple[Int[Array, " labels"], Int[Array, " labels"]]
+"""For every label the block that carries it, and which of its signs (0 plain, 1 flipped)."""
+
+SignedLogs = Float[Array, "signs labels blocks 1 classes"]
+
+
+def drawn_labelling(key: Key, logs: Logs, signed: SignedLogs) -> Labelling:
+    """A labelling of one point with its probability under the chain, given the blocks."""
+    parts = scaled(logs)
+    steps = jax.random.split(key, 3 * parts.densities.shape[0])
+
+    def choose(number: int, logits: Array) -> Array:
+        return jax.random.categorical(steps[number], logits)
+
+    return _walk(parts, forward(parts), signed, choose)
+
+
+def likeliest_labelling(logs: Logs, signed: SignedLogs) -> Labelling:
+    """The labelling of one point that is likeliest together with its classes and signs."""
+    parts = scaled(logs._replace(densities=jnp.max(signed, axis=0)))
+    passed = forward(parts, largest=True)
+    return _walk(parts, passed, signed, lambda _, logits: jnp.argmax(logits))
+
+
+def _walk(
+    parts: Scaled, passed: Forward, signed: SignedLogs, choose: Callable[[int, Array], Array]
+) -> Labelling:
+    # Without a barrier the compiler computes whole layers again for the few entries looked at.
+    sums, moved = jax.lax.optimization_barrier((passed.sums, passed.moved))
+    m = parts.densities.shape[0]
+    place = jnp.zeros((), int)
+    state = choose(0, jnp.log(sums[-1][0, 0]))
+    order, signs = [], []
+    for number in reversed(range(m)):
+        sources = jnp.asarray(layers(m)[number].sources)[place]
+        members = jnp.asarray(layers(m)[number].members)[place]
+        weights = moved[number][sources, 0, state] * parts.densities[number, members, 0, state]
+        at = choose(3 * number + 1, jnp.log(weights))
+        place, block = sources[at], members[at]
+        order.append(block)
+        signs.append(choose(3 * number + 2, signed[:, number, block, 0, state]))
+        if number > 0:
+            matrix = parts.transitions[number - 1]
+            before = sums[number - 1][place, 0] * matrix[:, state]
+            state = choose(3 * number, jnp.log(before))
+    return jnp.stack(order[::-1]), jnp.stack(signs[::-1])
+
 
 FLOOR = 1e-6
 """Share of every transition that is uniform, so that no sequence of classes is impossible."""

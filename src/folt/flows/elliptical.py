@@ -2,19 +2,24 @@
 
 Both are densities of u = factor @ (x - mean) with a lower triangular factor: the Gaussian is
 the limit of infinite degrees of freedom, so one formula with a static switch serves both.
+
+The multivariate Gaussian, written through the root of its precision.
+
+The multivariate Student distribution: a Gaussian with honest tails.
 """
 
 from __future__ import annotations
 
 import math
 
+import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
 from jax.scipy.linalg import solve_triangular
 from jaxtyping import Array, ArrayLike, Float
 
-from folt.types import Key, Point
+from folt.types import Distribution, Key, Point, Scalar
 
 DEGENERATE = 1e-13
 """Smallest eigenvalue of a correlation matrix that still counts as positive."""
@@ -102,3 +107,123 @@ def require_degrees(degrees: float) -> None:
     """Refuse degrees of freedom that are not positive."""
     if not degrees > 0:
         raise ValueError(f"degrees of freedom must be positive, got {degrees}")
+
+
+class Gaussian(Distribution):
+    """N(mean, Σ) with u = factor @ (x - mean) ~ N(0, I).
+
+    The factor is lower triangular with Σ⁻¹ = factorᵀ factor, so the density is one product and
+    only drawing solves a triangular system. Entries above the diagonal are ignored.
+    """
+
+    mean: Float[Array, " dim"]
+    factor: Float[Array, "dim dim"]
+
+    def __check_init__(self) -> None:
+        if self.mean.ndim != 1 or self.factor.shape != (*self.mean.shape, *self.mean.shape):
+            raise ValueError(
+                f"expected a mean of shape (dim,) and a factor of shape (dim, dim), "
+                f"got {self.mean.shape} and {self.factor.shape}"
+            )
+
+    @classmethod
+    def from_moments(
+        cls, mean: Float[ArrayLike, " dim"], covariance: Float[ArrayLike, "dim dim"]
+    ) -> Gaussian:
+        """The Gaussian with this mean and this covariance.
+
+        Raises:
+            ValueError: the covariance is not positive definite, with the direction named.
+        """
+        return cls(jnp.asarray(mean, float), precision_root(covariance))
+
+    @property
+    def dim(self) -> int:
+        """Dimension of the space."""
+        return self.mean.shape[-1]
+
+    def pull(self, x: Point) -> Point:
+        """Standardise: u = factor @ (x - mean)."""
+        return jnp.tril(self.factor) @ (x - self.mean)
+
+    def push(self, u: Point) -> Point:
+        """From a standard vector to the data: x = mean + factor⁻¹ u."""
+        return self.mean + solve_triangular(self.factor, u, lower=True)
+
+    def log_prob(self, x: Point) -> Scalar:
+        """-½|u|² - (dim/2) log 2π + log |det factor|."""
+        u = self.pull(x)
+        return log_radial(jnp.sum(u**2), self.dim) + log_abs_det(self.factor)
+
+    def sample_and_log_prob(self, key: Key) -> tuple[Point, Scalar]:
+        """One draw and its log density."""
+        u = jax.random.normal(key, (self.dim,), self.mean.dtype)
+        return self.push(u), log_radial(jnp.sum(u**2), self.dim) + log_abs_det(self.factor)
+
+
+def standard_normal(dim: int, scale: float = 1.0) -> Gaussian:
+    """N(0, scale² I) on R^dim."""
+    if dim < 1 or not scale > 0:
+        raise ValueError(f"expected dim >= 1 and scale > 0, got dim={dim}, scale={scale}")
+    return Gaussian(jnp.zeros(dim), jnp.eye(dim) / scale)
+
+
+class StudentT(Distribution):
+    """Multivariate t with ν degrees of freedom and u = factor @ (x - mean) standard.
+
+    p(x) ∝ (1 + |u|²/ν)^(-(ν+dim)/2). The factor is lower triangular as in `Gaussian`; entries
+    above the diagonal are ignored.
+    """
+
+    mean: Float[Array, " dim"]
+    factor: Float[Array, "dim dim"]
+    degrees: float = eqx.field(static=True)
+
+    def __check_init__(self) -> None:
+        if self.mean.ndim != 1 or self.factor.shape != (*self.mean.shape, *self.mean.shape):
+            raise ValueError(
+                f"expected a mean of shape (dim,) and a factor of shape (dim, dim), "
+                f"got {self.mean.shape} and {self.factor.shape}"
+            )
+        require_degrees(self.degrees)
+
+    @classmethod
+    def from_moments(
+        cls,
+        mean: Float[ArrayLike, " dim"],
+        covariance: Float[ArrayLike, "dim dim"],
+        degrees: float,
+    ) -> StudentT:
+        """The t with this mean and covariance; its scale matrix is covariance · (ν-2)/ν.
+
+        Raises:
+            ValueError: degrees ≤ 2 have no covariance, or the covariance is not positive definite.
+        """
+        if not degrees > 2:
+            raise ValueError(f"a Student covariance needs degrees > 2, got {degrees}")
+        stretch = 1.0 if math.isinf(degrees) else math.sqrt(degrees / (degrees - 2))
+        return cls(jnp.asarray(mean, float), stretch * precision_root(covariance), degrees)
+
+    @property
+    def dim(self) -> int:
+        """Dimension of the space."""
+        return self.mean.shape[-1]
+
+    def pull(self, x: Point) -> Point:
+        """Standardise: u = factor @ (x - mean)."""
+        return jnp.tril(self.factor) @ (x - self.mean)
+
+    def push(self, u: Point) -> Point:
+        """From a standard vector to the data: x = mean + factor⁻¹ u."""
+        return self.mean + solve_triangular(self.factor, u, lower=True)
+
+    def log_prob(self, x: Point) -> Scalar:
+        """The radial log density of u plus log |det factor|."""
+        squared = jnp.sum(self.pull(x) ** 2)
+        return log_radial(squared, self.dim, self.degrees) + log_abs_det(self.factor)
+
+    def sample_and_log_prob(self, key: Key) -> tuple[Point, Scalar]:
+        """One draw and its log density."""
+        u = standard_draw(key, self.dim, self.degrees, self.mean.dtype)
+        log_density = log_radial(jnp.sum(u**2), self.dim, self.degrees)
+        return self.push(u), log_density + log_abs_det(self.factor)

@@ -13,18 +13,176 @@ so that q_F = Σ_c α(all, c) takes 2^m sets in the place of m! orders, all term
 derivatives are the probabilities of labels and classes given the blocks. Many points are summed at
 by `folt.problem.orbits.host_chain`; this is the sum as part of a density. Arrays run over a
 block of points in the middle: (sets, n, classes).
+
+Potentials that keep a sum over all orders away from underflow.
+
+Of the m! products Π_j F(j, σ(j)) the largest may be 10^-10000 at a far point. Dividing F by
+e^(v_j + u_i) multiplies every product by the same number. With nearly optimal dual variables of
+the assignment problem as potentials, all entries are at most one and the largest product is not
+much smaller. They are found by Bertsekas' auction: blocks bid for labels.
+
+Subsets of m things, layer by layer: where the terms of a sum over all orders come from.
+
+A sum over the m! orders of m things is built up set by set: which things stand in the first r
+places matters, their order does not. Layer r holds the sets of size r; there are 2^m in all.
 """
 
 from __future__ import annotations
 
+import functools
 from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
-from jaxtyping import Array, Float
+import numpy as np
+from jaxtyping import Array, Float, Int
 
-from folt.flows.potentials import potentials
-from folt.flows.subsets import layers
+
+class Layer(NamedTuple):
+    """The sets of one size and how they hang together with the next smaller ones.
+
+    Attributes:
+        members: the things in every set.
+        sources: the position, in the layer below, of the set without that member.
+        without: for every thing, the positions in the layer below of the sets that lack it.
+        joined: the positions in this layer of those sets with the thing added.
+    """
+
+    members: Int[np.ndarray, "sets size"]
+    sources: Int[np.ndarray, "sets size"]
+    without: Int[np.ndarray, "things lacking"]
+    joined: Int[np.ndarray, "things lacking"]
+
+
+class Successors(NamedTuple):
+    """The sets of one size and how they hang together with the next larger ones.
+
+    Attributes:
+        missing: the things that every set lacks.
+        targets: the position, in the layer above, of the set with that thing added.
+    """
+
+    missing: Int[np.ndarray, "sets lacking"]
+    targets: Int[np.ndarray, "sets lacking"]
+
+
+@functools.lru_cache
+def layers(m: int) -> tuple[Layer, ...]:
+    """The layers of size 1 to m."""
+    masks, position = _masks(m)
+    things = np.arange(m)
+    found = []
+    for size in range(1, m + 1):
+        above, below = masks[size], masks[size - 1]
+        members = _things(above, m, size)
+        sources = position[above[:, None] ^ (1 << members)]
+        lacking = (below[None] >> things[:, None]) & 1 == 0
+        without = np.nonzero(lacking)[1].reshape(m, -1)
+        joined = position[below[without] | (1 << things)[:, None]]
+        found.append(Layer(members, sources, without, joined))
+    return tuple(found)
+
+
+@functools.lru_cache
+def successors(m: int) -> tuple[Successors, ...]:
+    """For the layers of size 0 to m - 1, the sets above."""
+    masks, position = _masks(m)
+    found = []
+    for size in range(m):
+        missing = _things((1 << m) - 1 - masks[size], m, m - size)
+        found.append(Successors(missing, position[masks[size][:, None] | (1 << missing)]))
+    return tuple(found)
+
+
+def _masks(m: int) -> tuple[list[np.ndarray], np.ndarray]:
+    """Sets as bit masks, by size, and the position of each mask among those of its size."""
+    everything = np.arange(1 << m)
+    sizes = _bits(everything, m).sum(axis=1)
+    masks = [everything[sizes == size] for size in range(m + 1)]
+    position = np.empty(1 << m, int)
+    for own in masks:
+        position[own] = np.arange(own.size)
+    return masks, position
+
+
+def _bits(masks: np.ndarray, m: int) -> np.ndarray:
+    return masks[:, None] >> np.arange(m) & 1
+
+
+def _things(masks: np.ndarray, m: int, size: int) -> np.ndarray:
+    return np.nonzero(_bits(masks, m))[1].reshape(-1, size)
+
+
+SLACK = 10.0
+"""Nats per label by which the product of the auction may fall short of the largest."""
+
+FINEST = 1e-12
+"""Smallest bid relative to the spread of the table: below it a bid is lost in rounding."""
+
+ROUNDS = 5_000
+"""Bound on the rounds of an auction; without effect on what is computed, only on its scale."""
+
+Table = Float[Array, "labels blocks"]
+
+
+class _Auction(NamedTuple):
+    """Prices and owners of the labels, the smallest bid, and the rounds so far."""
+
+    prices: Float[Array, " labels"]
+    owners: Int[Array, " labels"]
+    bid: Float[Array, ""]
+    rounds: Int[Array, ""]
+
+
+def potentials(logs: Table) -> tuple[Float[Array, " labels"], Float[Array, " blocks"]]:
+    """Numbers v_j, u_i with logs(j, i) ≤ v_j + u_i and near equality along some assignment.
+
+    The sum of the entries along it falls short of the potentials by at most m·`SLACK`. The
+    inequality holds whatever the auction does; a table with NaN gives NaN.
+    """
+    m = logs.shape[0]
+    if m == 1:
+        return jnp.zeros(1), logs[0]
+    spread = jnp.max(logs) - jnp.min(logs)
+    least = jnp.maximum(SLACK, FINEST * spread)
+    start = _Auction(
+        jnp.zeros(m),
+        jnp.full(m, -1),
+        jnp.maximum(least, spread / 4),
+        jnp.where(jnp.isfinite(spread), 0, ROUNDS),
+    )
+
+    def going(state: _Auction) -> Array:
+        open_ = jnp.any(state.owners < 0) | (state.bid > least)
+        return open_ & (state.rounds < ROUNDS)
+
+    def step(state: _Auction) -> _Auction:
+        # All labels sold at a coarse bid: sold again at a finer one, from the prices reached.
+        sold = jnp.all(state.owners >= 0)
+        owners = jnp.where(sold, -1, state.owners)
+        bid = jnp.where(sold, jnp.maximum(least, state.bid / 5), state.bid)
+        prices, owners = _bidding(logs, state.prices, owners, bid)
+        return _Auction(prices, owners, bid, state.rounds + 1)
+
+    prices = jax.lax.while_loop(going, step, start).prices
+    return prices, jnp.max(logs - prices[:, None], axis=0)
+
+
+def _bidding(logs: Table, prices: Array, owners: Array, bid: Array) -> tuple[Array, Array]:
+    """Every block without a label bids for its best one; the highest bid gets it."""
+    blocks = jnp.arange(logs.shape[1])
+    net = logs - prices[:, None]
+    wanted = jnp.argmax(net, axis=0)
+    is_wanted = jnp.arange(logs.shape[0])[:, None] == wanted
+    best = jnp.max(net, axis=0)
+    second = jnp.max(jnp.where(is_wanted, -jnp.inf, net), axis=0)
+    free = ~jnp.any(owners[:, None] == blocks, axis=0)
+    raise_ = jnp.where(is_wanted & free, best - second + bid, -jnp.inf)
+    highest = jnp.max(raise_, axis=1)
+    taken = highest > -jnp.inf
+    prices = jnp.where(taken, prices + highest, prices)
+    return prices, jnp.where(taken, jnp.argmax(raise_, axis=1), owners)
+
 
 LOWEST = -1e290
 """Log densities are held above this, so that differences of them stay finite."""

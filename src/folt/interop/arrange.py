@@ -15,14 +15,16 @@ from jaxtyping import PyTree
 
 from folt.groups import Group
 from folt.groups.base import LARGEST_ENUMERATED
-from folt.interop.blocks import Plan, in_blocks, observations
 from folt.interop.model import (
     Model,
     ModelComponents,
     ModelDensity,
     ModelPrior,
+    Plan,
     Values,
     WithComponents,
+    in_blocks,
+    observations,
 )
 from folt.interop.sites import Site, Sites, laid_out
 from folt.problem import Problem, WithData

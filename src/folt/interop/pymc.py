@@ -1,18 +1,162 @@
-"""PyMC models: compiled to JAX without their transforms, in folt's coordinates instead."""
+"""PyMC models: compiled to JAX without their transforms, in folt's coordinates instead.
+
+A PyMC model as functions of the values of its free variables.
+"""
 
 from __future__ import annotations
 
+import functools
+import threading
+from collections.abc import Callable
+from typing import cast
+
 import jax
+import jax.numpy as jnp
+import numpy as np
 import pymc
+import pytensor
+from jaxtyping import Array, PyTree
 from pymc.model.transform.conditioning import remove_value_transforms
 from pytensor.graph.basic import Variable
+from pytensor.graph.replace import clone_replace
+from pytensor.graph.rewriting.utils import rewrite_graph
 
 from folt.interop.arrange import Exchangeable, arrange, problem_of, warn_without_data
-from folt.interop.pymc_graph import Graph, Jaxify
+from folt.interop.model import LogTerms, Values
 from folt.interop.pymc_sites import require_model, transformed_site, variable_site
 from folt.problem import Problem
 from folt.problem.named_values import Naming, SortKey
-from folt.types import in_float64
+from folt.types import Key, in_float64
+
+ONE_AT_A_TIME = threading.RLock()
+"""PyTensor rewrites graphs with global state, and folt compiles in several threads."""
+
+
+Compiled = Callable[..., list[Array]]
+"""Variables of the model by position, in; arrays, out."""
+
+MIXTURES = ("MixtureRV", "MarginalMixtureRV")
+"""What PyMC calls the operation of a mixture, now and before."""
+
+Jaxify = Callable[[list[Variable], list[Variable]], Compiled]
+"""PyMC's translation of a graph, from inputs to outputs, into JAX."""
+
+
+@jax.tree_util.register_static
+class Graph:
+    """A model without transforms as functions in JAX; compared by identity, without leaves.
+
+    PyMC rewrites a graph before it becomes JAX, which takes longer than everything else in a
+    front-end: each function is made when it is first needed.
+
+    Attributes:
+        observed: names of the observed variables.
+        mixture: the observed variable that is a mixture, if there is just one.
+    """
+
+    def __init__(self, model: pymc.Model, jaxify: Jaxify) -> None:
+        values = {variable.name: model.rvs_to_values[variable] for variable in model.free_RVs}
+        self._inputs = tuple(values)
+        self.observed = tuple(variable.name for variable in model.observed_RVs)
+        self._potentials = tuple(variable.name for variable in model.potentials)
+        self._shown = tuple(v.name for v in [*model.free_RVs, *model.deterministics])
+        mixed = [v for v in model.observed_RVs if type(v.owner.op).__name__ in MIXTURES]
+        self.mixture = mixed[0] if len(mixed) == 1 else None
+        self._model, self._jaxify = model, jaxify
+        self._shared = {variable.name: variable for variable in model.data_vars}
+        self._stand_ins = {variable: variable.type() for variable in self._shared.values()}
+        self._kept = tuple(v.name for v in model.free_RVs if model.rvs_to_transforms[v] is not None)
+        self._arguments = [*values.values(), *self._stand_ins.values()]
+
+    def _compiled(
+        self,
+        outputs: list[Variable],
+        arguments: list[Variable] | None = None,
+        replaced: dict[Variable, Variable] | None = None,
+    ) -> Compiled:
+        # Constants must not belong to whatever is being traced when a function is first needed.
+        with ONE_AT_A_TIME, jax.ensure_compile_time_eval():
+            graph = clone_replace(outputs, replaced or self._stand_ins)
+            return self._jaxify(arguments or self._arguments, graph)
+
+    @functools.cached_property
+    def _logs(self) -> Compiled:
+        """Log density of every free and observed variable and every potential, unsummed."""
+        return self._compiled(self._model.logp(sum=False))
+
+    @functools.cached_property
+    def _values(self) -> Compiled:
+        """The values of free and deterministic variables."""
+        shown = [*self._model.free_RVs, *self._model.deterministics]
+        return self._compiled(self._model.replace_rvs_by_values(shown))
+
+    @functools.cached_property
+    def _components(self) -> Compiled:
+        """Log weight plus log density of every component at the observations of the mixture."""
+        variable = self.mixture
+        assert variable is not None
+        _, weights, *components = variable.owner.inputs
+        value = self._model.rvs_to_values[variable]
+        axis = -variable.owner.op.ndim_supp - 1
+        if len(components) == 1:
+            logs = pymc.logp(components[0], pytensor.tensor.expand_dims(value, axis))
+        else:
+            logs = pytensor.tensor.stack([pymc.logp(each, value) for each in components], axis=-1)
+        terms = logs + pytensor.tensor.log(weights)
+        # Weights are broadcast to the shape of a draw of the components: without the draw.
+        (shaped,) = self._model.replace_rvs_by_values([terms])
+        rewritten = rewrite_graph(shaped, include=("ShapeOpt", "canonicalize"))
+        return self._compiled([cast(Variable, rewritten)])
+
+    @functools.cached_property
+    def _forward(self) -> Compiled:
+        """PyMC's transforms of the variables that keep them, as functions of all variables."""
+        model = self._model
+        given = {variable: variable.type() for variable in model.free_RVs}
+        outputs = [
+            model.rvs_to_transforms[variable].forward(variable, *variable.owner.inputs)
+            for variable in model.free_RVs
+            if variable.name in self._kept
+        ]
+        arguments = [*given.values(), *self._stand_ins.values()]
+        return self._compiled(outputs, arguments, {**given, **self._stand_ins})
+
+    def log_terms(self, values: Values, data: PyTree) -> LogTerms:
+        """The log density, variable by variable."""
+        logs = iter(self._logs(*self._called(values, data)))
+        names = (self._inputs, self.observed, self._potentials)
+        return LogTerms(*({name: next(logs) for name in each} for each in names))
+
+    def component_terms(self, values: Values, data: PyTree) -> Array:
+        """Log weight plus log density of the mixture, (observation, component)."""
+        (terms,) = self._components(*self._called(values, data))
+        return jnp.reshape(terms, (-1, jnp.shape(terms)[-1]))
+
+    def shown(self, values: Values, data: PyTree) -> Values:
+        """Free and deterministic variables."""
+        found = self._values(*self._called(values, data))
+        return dict(zip(self._shown, map(jnp.asarray, found), strict=True))
+
+    def completed(self, key: Key, values: Values, data: PyTree) -> Values:
+        """The values: only a model all of whose priors are known and independent is drawn from."""
+        return values
+
+    def transformed(self, values: Values, data: PyTree) -> Values:
+        """Values by name, those that keep PyMC's transform in its coordinates."""
+        if not self._kept:
+            return values
+        moved = self._forward(*self._called(values, data))
+        return {**values, **dict(zip(self._kept, moved, strict=True))}
+
+    def data(self) -> dict[str, np.ndarray] | None:
+        """The values of the `pm.Data` containers, by name."""
+        found = {name: np.asarray(each.get_value()) for name, each in self._shared.items()}
+        return found or None
+
+    def _called(self, values: Values, data: PyTree) -> list[Array]:
+        """Arguments of the functions: values by name, then data by name."""
+        given = [values[name] for name in self._inputs]
+        return given + [jnp.asarray((data or {})[name]) for name in self._shared]
 
 
 def from_pymc(

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from folt.interop.arrange import Exchangeable, arrange_probed, settled
-from folt.interop.blocks import ASSUMED_OBSERVATIONS, in_blocks
+from folt.interop.model import ASSUMED_OBSERVATIONS, in_blocks
 from folt.interop.sites import Site, laid_out
 from folt.interop.stan_blocks import Block, Kind, blocks_of
 from folt.interop.stan_density import StanDensity, StanParameters, StanPoints

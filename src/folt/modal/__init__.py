@@ -7,12 +7,11 @@ of modes (`identify`), and a long record a table over time (`track`).
 """
 
 from folt.modal.cross_spectra import welch
+from folt.modal.geometry import Structure, simulate_record
 from folt.modal.identification import Identification, Settings, identify
 from folt.modal.reading import read_record
-from folt.modal.records import Record
 from folt.modal.shapes import mac_rows, measured_channels, shape_draws, shape_rows
-from folt.modal.spectrum import Measured, read_spectrum
-from folt.modal.structure import Structure, simulate_record
+from folt.modal.spectrum import Measured, Record, read_spectrum
 from folt.modal.table import ModeRow, mode_rows
 from folt.modal.tracking import track
 

@@ -38,8 +38,7 @@ import scipy.linalg
 import scipy.signal
 from jaxtyping import Complex, Float
 
-from folt.modal.records import Record
-from folt.modal.spectrum import Measured, within
+from folt.modal.spectrum import Measured, Record, within
 
 OVERLAP = 0.75
 """Share of a segment that the next one repeats: a Hann taper then loses 3 % of the record."""

@@ -10,10 +10,9 @@ import numpy as np
 from folt.certificate.outcomes import Outcome
 from folt.fit import Fit, in_user_parameters
 from folt.fit.style import histogram
-from folt.modal.curves import Curves, curves
 from folt.modal.geometry import Geometry, deflection_figure
 from folt.modal.identification import Identification
-from folt.modal.shape_pictures import shape_pictures
+from folt.modal.shape_pictures import Curves, curves, shape_pictures
 from folt.modal.shapes import shape_draws
 from folt.modal.spectrum import Measured
 from folt.modal.table import PERCENT, flat

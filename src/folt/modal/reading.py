@@ -1,14 +1,100 @@
-"""Records as loggers write them: channels, and the rate that the clock beside them tells."""
+"""Records as loggers write them: channels, and the rate that the clock beside them tells.
+
+Records in files of arrays: NumPy's and MATLAB's.
+"""
 
 from __future__ import annotations
 
 from pathlib import Path
 
-from folt.modal.arrays import ARRAYS, table_of_arrays
+import numpy as np
+
 from folt.modal.clock import clocks_of, rate_of
-from folt.modal.records import Record, record_of
-from folt.store.columns import Kind, Table, suspected
+from folt.modal.spectrum import Record, record_of
+from folt.store.columns import Column, Kind, Table, suspected
+from folt.store.files import require_readable
+from folt.store.layout import TIME_NAMES
 from folt.store.tables import read_table
+
+ARRAYS = (".npy", ".npz", ".mat")
+
+RATES = frozenset(
+    ["fs", "f_s", "rate", "sr", "sampling_rate", "samplerate", "sample_rate", "fsamp"]
+)
+"""Names of a number that is the sampling rate in Hz."""
+
+STEPS = frozenset(["dt", "delta_t", "deltat"])
+"""Names of a number that is the time between samples in seconds."""
+
+
+def table_of_arrays(path: Path) -> tuple[Table, float | None]:
+    """The arrays of a file as columns, and the sampling rate where a number in it is named so.
+
+    Raises:
+        ValueError: the file cannot be read, or its arrays are not samples of one length.
+    """
+    arrays = _loaded(path)
+    rate = None
+    for name in list(arrays):
+        if arrays[name].size == 1 and name.lower() in RATES | STEPS:
+            value = float(arrays.pop(name).ravel()[0])
+            if not 0 < value < np.inf:
+                raise ValueError(f"{path}: expected a positive {name}, got {value:g}")
+            rate = value if name.lower() in RATES else 1 / value
+    columns = {name: _samples(path, array) for name, array in arrays.items() if array.size > 1}
+    shapes = ", ".join(f"{name} {array.shape}".strip() for name, array in arrays.items())
+    if not columns or len({len(array) for array in columns.values()}) > 1:
+        raise ValueError(f"{path}: expected arrays of as many samples each, got {shapes or 'none'}")
+    alone = [name for name in columns if not TIME_NAMES.fullmatch(name)]
+    found = []
+    for name, array in columns.items():
+        single = array.shape[1] == 1
+        for j, values in enumerate(array.T):
+            known = name if single and (name or len(columns) > 1) else f"{name} {j + 1}"
+            own = str(j + 1) if alone == [name] else known
+            found.append(Column(own, Kind.NUMBERS, values.astype(float)))
+    lines = np.arange(1, len(found[0].values) + 1)
+    return Table(str(path), tuple(found), lines, named=True, row_word="sample"), rate
+
+
+def _samples(path: Path, array: np.ndarray) -> np.ndarray:
+    """An array by sample and channel; MATLAB writes a vector as a matrix with one row or column."""
+    if array.ndim == 1 or (array.ndim == 2 and array.shape[0] == 1):
+        array = array.reshape(-1, 1)
+    if array.ndim != 2:
+        raise ValueError(f"{path}: expected a record of shape (sample, channel), got {array.shape}")
+    if array.dtype.kind not in "fiu":
+        raise ValueError(f"{path}: expected a record of real numbers, got {array.dtype}")
+    if array.shape[0] <= array.shape[1]:
+        raise ValueError(
+            f"{path}: expected one column per channel and more samples than channels, got "
+            f"{array.shape[0]} rows and {array.shape[1]} columns"
+        )
+    return array
+
+
+def _loaded(path: Path) -> dict[str, np.ndarray]:
+    matlab = path.suffix.lower() == ".mat"
+    try:
+        require_readable(path)
+        if matlab:
+            from scipy.io import loadmat
+
+            variables = loadmat(path)
+            return {name: np.asarray(v) for name, v in variables.items() if name[:2] != "__"}
+        loaded = np.load(path, allow_pickle=False)
+        if isinstance(loaded, np.ndarray):
+            return {"": loaded}
+        with loaded:
+            return {name: loaded[name] for name in loaded.files}
+    except OSError as error:
+        raise ValueError(f"cannot read {path}: {error.strerror or error}") from error
+    except NotImplementedError as error:
+        raise ValueError(f"{path} is a file of MATLAB 7.3: save it with the option -v7") from error
+    except Exception as error:  # whatever is made of a file that is damaged or forged
+        raise ValueError(
+            f"{path} is not a {'MATLAB' if matlab else 'NumPy'} file of numbers"
+        ) from (error)
 
 
 def read_record(path: str | Path, rate: float | None = None, channels: str = "") -> Record:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from folt.fit.section import Section
+from folt.fit.style import Section
 from folt.modal.geometry import Geometry
 from folt.modal.identification import Identification
 from folt.modal.pictures import pictures

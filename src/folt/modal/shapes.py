@@ -17,8 +17,7 @@ from jaxtyping import Float
 
 from folt.fit import Fit
 from folt.modal.cross_spectra import OVERLAP, welch
-from folt.modal.records import Record
-from folt.modal.spectrum import Measured
+from folt.modal.spectrum import Measured, Record
 from folt.models.coherence import pairs_of
 from folt.models.ordinates import FourierOrdinates, fourier_ordinates
 from folt.models.spectrum_start import averaged_matrices, averaging_reach

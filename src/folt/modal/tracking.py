@@ -19,10 +19,9 @@ from folt.modal.cross_spectra import OVERLAP, welch
 from folt.modal.identification import Model, Settings, fitted, problem_for
 from folt.modal.links import linked, tidy, tidy_shapes
 from folt.modal.pictures import track_figure
-from folt.modal.records import Record
 from folt.modal.shape_pictures import shape_tracks_figure
 from folt.modal.shapes import measured_channels, shape_rows
-from folt.modal.spectrum import Measured
+from folt.modal.spectrum import Measured, Record
 from folt.modal.table import as_csv, mode_rows
 from folt.problem import Problem
 from folt.report import figures

@@ -17,12 +17,16 @@ from jaxtyping import Array
 
 from folt.groups import Element, Group
 from folt.problem.batching import map_keys, map_points
-from folt.problem.differences import require_gradient
 from folt.problem.evaluated import VALUES_PER_BLOCK, Points
 from folt.problem.orbits import HostDistribution, action_of
 from folt.problem.problem import Problem
-from folt.problem.rotations import ANGLE, ROTATES, rotation_found
-from folt.problem.scalar import require_scalar
+from folt.problem.requirements import (
+    ANGLE,
+    ROTATES,
+    require_gradient,
+    require_scalar,
+    rotation_found,
+)
 from folt.types import Key, host_generator, in_float64, root_key
 
 TOLERANCE = 1e-7

@@ -4,11 +4,9 @@ A sampler object is called as `sampler(key, problem, progress)` and returns a `R
 draws by chain, with their health and their cost. Nobody supplies starting points.
 """
 
-from folt.reference.cautions import Caution, Concern
-from folt.reference.choose import Sampler, reference_for
-from folt.reference.host_chains import HostChains
+from folt.reference.cautions import Caution, Concern, Reference, health
+from folt.reference.host_chains import HostChains, Sampler, reference_for
 from folt.reference.random_walk import AdaptiveRandomWalk
-from folt.reference.result import Reference, health
 from folt.reference.supplied import Exact, Given
 from folt.types import Progress
 

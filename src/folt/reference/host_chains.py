@@ -3,12 +3,15 @@
 Only the density is compiled, once for values and once for gradients; a black box is called as it is
 and, where it has no gradient, random-walk steps take the place of paths. Every step hands over all
 its points at once.
+
+Which reference run a problem gets.
 """
 
 from __future__ import annotations
 
 import dataclasses
 import math
+from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
 from typing import NamedTuple
 
@@ -19,7 +22,7 @@ from jaxtyping import Float
 from folt.problem import GRADIENTS_PER_BLOCK, Points, Problem
 from folt.problem.batching import calls_lapack
 from folt.problem.orbits import Action, action_of
-from folt.reference.cautions import Caution
+from folt.reference.cautions import Caution, Reference, health
 from folt.reference.exploration import ExplorationFacts, Explored, Explorer, Plan
 from folt.reference.exploration.chamber import chamber_of, covariance_within
 from folt.reference.exploration.descents import ROUNDS
@@ -29,10 +32,9 @@ from folt.reference.host_moves import LeapKernel, UnionLeap
 from folt.reference.host_tempering import mover_for
 from folt.reference.landscape import Landscape
 from folt.reference.moving import Hamiltonian, InChamber, Moving, Walkers
-from folt.reference.result import Reference, health
 from folt.reference.start import fault_cautions, starting_distribution
-from folt.reference.supplied import for_picture, part_of
-from folt.types import Key, Progress, host_generator, in_float64
+from folt.reference.supplied import Exact, Given, for_picture, part_of
+from folt.types import Key, Progress, ReferenceSampler, host_generator, in_float64
 
 EXPLORATION_SHARE = 0.5
 """Share of the progress bar that the exploration takes."""
@@ -313,3 +315,27 @@ def _prepared(other: ThreadPoolExecutor, problem: Problem) -> Future[None]:
 @in_float64
 def _compile_gradient(problem: Problem) -> None:
     problem.gradients(np.zeros((GRADIENTS_PER_BLOCK, problem.dim)))
+
+
+Sampler = ReferenceSampler
+"""The contract by its shorter name."""
+
+
+def reference_for(
+    problem: Problem, given: object = None, choose: Callable[[Problem], Sampler] | None = None
+) -> Sampler:
+    """The reference sampler for a problem.
+
+    Args:
+        problem: the problem.
+        given: draws in any form that `Given` takes, a sampler object, or None to choose.
+        choose: chooses where nothing is given; by default the problem's exact sampler where it
+            has one, and tempered particles with chains started from them otherwise.
+    """
+    if given is None:
+        if choose is not None:
+            return choose(problem)
+        return HostChains() if problem.sampler is None else Exact()
+    if callable(given):
+        return given
+    return Given(given)

@@ -15,14 +15,12 @@ from typing import NamedTuple, Protocol
 import numpy as np
 from jaxtyping import Float, Int
 
-from folt.chains.independence import accepted
+from folt.chains import accepted
 from folt.problem import Points, Problem, Values
 from folt.problem.orbits import Action
-from folt.reference.host_moves import Paths
-from folt.reference.landscape import Matrix
+from folt.reference.host_moves import LONGEST_LADDER, Paths, next_temperature, systematic_resample
+from folt.reference.landscape import Matrix, require_resolution
 from folt.reference.random_walk import ACCEPTANCE, SPREAD, first_scale
-from folt.reference.soundness import require_resolution
-from folt.reference.tempering import LONGEST_LADDER, next_temperature, systematic_resample
 from folt.types import Key, Progress, host_generator
 
 PATHS_FROM = 20

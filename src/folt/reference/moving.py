@@ -7,7 +7,7 @@ from typing import Protocol
 
 import numpy as np
 
-from folt.chains.independence import accepted
+from folt.chains import accepted
 from folt.problem import Points, Values
 from folt.reference.exploration.chamber import Chamber, covariance_within, fisher_mean
 from folt.reference.exploration.modes import Modes

@@ -20,8 +20,8 @@ from folt.groups import Group
 from folt.problem import Problem
 from folt.problem.fold import Folded
 from folt.problem.orbits import HostDistribution
+from folt.reference.cautions import Reference, folded, health
 from folt.reference.landscape import Landscape
-from folt.reference.result import Reference, folded, health
 from folt.reference.start import fault_cautions, search
 from folt.reference.supplied import for_picture
 from folt.types import Density, Key, Points, Progress, Scalar, Scalars, in_float64

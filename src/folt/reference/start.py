@@ -9,7 +9,7 @@ import jax
 import numpy as np
 from jaxtyping import Array, Bool, Float
 
-from folt.chains.independence import accepted
+from folt.chains import accepted
 from folt.flows import StudentT
 from folt.flows.elliptical import require_positive_definite
 from folt.groups import Group
@@ -17,8 +17,7 @@ from folt.problem import Points, Values
 from folt.problem.batching import map_points
 from folt.problem.orbits import HostDistribution, action_of
 from folt.reference.cautions import Caution, Concern
-from folt.reference.landscape import Landscape, Matrix
-from folt.reference.soundness import require_resolution
+from folt.reference.landscape import Landscape, Matrix, require_resolution
 from folt.types import Key, Point, host_generator
 
 SMALLEST_RADIUS = 1e-2

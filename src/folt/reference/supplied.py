@@ -10,8 +10,7 @@ import numpy as np
 from jaxtyping import Float
 
 from folt.problem import Problem
-from folt.reference.cautions import Caution, Concern
-from folt.reference.result import Draws, Reference, folded, health
+from folt.reference.cautions import Caution, Concern, Draws, Reference, folded, health
 from folt.store.draws import GROUPED, draws_by_name, split
 from folt.types import Key, Progress, in_float64
 

@@ -3,6 +3,8 @@
 Nothing is fetched: style, figures and scripts stand in the page, so it can be mailed, printed and
 read in ten years. Every figure is there as a still picture; where scripts run, live ones take the
 place of some.
+
+How to cite the method and the software.
 """
 
 from __future__ import annotations
@@ -28,11 +30,9 @@ from folt.fit.text import (
 )
 from folt.problem.faces import counted, folding
 from folt.report import figures
-from folt.report.captions import chains_caption, pairs_caption
+from folt.report.captions import chains_caption, conclusions, pairs_caption
 from folt.report.certificate import certificate_charts
 from folt.report.charts import Chart
-from folt.report.citation import bibtex
-from folt.report.conclusions import conclusions
 from folt.report.facts import (
     core_rows,
     evidence_facts,
@@ -52,7 +52,31 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
     from folt.fit import Fit
-    from folt.fit.section import Section
+    from folt.fit.style import Section
+
+
+PAPER = """\
+@unpublished{hu-folded-transport,
+  author = {Hu, Jun},
+  title  = {Folded Transport {MCMC}: Eliminating Label Switching
+            by Sampling on a Fundamental Domain},
+  note   = {Wuhan University of Technology}
+}"""
+
+SOFTWARE = """\
+@software{{folt,
+  author  = {{{{The folt developers}}}},
+  title   = {{folt: sampling, certificates and evidence for
+             posteriors that repeat themselves under relabelling}},
+  version = {{{version}}}
+}}"""
+
+
+def bibtex(fit: Fit) -> str:
+    """The paper, and the version of folt that made the fit."""
+    version = fit.provenance.get("versions", {}).get("folt", "unknown")
+    return f"{PAPER}\n\n{SOFTWARE.format(version=version)}"
+
 
 TEMPLATE = "page.html.j2"
 

@@ -19,8 +19,7 @@ from folt.certificate.certify import audit, certify, examine
 from folt.certificate.facts import ReferenceFacts, SymmetryFacts
 from folt.certificate.held_out import Judged
 from folt.certificate.learnt import Learnt, known_first, split_by_chain
-from folt.chains import Chains, run_chains
-from folt.chains.threads import one_blas_thread
+from folt.chains import Chains, one_blas_thread, run_chains
 from folt.diagnostics import switching
 from folt.fit import Fit, ReferenceSummary
 from folt.problem import Problem
@@ -38,14 +37,12 @@ from folt.reference import (
 )
 from folt.reference.cautions import Concern
 from folt.reference.exploration import ExplorationFacts
-from folt.reference.soundness import require_numbers_around
+from folt.reference.landscape import require_numbers_around
 from folt.sampling.checks import require_possible
-from folt.sampling.forecast import forecast, reference_work
-from folt.sampling.options import Options
-from folt.sampling.presets import Preset, cap_cautions, capped, preset_named
+from folt.sampling.presets import Options, Preset, cap_cautions, capped, preset_named
 from folt.sampling.progress import Stages
 from folt.sampling.proposals import TrainingData, proposal_from, worthwhile
-from folt.sampling.spending import Spending, draws_within_budget
+from folt.sampling.spending import Spending, draws_within_budget, forecast, reference_work
 from folt.store.strict_json import Document
 from folt.training import proposal_maker
 from folt.training.effort import Effort

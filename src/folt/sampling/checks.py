@@ -19,13 +19,11 @@ from folt.fit import Fit
 from folt.problem import Points, Problem
 from folt.problem.named_values import Naming, SortKey
 from folt.problem.orbits import HostDistribution
-from folt.problem.scalar import require_scalar
+from folt.problem.requirements import require_scalar
 from folt.problem.symmetry import SymmetryAccount, scattered_points
 from folt.problem.symmetry import check as check_symmetry
-from folt.sampling.memory import in_bytes, require_memory
-from folt.sampling.options import Options, named
-from folt.sampling.presets import Preset
-from folt.sampling.spending import FEWEST
+from folt.sampling.presets import Options, Preset, named
+from folt.sampling.spending import FEWEST, in_bytes, require_memory
 from folt.training.effort import Effort
 from folt.types import Distribution, Trainer, host_generator, in_float64, root_key
 

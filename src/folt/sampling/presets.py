@@ -1,18 +1,27 @@
-"""Presets: which reference run, which trainer, how much safety, how many draws."""
+"""Presets: which reference run, which trainer, how much safety, how many draws.
+
+What a fit was asked for, and what is wrong with it; nothing is evaluated here.
+"""
 
 from __future__ import annotations
 
 import dataclasses
+import inspect
 import math
+from collections.abc import Callable
 from typing import Any
 
+import numpy as np
+
+from folt.fit import Fit
 from folt.problem import Problem
-from folt.reference import Exact, HostChains, Sampler
+from folt.problem.named_values import Naming, own_shapes
+from folt.reference import Exact, HostChains, Sampler, reference_for
 from folt.reference.cautions import Caution, Concern
 from folt.reference.exploration.descents import LAST_STARTS, ROUNDS, SLOTS
-from folt.training import OrbitMixture
+from folt.training import OrbitMixture, proposal_maker
 from folt.training.effort import EFFORTS, Effort, evaluations_of_black_box
-from folt.types import Trainer
+from folt.types import Distribution, Trainer
 
 GUARD_WEIGHT = 0.02
 """λ of the tail safety."""
@@ -166,3 +175,146 @@ def cap_cautions(effort: Effort) -> tuple[Caution, ...]:
         blur=math.sqrt(usual.certification_draws / effort.certification_draws),
     )
     return (caution,)
+
+
+LARGEST_SEED = 2**63 - 1
+
+
+@dataclasses.dataclass(frozen=True)
+class Options:
+    """The options of `folt.sample`, which says what they mean."""
+
+    seed: int
+    chains: int
+    draws: int | None
+    reference: object
+    flow: Trainer | Distribution | None
+    effort: Effort | None
+    evaluations: int | None
+    preset: str | Preset
+    labels: str
+    start: Fit | None
+    whole_orbit: bool
+    progress: bool
+    naming: Naming = dataclasses.field(default_factory=Naming)
+
+    def require_usable(self, problem: Problem) -> None:
+        """Refuse what `folt.sample` cannot use.
+
+        Raises:
+            ValueError: with what was expected and what came.
+        """
+        if not isinstance(problem, Problem):
+            raise ValueError(f"expected a folt.Problem, got {type(problem).__name__}")
+        if self.evaluations is not None:
+            whole_number("evaluations", self.evaluations, 1)
+        whole_number("seed", self.seed, 0, LARGEST_SEED)
+        whole_number("chains", self.chains, 1)
+        if self.draws is not None:
+            whole_number("draws", self.draws, 1)
+        if self.labels not in ("sorted", "proposal"):
+            raise ValueError(f"expected labels 'sorted' or 'proposal', got {self.labels!r}")
+        if not isinstance(self.preset, str | Preset):
+            kind = type(self.preset).__name__
+            raise ValueError(f"expected preset as a word or a Preset, got {kind}")
+        preset_named(self.preset, self.effort)
+        for name in ("whole_orbit", "progress"):
+            value = getattr(self, name)
+            if not isinstance(value, bool | np.bool_):
+                raise ValueError(f"expected {name} to be True or False, got {value!r}")
+        self._require_naming(problem)
+        _require_flow(self.flow, problem)
+        proposal_maker(problem, self.flow, None)  # refuses a group too large for the flow
+        _require_reference(self.reference, problem)
+        _require_start(self.start, problem)
+
+    def _require_naming(self, problem: Problem) -> None:
+        """Refuse a convention that no fit of the problem can follow."""
+        naming = self.naming or problem.naming
+        if naming and problem.group.order == 1:
+            raise ValueError("expected a symmetry to sort or to choose signs in, got none")
+        if naming.sort_by is not None and self.labels != "sorted":
+            raise ValueError(f"expected sort_by or labels={self.labels!r}, got both")
+        if isinstance(naming.sort_by, str) and naming.sort_by not in (known := own_shapes(problem)):
+            raise ValueError(
+                f"expected sort_by among {', '.join(map(repr, known))}, got {naming.sort_by!r}"
+            )
+        if naming.sign not in (None, "largest", *problem.names):
+            raise ValueError(
+                f"expected sign='largest' or a coordinate such as {problem.names[0]!r}, got "
+                f"{naming.sign!r}"
+            )
+
+
+def whole_number(name: str, value: object, low: int, high: int | None = None) -> None:
+    """Refuse what is no whole number within bounds.
+
+    Raises:
+        ValueError: naming the option.
+    """
+    kind = f"a whole number of at least {low}" + ("" if high is None else f" and at most {high}")
+    if isinstance(value, bool | np.bool_) or not isinstance(value, int | np.integer):
+        raise ValueError(f"expected {name} to be {kind}, got {value!r} ({type(value).__name__})")
+    if value < low or (high is not None and value > high):
+        raise ValueError(f"expected {name} to be {kind}, got {value}")
+
+
+def _require_flow(flow: object, problem: Problem) -> None:
+    if flow is None:
+        return
+    if isinstance(flow, Distribution):
+        if flow.dim != problem.dim:
+            raise ValueError(f"expected a flow of dimension {problem.dim}, got {flow.dim}")
+    elif isinstance(flow, type) or not callable(flow):
+        raise ValueError(
+            "expected flow to be a trainer such as folt.training.OrbitMixture() or a "
+            f"Distribution, got {named(flow)}"
+        )
+    else:
+        _require_takes("flow", flow, 4, "(key, task, start, progress)")
+
+
+def _require_reference(reference: object, problem: Problem) -> None:
+    if isinstance(reference, type):
+        raise ValueError(
+            "expected reference draws of shape (draw, dim) or (chain, draw, dim), or a sampler "
+            f"object such as folt.reference.HostChains(), got {named(reference)}"
+        )
+    sampler = reference_for(problem, reference)
+    if isinstance(sampler, Exact) and problem.sampler is None:
+        raise ValueError("expected a problem with an exact sampler, got one without")
+    require = getattr(sampler, "require_usable", None)
+    if require is not None:
+        require(problem)
+    else:
+        _require_takes("reference", sampler, 3, "(key, problem, progress)")
+
+
+def _require_takes(name: str, function: Callable[..., object], count: int, shape: str) -> None:
+    """Refuse a function that cannot be called with that many arguments."""
+    try:
+        inspect.signature(function).bind(*range(count))
+    except TypeError as error:
+        raise ValueError(f"expected {name} to be called as {shape}: {error}") from error
+    except ValueError:  # built in, without a signature
+        return
+
+
+def _require_start(start: object, problem: Problem) -> None:
+    if start is None:
+        return
+    if not isinstance(start, Fit):
+        raise ValueError(f"expected start to be an earlier folt.Fit, got {named(start)}")
+    if start.flow is None:
+        raise ValueError("expected a start with its proposal, got one whose file could not hold it")
+    if start.group.dim != problem.dim:
+        raise ValueError(
+            f"expected a start of dimension {problem.dim}, got one of dimension {start.group.dim}"
+        )
+
+
+def named(value: object) -> str:
+    """What came instead of what was expected, in a few words."""
+    if isinstance(value, type):
+        return f"the class {value.__name__}: give an instance, {value.__name__}(...)"
+    return f"{value!r}" if isinstance(value, str | int | float) else type(value).__name__

@@ -12,7 +12,7 @@ from jaxtyping import PyTree
 from folt.groups import Blocks, Fixed, Group, Part, Square, Trivial, ZeroSum, ZeroSumRows
 from folt.groups.base import LARGEST_ENUMERATED
 from folt.problem.problem import Problem
-from folt.problem.scalar import require_scalar
+from folt.problem.requirements import require_scalar
 from folt.symmetry.assembly import factor_groups, product
 from folt.symmetry.findings import Attempt, Factor, Reason, Remark, Rotation, SymmetryFound
 from folt.symmetry.moves import (

@@ -4,12 +4,10 @@ A trainer is called with a key, a `TrainingTask` (draws, target values, symmetry
 earlier flow to start from or None, and a function to tell progress; it returns a `Distribution`.
 """
 
-from folt.training.guard import guard_of, invariant_guard
-from folt.training.large_groups import proposal_maker
-from folt.training.orbit_chain import OrbitChain
+from folt.training.orbit_chain import OrbitChain, proposal_maker
+from folt.training.orbit_em import score_regression
 from folt.training.orbit_mixture import OrbitMixture
-from folt.training.score_regression import score_regression
-from folt.training.task import Sample, TrainingTask
+from folt.training.task import Sample, TrainingTask, guard_of, invariant_guard
 from folt.training.truncated import LikelyOrbits
 from folt.training.widening import Widening
 

@@ -20,9 +20,9 @@ from folt.flows import ClassChain
 from folt.flows.class_chain import FLOOR
 from folt.problem.orbits import HostDistribution
 from folt.problem.orbits.chain_sum import ChainSum
-from folt.training.chain_moments import Moments, pulled_moments
-from folt.training.local_steps import Adam, cosine_rates, gaussian_slopes, moved_gaussians
+from folt.training.chain_em import Moments, pulled_moments
 from folt.training.task import TrainingTask
+from folt.training.widening import Adam, cosine_rates, gaussian_slopes, moved_gaussians
 from folt.types import Key, Progress, host_generator
 
 LARGEST_WEIGHT = 20.0

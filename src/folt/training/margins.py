@@ -16,8 +16,8 @@ from jaxtyping import Float
 from folt.problem.orbits import Components, ListedSum
 from folt.problem.orbits.warped import Margins, WarpedComponents
 from folt.training.gauss_newton import stepped
-from folt.training.score_regression import core_of, score_regression
-from folt.training.trials import Bench, Judged
+from folt.training.orbit_em import core_of, score_regression
+from folt.training.task import Bench, Judged
 from folt.types import Progress
 
 Points = Float[np.ndarray, "n dim"]

@@ -20,10 +20,16 @@ from folt.problem.orbits.warped import WarpedComponents
 from folt.training.effort import Effort
 from folt.training.gauss_newton import MOST_PARAMETERS, parameters_per_component, stepped
 from folt.training.margins import FittedMargins
-from folt.training.orbit_em import candidate_images, fit_components
-from folt.training.score_regression import core_of, score_regression
-from folt.training.task import TrainingTask, stage
-from folt.training.trials import WIDTH, Bench, Judged, as_distribution, as_mixture
+from folt.training.orbit_em import candidate_images, core_of, fit_components, score_regression
+from folt.training.task import (
+    WIDTH,
+    Bench,
+    Judged,
+    TrainingTask,
+    as_distribution,
+    as_mixture,
+    stage,
+)
 from folt.training.widening import Widening
 from folt.types import Distribution, Key, Progress, Trainer, host_generator
 

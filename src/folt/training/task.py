@@ -1,16 +1,95 @@
-"""What a trainer is given: symmetry, target, tail safety, the draws."""
+"""What a trainer is given: symmetry, target, tail safety, the draws.
+
+The guard of the tail safety: a wide multivariate t around the training draws.
+
+Around their images, where the proposal sums itself over the orbit.
+
+What proposals are tried with in training, and what a trial tells.
+
+A proposal is judged by the chain that it would make: by h at selection draws, which training does
+not fit, and at fresh proposals of its own, where mass that leaked into nowhere is seen.
+"""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
-from typing import NamedTuple
+from typing import Generic, NamedTuple
 
+import jax
 import numpy as np
+from scipy.special import chdtri, gammaln
 
+from folt.chains import autocorrelation_time, chances_to_leave
+from folt.flows import Mixture, SinhArcsinh, StudentT
+from folt.flows.elliptical import require_positive_definite
 from folt.groups import Group
-from folt.problem.orbits import Components
-from folt.training.guard import invariant_guard
+from folt.problem.orbits import Action, Components, ListedSum, action_of
+from folt.problem.orbits.sums import Part, components_of
+from folt.problem.orbits.warped import WarpedComponents
+from folt.training.gauss_newton import Main, Pool, huber, resolve
 from folt.types import Density, Distribution, Progress
+
+GUARD_DEGREES = 5.0
+
+
+def guard_of(points: np.ndarray, weight: float) -> StudentT:
+    """The guard for draws (n, dim) and a share λ of the proposal.
+
+    Heavy enough to dominate any Gaussian tail, and so wide that λ·r stays below half a percent
+    of the proposal on all but 3 % of a Gaussian of the same moments.
+
+    Raises:
+        ValueError: the covariance of the draws is degenerate.
+    """
+    dim = points.shape[1]
+    covariance = np.cov(points.T).reshape(dim, dim)
+    return _student(points.mean(axis=0), covariance, guard_stretch(dim, weight))
+
+
+def invariant_guard(group: Group, points: np.ndarray) -> StudentT:
+    """A multivariate t with the moments of all images of the draws: the same at every image."""
+    action = action_of(group)
+    mean = action.average_mean(points.mean(axis=0))
+    centred = points - mean
+    return _student(mean, action.average(centred.T @ centred / len(points)))
+
+
+def _student(mean: np.ndarray, covariance: np.ndarray, stretch: float = 1.0) -> StudentT:
+    require_positive_definite(covariance)
+    factor = np.linalg.inv(np.linalg.cholesky(covariance)) / stretch
+    return StudentT(jax.device_put(mean), jax.device_put(factor), GUARD_DEGREES)
+
+
+def guard_stretch(dim: int, weight: float, share: float = 0.005, tail: float = 0.03) -> float:
+    """The factor τ by which the guard is wider than the draws.
+
+    The root of λ·t_ν(u/τ)/τ^dim = share·N(u) at the edge |u|² of all but `tail` of a Gaussian.
+    """
+    squared = float(chdtri(dim, tail))
+    log_normal = -0.5 * squared - 0.5 * dim * math.log(2 * math.pi)
+    half = 0.5 * (GUARD_DEGREES + dim)
+    log_peak = float(gammaln(half) - gammaln(0.5 * GUARD_DEGREES))
+    log_peak -= 0.5 * dim * math.log(GUARD_DEGREES * math.pi)
+
+    def excess(log_stretch: float) -> float:
+        radial = math.log1p(squared / math.exp(2 * log_stretch) / GUARD_DEGREES)
+        log_student = log_peak - half * radial - dim * log_stretch
+        return math.log(weight / share) + log_student - log_normal
+
+    return math.exp(_root(excess, 0.0, 20.0)) if excess(0.0) > 0 else 1.0
+
+
+def _root(function: Callable[[float], float], low: float, high: float) -> float:
+    """Where a function that falls from above zero to below crosses it, by halving.
+
+    SciPy's root finders would do; importing them takes a third of a second.
+    """
+    for _ in range(60):
+        middle = 0.5 * (low + high)
+        low, high = (middle, high) if function(middle) > 0.0 else (low, middle)
+    return 0.5 * (low + high)
+
 
 Evaluate = Callable[[np.ndarray], np.ndarray]
 Differentiate = Callable[[np.ndarray], tuple[np.ndarray, np.ndarray]]
@@ -66,3 +145,118 @@ def stage(progress: Progress | None, first: float, last: float) -> Progress:
             progress(first + (last - first) * fraction, message)
 
     return tell
+
+
+WIDTH = 0.2
+"""Where the Huber loss of the regression turns from square to linear."""
+
+LEAST_CHANCE = 0.04
+"""Chance to leave below which selection draws count alike: one of them would decide otherwise."""
+
+
+class Judged(NamedTuple, Generic[Main]):
+    """A proposal, what a chain with it would do, and the fresh proposals that told.
+
+    Attributes:
+        main: the proposal without its guard.
+        accept: acceptance rate.
+        time: autocorrelation time of the chain.
+        spread: standard deviation of h over the selection draws.
+        loss: Huber loss of h over selection draws and over fresh proposals, half each.
+        fresh: proposals inside the support with their log π_F.
+    """
+
+    main: Main
+    accept: float
+    time: float
+    spread: float
+    loss: float
+    fresh: Sample
+
+
+class Bench:
+    """What training works with: draws, the target, the group on the host, the guard.
+
+    Args:
+        generator: randomness of fresh proposals.
+        task: draws, target values, symmetry and safety.
+        action: the group on the host.
+        fresh: fresh proposals of every trial.
+    """
+
+    def __init__(
+        self, generator: np.random.Generator, task: TrainingTask, action: Action, fresh: int
+    ) -> None:
+        self.generator, self.task, self.action, self.fresh = generator, task, action, fresh
+        self.guard: ListedSum | None = None
+        if task.guard is not None:
+            odds = math.log(task.guard_weight / (1.0 - task.guard_weight))
+            parts = components_of(task.guard) or ()
+            self.guard = ListedSum(tuple(part.scaled(odds) for part in parts), action)
+
+    def sheltered(self, tails: Components, share: float) -> Bench:
+        """The same bench with components that stay as they are, for a share of the mixture."""
+        bench = Bench(self.generator, self.task, self.action, self.fresh)
+        odds = math.log(share / (1.0 - share))
+        frozen = tails.scaled(odds)
+        # The odds of the guard are against the mixture as a whole.
+        parts = () if self.guard is None else self.guard.parts
+        whole = -math.log1p(-share)
+        raised = (part.scaled(whole) for part in parts)
+        bench.guard = ListedSum((frozen, *raised), self.action)
+        return bench
+
+    def ratios(self, main: Part, sample: Sample) -> np.ndarray:
+        """The log ratio h at points whose log π_F is known."""
+        return sample.log_target - self._whole(main).log_sum(sample.points)
+
+    def judge(self, main: Main) -> Judged[Main]:
+        """Judge a proposal by what a chain with it would do."""
+        proposal = self._whole(main)
+        points = proposal.sample(self.generator, self.fresh)
+        log_target = self.task.evaluate(points)
+        inside = np.isfinite(log_target)
+        own = np.where(inside, log_target - proposal.log_sum(points), -np.inf)
+        reference = self.ratios(main, self.task.selection)
+        chances = chances_to_leave(own, reference)
+        losses = [huber(h, WIDTH).value for h in (reference, own[inside]) if h.size]
+        return Judged(
+            main,
+            float(chances.mean()),
+            autocorrelation_time(np.maximum(chances, LEAST_CHANCE)),
+            float(np.std(reference)),
+            float(np.mean(losses)) if inside.any() else math.inf,
+            Sample(points[inside], log_target[inside]),
+        )
+
+    def pool(self, main: Part, recent: list[Sample]) -> Pool:
+        """Training draws, points visited before and recent proposals, resolved under a mixture."""
+        visited = () if self.task.visited is None else (self.task.visited,)
+        return self.resolved(main, [self.task.training, *visited, *recent])
+
+    def resolved(self, main: Part, samples: list[Sample]) -> Pool:
+        """Points with the images that matter under a mixture."""
+        return resolve(
+            ListedSum((main,), self.action),
+            self.guard,
+            np.concatenate([sample.points for sample in samples]),
+            np.concatenate([sample.log_target for sample in samples]),
+        )
+
+    def _whole(self, main: Part) -> ListedSum:
+        """The proposal with its guard, up to the share of the main part."""
+        guard = () if self.guard is None else self.guard.parts
+        return ListedSum((main, *guard), self.action)
+
+
+def as_mixture(main: Components) -> Mixture:
+    """The distribution that a fit keeps."""
+    weights, means, factors = map(jax.device_put, (main.log_weights, main.means, main.factors))
+    return Mixture(weights, means, factors, main.degrees).settled()
+
+
+def as_distribution(main: Part) -> Distribution:
+    """The distribution that a fit keeps, of components behind margins or not."""
+    if isinstance(main, WarpedComponents):
+        return SinhArcsinh(as_mixture(main.base), *map(jax.device_put, main.margins))
+    return as_mixture(main)

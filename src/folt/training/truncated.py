@@ -16,8 +16,8 @@ from jaxtyping import Array, Float
 
 from folt.chains import autocorrelation_time, chances_to_leave
 from folt.flows import TruncatedOrbit
-from folt.flows.assignments import most_arrangements
 from folt.flows.elliptical import precision_root
+from folt.flows.truncated import most_arrangements
 from folt.groups import Group
 from folt.groups.permutation import MOST_LABELS, Relabelling, require_labels
 from folt.problem.batching import map_points
@@ -27,8 +27,7 @@ from folt.problem.orbits.sums import components_of
 from folt.training.gauss_newton import KEPT, Pool, stepped
 from folt.training.orbit_em import fit_components
 from folt.training.orbit_mixture import LEAST_DAMPING, affordable
-from folt.training.task import Sample, TrainingTask
-from folt.training.trials import WIDTH, as_mixture
+from folt.training.task import WIDTH, Sample, TrainingTask, as_mixture
 from folt.types import Key, Point, Progress, host_generator
 
 Points = Float[np.ndarray, "n dim"]

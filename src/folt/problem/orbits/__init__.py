@@ -7,8 +7,7 @@ by compiled code behind the same interface, `OrbitSum`.
 
 from folt.problem.orbits.action import Action, action_of
 from folt.problem.orbits.components import Components
-from folt.problem.orbits.distribution import HostDistribution
-from folt.problem.orbits.sums import CompiledSum, ListedSum, OrbitSum, orbit_sum
+from folt.problem.orbits.sums import CompiledSum, HostDistribution, ListedSum, OrbitSum, orbit_sum
 
 __all__ = [
     "Action",

@@ -10,9 +10,8 @@ from jaxtyping import Float
 
 from folt.flows import ClassChain
 from folt.problem.orbits.action import action_of
-from folt.problem.orbits.distribution import HostDistribution
 from folt.problem.orbits.host_chain import HostChain
-from folt.problem.orbits.sums import OrbitSum, Points, Values
+from folt.problem.orbits.sums import HostDistribution, OrbitSum, Points, Values
 from folt.types import Distribution, Key, host_generator
 
 

@@ -1,4 +1,7 @@
-"""What chains, training and certificates need of a proposal folded over a group."""
+"""What chains, training and certificates need of a proposal folded over a group.
+
+Distributions on the host: in NumPy where they are made of Gaussians, compiled elsewhere.
+"""
 
 from __future__ import annotations
 
@@ -9,19 +12,20 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 
+import jax
 import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Float
 
 from folt.flows import ClassChain, Gaussian, Mixture, OrbitSafety, Safety, SinhArcsinh, StudentT
 from folt.groups import Group
-from folt.problem.batching import THREADS, map_keys, map_points
+from folt.problem.batching import LARGE_CHUNK, THREADS, map_keys, map_points
 from folt.problem.fold import Folded
 from folt.problem.orbits.action import Action, action_of
 from folt.problem.orbits.blocks import BlockSum, blocks_of, pays
 from folt.problem.orbits.components import Components, log_sum_exp, log_sum_of
 from folt.problem.orbits.warped import FoldedWarped, Margins, WarpedComponents
-from folt.types import Distribution, Key, OrbitSummed, Point, Scalar, host_generator
+from folt.types import Density, Distribution, Key, OrbitSummed, Point, Scalar, host_generator
 
 Points = Float[np.ndarray, "n dim"]
 Values = Float[np.ndarray, " n"]
@@ -227,3 +231,47 @@ def components_of(proposal: Distribution) -> tuple[Components, ...] | None:
         degrees = proposal.degrees if isinstance(proposal, StudentT) else math.inf
         return (Components(np.zeros(1), *arrays, degrees),)
     return None
+
+
+class HostDistribution:
+    """A distribution that is asked for many points at once.
+
+    Args:
+        distribution: any `Distribution`.
+    """
+
+    def __init__(self, distribution: Distribution) -> None:
+        self.distribution = distribution
+        self.parts = components_of(distribution)
+
+    def log_probs(self, points: Points) -> Float[np.ndarray, " n"]:
+        """Its log density at every point."""
+        if self.parts is not None:
+            return log_sum_of(self.parts, points)
+        return map_points(_log_prob, self.distribution, points, length=LARGE_CHUNK)
+
+    def with_gradients(self, points: Points) -> tuple[Float[np.ndarray, " n"], Points]:
+        """Its log density and the gradient of that at every point."""
+        return map_points(_with_gradient, self.distribution, points, length=LARGE_CHUNK)
+
+    def sample(self, key: Key, count: int) -> Points:
+        """So many independent draws."""
+        if self.parts is None:
+            return map_keys(_sample, self.distribution, key, count, length=LARGE_CHUNK, once=True)
+        generator = host_generator(key)
+        shares = np.exp([np.logaddexp.reduce(part.log_weights) for part in self.parts])
+        counts = generator.multinomial(count, shares / shares.sum())
+        drawn = [part.sample(generator, n) for part, n in zip(self.parts, counts, strict=True)]
+        return np.concatenate(drawn)
+
+
+def _log_prob(density: Density, point: Point) -> Scalar:
+    return density.log_prob(point)
+
+
+def _with_gradient(density: Density, point: Point) -> tuple[Scalar, Point]:
+    return jax.value_and_grad(density.log_prob)(point)
+
+
+def _sample(distribution: Distribution, key: Key) -> Point:
+    return distribution.sample(key)

@@ -19,18 +19,19 @@ from jaxtyping import Bool, Float, Int
 from folt.problem import Points
 from folt.problem.orbits import Action, Components
 from folt.reference.exploration.descents import LAST_STARTS, SLOTS, descents
-from folt.reference.exploration.explored import Explored
-from folt.reference.exploration.masses import Masses, masses_of, summable
+from folt.reference.exploration.explored import Explored, Masses, masses_of, summable
 from folt.reference.exploration.modes import SCREENED_SOURCE, Modes, modes_of
-from folt.reference.exploration.screening import screened_points, unexplained
-from folt.reference.exploration.shortcut import (
+from folt.reference.exploration.start import (
     THIN,
     THIN_LADDERS,
     THIN_SHARE,
+    StretchedStarts,
+    UnionStart,
     from_one_mode,
     one_mode,
+    screened_points,
+    unexplained,
 )
-from folt.reference.exploration.start import StretchedStarts, UnionStart
 from folt.reference.host_tempering import Ladder, Mover, Start, TemperedPaths, temper
 from folt.reference.landscape import Landscape
 from folt.types import Key, Progress, host_generator

@@ -3,7 +3,6 @@
 Figures are made without pyplot, so that neither a display nor Matplotlib's global state is touched.
 """
 
-from folt.fit.images import png, svg
 from folt.fit.style import (
     INK,
     LINE,
@@ -13,12 +12,12 @@ from folt.fit.style import (
     TRUE_VALUE,
     below,
     blank,
+    png,
     styled,
+    svg,
 )
-from folt.report.figures.chains import chains_figure, relabelled_figure, traces_figure
-from folt.report.figures.marginals import PANELS, marginals_figure
-from folt.report.figures.pairs import pairs_figure
-from folt.report.figures.still import still
+from folt.report.figures.chains import chains_figure, relabelled_figure, still, traces_figure
+from folt.report.figures.marginals import PANELS, marginals_figure, pairs_figure
 
 __all__ = [
     "INK",

@@ -7,8 +7,8 @@ from collections.abc import Sequence
 from bokeh.models import ColumnDataSource, NumeralTickFormatter, Plot, Range1d, Span
 
 from folt.fit.style import PALETTE
+from folt.report.charts import Side
 from folt.report.live.plots import NEUTRAL, hover, plot
-from folt.report.sides import Side
 
 TRACE = ("position", "height", "colour", "parameter", "value", "chain", "draw")
 BARS = ("width", "low", "high", "colour")

@@ -12,9 +12,8 @@ import numpy as np
 
 from folt.fit.style import PALETTE
 from folt.fit.text import number
-from folt.report.charts import Chart
+from folt.report.charts import BARS, ROOM, Chart, Side
 from folt.report.parameters import Parameters
-from folt.report.sides import BARS, ROOM, Side
 from folt.store.strict_json import Document
 
 if TYPE_CHECKING:

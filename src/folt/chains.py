@@ -1,0 +1,385 @@
+"""Markov kernels and running them: scalars and points in, chains out.
+
+An independence sampler needs only the log ratios of its proposals, and whoever calls it has made
+those in one batch; so the kernels know no flows and no groups.
+
+Independence Metropolis-Hastings on the fundamental domain.
+
+Draw z' from q_F and accept with probability min(1, exp(h(z') - h(z))), h = log π_F - log q_F.
+(The paper prints the exponent with the opposite sign; that chain does not leave π_F invariant,
+and a test shows it.) Proposals do not depend on the state, so all of them and their h are computed
+in one batch and only scalars are scanned.
+
+How soon independence Metropolis-Hastings leaves its states, read off log ratios alone.
+
+One thread for the linear algebra of the host.
+
+Its matrices are small: a second thread mostly spins, which doubles the CPU time of a fit, and the
+order of its sums could depend on the number of threads. Chunks run side by side instead.
+
+The random permutation sampler: an independence chain whose labels are shuffled at every step.
+
+The standard remedy for label switching, kept here as the baseline. The shuffle leaves an
+invariant target invariant, so the composite kernel does too.
+
+Chains on the fundamental domain, begun or continued from the log ratio of their proposals.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+from typing import NamedTuple, ParamSpec, Protocol, TypeVar, overload
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Bool, Float, Int
+from threadpoolctl import threadpool_limits
+
+from folt.types import Key, Point, Points, Scalar, host_generator
+
+P = ParamSpec("P")
+R = TypeVar("R")
+
+
+def one_blas_thread(function: Callable[P, R]) -> Callable[P, R]:
+    """Run a function with one BLAS thread; the setting from before comes back afterwards."""
+
+    @functools.wraps(function)
+    def wrapped(*args: P.args, **kwargs: P.kwargs) -> R:
+        with threadpool_limits(limits=1, user_api="blas"):
+            return function(*args, **kwargs)
+
+    return wrapped
+
+
+LEAST = 1e-4
+"""Smallest chance to leave that is told apart from none."""
+
+
+def chances_to_leave(
+    fresh: Float[np.ndarray, " n"], states: Float[np.ndarray, " m"]
+) -> Float[np.ndarray, " m"]:
+    """a(z) = E_q min(1, w(z')/w(z)) at every state z, over all proposals z'.
+
+    Args:
+        fresh: h at proposals, -inf where the target vanishes.
+        states: h at the states; a state with an h of +inf is never left.
+    """
+    finite = np.sort(fresh[np.isfinite(fresh)])
+    if finite.size == 0:
+        return np.zeros(states.shape)
+    sums = np.concatenate([[0.0], np.cumsum(np.exp(finite - finite[-1]))])
+    below = np.searchsorted(finite, states, side="right")
+    with np.errstate(over="ignore"):  # far below every proposal nothing is summed
+        smaller = sums[below] * np.exp(np.minimum(finite[-1] - states, 700.0))
+    return np.clip((smaller + finite.size - below) / fresh.size, 0.0, 1.0)
+
+
+TRIMMED = 0.01
+"""Share of the states left least often that say nothing about the others."""
+
+
+def autocorrelation_time(chances: Float[np.ndarray, " m"], steps: int = 1) -> float:
+    """E_π of (1 + r)/(1 - r), r = (1 - a)^steps: (2 - a)/a where every step is recorded."""
+    stay = (1.0 - np.maximum(chances, LEAST)) ** steps
+    return float(np.mean((1.0 + stay) / (1.0 - stay)))
+
+
+def steps_worth_taking(chances: Float[np.ndarray, " m"], time: float, most: int) -> int:
+    """The fewest steps per recorded draw that bring the autocorrelation time down to `time`.
+
+    The states that are left least often are set aside: a few of them would ask for many steps, and
+    would stay where they are all the same.
+    """
+    chances = np.sort(chances)[int(TRIMMED * chances.size) :]
+    for steps in range(1, most):
+        if autocorrelation_time(chances, steps) <= time:
+            return steps
+    return most
+
+
+class Step(NamedTuple):
+    """State of one chain: where it is, the log ratio there, whether it just moved."""
+
+    point: Point
+    log_ratio: Scalar
+    accepted: Bool[Array, ""]
+
+
+def init(point: Point, log_ratio: Scalar) -> Step:
+    """A chain at a point; a chain never starts where the target vanishes.
+
+    Raises:
+        ValueError: the log ratio is not finite.
+    """
+    if not bool(jnp.isfinite(log_ratio)):
+        raise ValueError(f"a chain must start at a finite log ratio, got {float(log_ratio)}")
+    return Step(point, log_ratio, jnp.asarray(False))
+
+
+@overload
+def accepts(log_uniform: Array, current: Array, proposed: Array) -> Bool[Array, ...]: ...
+@overload
+def accepts(
+    log_uniform: np.ndarray, current: np.ndarray, proposed: np.ndarray
+) -> Bool[np.ndarray, ...]: ...
+def accepts(
+    log_uniform: Array | np.ndarray, current: Array | np.ndarray, proposed: Array | np.ndarray
+) -> Bool[Array | np.ndarray, ...]:
+    """Whether log U < h(z') - h(z); -inf is a rejection, and so is a fault (NaN or +inf).
+
+    The one acceptance of the house, elementwise on arrays of JAX or of NumPy. With log densities
+    in the place of log ratios it is the acceptance of a symmetric proposal.
+    """
+    numpy = jnp if isinstance(proposed, jax.Array) else np
+    usable = numpy.isfinite(proposed)
+    return usable & (log_uniform < numpy.where(usable, proposed, 0.0) - current)
+
+
+def accepted(
+    generator: np.random.Generator,
+    current: Float[np.ndarray, " n"],
+    proposed: Float[np.ndarray, " n"],
+) -> Bool[np.ndarray, " n"]:
+    """`accepts` on the host, with uniforms of the generator; one that is zero accepts anything."""
+    with np.errstate(divide="ignore"):
+        log_uniforms = np.log(generator.uniform(size=proposed.shape))
+    return accepts(log_uniforms, current, proposed)
+
+
+def step(uniform: Scalar, state: Step, proposal: Point, log_ratio: Scalar) -> Step:
+    """One transition, given a uniform number, a proposal and its log ratio."""
+    moved = accepts(jnp.log(uniform), state.log_ratio, log_ratio)
+    return Step(
+        jnp.where(moved, proposal, state.point),
+        jnp.where(moved, log_ratio, state.log_ratio),
+        moved,
+    )
+
+
+class Sweep(NamedTuple):
+    """A chain as positions among its proposals.
+
+    `source[t]` is the index of the proposal the chain occupies after step t, -1 for the start.
+    """
+
+    source: Int[Array, " steps"]
+    log_ratio: Float[Array, " steps"]
+    accepted: Bool[Array, " steps"]
+
+
+@eqx.filter_jit
+def sweep(key: Key, start_log_ratio: Scalar, log_ratios: Float[Array, " steps"]) -> Sweep:
+    """All steps of one chain from the log ratios of its proposals.
+
+    Equals `step` applied one by one with the uniforms `jax.random.uniform(key, (steps,))`.
+    """
+    steps = log_ratios.shape[0]
+    log_uniforms = jnp.log(jax.random.uniform(key, (steps,), dtype=log_ratios.dtype))
+
+    def advance(
+        state: tuple[Array, Array], inputs: tuple[Array, Array, Array]
+    ) -> tuple[tuple[Array, Array], tuple[Array, Array, Array]]:
+        source, current = state
+        index, log_uniform, proposed = inputs
+        moved = accepts(log_uniform, current, proposed)
+        source = jnp.where(moved, index, source)
+        current = jnp.where(moved, proposed, current)
+        return (source, current), (source, current, moved)
+
+    first = (jnp.asarray(-1), start_log_ratio)
+    _, trace = jax.lax.scan(advance, first, (jnp.arange(steps), log_uniforms, log_ratios))
+    return Sweep(*trace)
+
+
+class HostSweep(NamedTuple):
+    """`Sweep` of several chains as NumPy arrays, leading axis the chain."""
+
+    source: np.ndarray
+    log_ratio: np.ndarray
+    accepted: np.ndarray
+
+
+def sweeps(
+    log_uniforms: np.ndarray, start_log_ratios: np.ndarray, log_ratios: np.ndarray
+) -> HostSweep:
+    """`sweep` for several chains, scalar by scalar on the host: cheaper than compiling a loop."""
+    usable = np.where(np.isfinite(log_ratios), log_ratios, -np.inf)
+    source = np.empty(usable.shape, np.int64)
+    for row, start, proposed, chances in zip(
+        source, start_log_ratios, usable, log_uniforms, strict=True
+    ):
+        row[:] = _sources(float(start), proposed.tolist(), chances.tolist())
+    before = np.concatenate([np.full((len(source), 1), -1), source[:, :-1]], axis=1)
+    padded = np.concatenate([np.asarray(start_log_ratios)[:, None], usable], axis=1)
+    return HostSweep(source, np.take_along_axis(padded, source + 1, axis=1), source != before)
+
+
+def _sources(current: float, proposed: list[float], chances: list[float]) -> list[int]:
+    """The proposal that one chain occupies after every step, -1 for its start."""
+    place = -1
+    places = []
+    for number, (log_ratio, chance) in enumerate(zip(proposed, chances, strict=True)):
+        if chance < log_ratio - current:
+            place, current = number, log_ratio
+        places.append(place)
+    return places
+
+
+@eqx.filter_jit
+def relabelled_sweep(
+    key: Key,
+    start: Point,
+    proposals: Points,
+    log_ratios: Float[Array, " steps"],
+    relabel: Callable[[Key, Point], Point],
+    log_ratio: Callable[[Point], Scalar],
+) -> tuple[Float[Array, "steps dim"], Bool[Array, " steps"]]:
+    """An independence step, then a random relabelling, again and again.
+
+    Args:
+        key: randomness of acceptance and relabelling.
+        start: first state.
+        proposals: one per step, with their log ratios log π - log q on all of R^dim.
+        log_ratios: those ratios.
+        relabel: `relabel(key, x)`, a uniformly chosen image of x.
+        log_ratio: log π - log q at a point; after a relabelling the ratio is another one,
+            because q is not invariant.
+    """
+
+    def advance(
+        state: tuple[Array, Array], inputs: tuple[Array, Array, Array]
+    ) -> tuple[tuple[Array, Array], tuple[Array, Array]]:
+        x, current = state
+        step_key, proposal, proposed = inputs
+        uniform_key, label_key = jax.random.split(step_key)
+        log_uniform = jnp.log(jax.random.uniform(uniform_key, dtype=current.dtype))
+        moved = accepts(log_uniform, current, proposed)
+        x = relabel(label_key, jnp.where(moved, proposal, x))
+        return (x, log_ratio(x)), (x, moved)
+
+    keys = jax.random.split(key, proposals.shape[0])
+    _, trace = jax.lax.scan(advance, (start, log_ratio(start)), (keys, proposals, log_ratios))
+    return trace
+
+
+DOUBLINGS = 10
+"""How often the proposals are doubled for chains that have not met the support yet: a chain of a
+few steps on a small support would otherwise have nowhere to start."""
+
+
+class Ratio(Protocol):
+    """What chains need of a target and a proposal: draws of the one with h of both."""
+
+    def draw(self, key: Key, count: int, /) -> tuple[np.ndarray, np.ndarray]:
+        """Draw proposals, with their h; -inf for those outside the support."""
+
+
+class Proposals(NamedTuple):
+    """All that was proposed to chains, accepted or not, with h; -inf outside the support."""
+
+    points: Float[np.ndarray, "chain step dim"]
+    log_ratio: Float[np.ndarray, "chain step"]
+
+    def joined(self, others: Proposals) -> Proposals:
+        """These, followed by others of the same chains."""
+        both = zip(self, others, strict=True)
+        return Proposals(*(np.concatenate(parts, axis=1) for parts in both))
+
+
+class Chains(NamedTuple):
+    """Chains as NumPy arrays: points, h at them, and whether the step into each of them moved.
+
+    Where several steps lie between recorded draws, `accepted` is that of the last of them.
+    """
+
+    draws: Float[np.ndarray, "chain draw dim"]
+    log_ratio: Float[np.ndarray, "chain draw"]
+    accepted: Bool[np.ndarray, "chain draw"]
+    proposals: Proposals | None = None
+
+
+def run_chains(
+    key: Key, ratio: Ratio, chains: int, draws: int, burn_in: int, steps_per_draw: int = 1
+) -> Chains:
+    """New chains: all proposals and their h in one batch, then scalars only.
+
+    Every chain starts at its first proposal inside the support. Proposals before that one are no
+    steps: where proposals die or miss the support, more are drawn, so that the burn-in is counted
+    from the start.
+
+    Args:
+        key: proposals and uniforms come from it.
+        ratio: h of target and proposal.
+        chains: how many.
+        draws: recorded draws per chain.
+        burn_in: steps thrown away first.
+        steps_per_draw: steps from one recorded draw to the next.
+
+    Raises:
+        ValueError: no proposal of some chain hit the support.
+    """
+    propose_key, sweep_key = (jax.random.fold_in(key, number) for number in range(2))
+    steps = draws * steps_per_draw + burn_in
+    points, log_ratios = _proposals(propose_key, ratio, chains, steps + 1)
+    for number in range(DOUBLINGS):
+        if np.isfinite(log_ratios).any(axis=1).all():
+            break
+        new_key = jax.random.fold_in(propose_key, 2 + number)
+        more = _proposals(new_key, ratio, chains, log_ratios.shape[1])
+        points = np.concatenate([points, more[0]], axis=1)
+        log_ratios = np.concatenate([log_ratios, more[1]], axis=1)
+    first = np.argmax(np.isfinite(log_ratios), axis=1)[:, None]
+    start_ratio = np.take_along_axis(log_ratios, first, axis=1)[:, 0]
+    if not np.isfinite(start_ratio).all():
+        raise ValueError("no proposal hit the support of the target: a chain has nowhere to start")
+    if first.any():
+        more = _proposals(jax.random.fold_in(propose_key, 1), ratio, chains, int(first.max()))
+        points = np.concatenate([points, more[0]], axis=1)
+        log_ratios = np.concatenate([log_ratios, more[1]], axis=1)
+    window = first + 1 + np.arange(steps)
+    proposed = np.take_along_axis(log_ratios, window, axis=1)
+    swept = sweeps(_chances(sweep_key, chains, steps), start_ratio, proposed)
+    kept = slice(burn_in + steps_per_draw - 1, None, steps_per_draw)
+    source = (first + 1 + swept.source)[:, kept]  # a source of -1 is the start
+    return Chains(
+        np.take_along_axis(points, source[..., None], axis=1),
+        swept.log_ratio[:, kept],
+        swept.accepted[:, kept],
+        Proposals(points, log_ratios),
+    )
+
+
+def _proposals(key: Key, ratio: Ratio, chains: int, count: int) -> tuple[np.ndarray, np.ndarray]:
+    """So many proposals for every chain, with their h."""
+    points, log_ratios = ratio.draw(key, chains * count)
+    return points.reshape(chains, count, -1), log_ratios.reshape(chains, count)
+
+
+def continue_chains(
+    key: Key, ratio: Ratio, chains: Chains, draws: int, steps_per_draw: int = 1
+) -> Chains:
+    """The next `draws` draws of chains that end where `chains` end."""
+    count = len(chains.draws)
+    propose_key, sweep_key = (jax.random.fold_in(key, number) for number in range(2))
+    steps = draws * steps_per_draw
+    points, log_ratios = _proposals(propose_key, ratio, count, steps)
+    swept = sweeps(_chances(sweep_key, count, steps), chains.log_ratio[:, -1], log_ratios)
+    # Position 0 holds the last state, so that a source of -1 (never moved) finds it.
+    states = np.concatenate([chains.draws[:, -1:], points], axis=1)
+    kept = slice(steps_per_draw - 1, None, steps_per_draw)
+    return Chains(
+        np.take_along_axis(states, swept.source[:, kept, None] + 1, axis=1),
+        swept.log_ratio[:, kept],
+        swept.accepted[:, kept],
+        Proposals(points, log_ratios),
+    )
+
+
+def _chances(key: Key, chains: int, steps: int) -> Float[np.ndarray, "chain step"]:
+    """Logarithms of uniforms; those of a uniform that is exactly zero accept anything."""
+    with np.errstate(divide="ignore"):
+        return np.log(host_generator(key).uniform(size=(chains, steps)))

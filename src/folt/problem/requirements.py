@@ -1,0 +1,221 @@
+"""A gradient that a user gives is compared with differences of the log density it belongs to.
+
+A wrong gradient makes no error: paths are rejected, chains stand still and the fit ends in doubt
+with advice that does not help. So it is tried at a few points before anything else.
+
+A log density takes one point and returns one number; asked without evaluating it.
+
+A continuous rotation of signed columns, which no finite group folds away.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING, NamedTuple
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Float, PyTree
+
+from folt.groups import Group, Product, SignedPermutation
+from folt.problem.evaluated import Points
+from folt.problem.problem import Problem
+from folt.types import Key, Scalar, host_generator
+
+if TYPE_CHECKING:
+    from folt.problem.problem import Problem
+
+
+def require_scalar(problem: Problem) -> None:
+    """Raise unless the log density takes a point of R^dim and returns one real number.
+
+    Raises:
+        ValueError: with the expected and the received shape or type.
+    """
+    if problem.black_box is not None:
+        problem.black_box.values(np.zeros((1, problem.dim)))
+        return
+    point = jax.ShapeDtypeStruct((problem.dim,), jnp.float64)
+    arguments = (point,) if problem.data is None else (point, problem.data)
+    try:
+        with _indices_checked():
+            result = eqx.filter_eval_shape(_call, problem.log_density, arguments)
+    except (TypeError, ValueError, IndexError) as error:
+        raise ValueError(
+            f"the log density cannot be evaluated at a point of shape ({problem.dim},), the "
+            f"dimension of the group: {error}"
+        ) from error
+    shape, dtype = getattr(result, "shape", None), getattr(result, "dtype", type(result).__name__)
+    if shape != () or not jnp.issubdtype(result.dtype, jnp.floating):
+        raise ValueError(
+            f"the log density must return one real number of shape (), "
+            f"got shape {shape} and type {dtype}"
+        )
+
+
+@contextlib.contextmanager
+def _indices_checked() -> Iterator[None]:
+    """JAX reads x[5] of two coordinates as x[1] unless it is told to check.
+
+    The switch is global: what another thread traces meanwhile is checked too, and nothing else.
+    """
+    before = jax.config.values["jax_check_static_indices"]
+    jax.config.update("jax_check_static_indices", True)
+    try:
+        yield
+    finally:
+        jax.config.update("jax_check_static_indices", before)
+
+
+@eqx.filter_jit
+def _call(log_density: Callable[..., Scalar], arguments: tuple[PyTree, ...]) -> PyTree:
+    """Compiled code remembers the shapes it has seen: the density is not traced again for them."""
+    return log_density(*arguments)
+
+
+TRIED = 3
+"""Points at which a gradient is tried, and directions at each: a wrong entry shows in every one."""
+
+STEP = 1e-3
+"""First step of the differences, relative to 1 + |x|; the second is half of it."""
+
+ROUNDING = 1e-4
+"""Largest error of a gradient, relative to one plus its size, that is not called wrong."""
+
+
+class GradientError(ValueError):
+    """The gradient of a log density is not that of its values."""
+
+
+def require_gradient(problem: Problem, key: Key, points: np.ndarray, plain: np.ndarray) -> None:
+    """Refuse a host function's gradient that differences of its values contradict.
+
+    Args:
+        problem: with any density; one that JAX differentiates, or without gradient, is passed.
+        key: of the directions.
+        points: where the density was evaluated.
+        plain: the log density there; points outside the support are not used.
+
+    Raises:
+        GradientError: naming the coordinate, the point and both numbers.
+    """
+    if problem.black_box is None or not problem.differentiable:
+        return
+    points = points[np.isfinite(plain)][:TRIED]
+    values, slopes = problem.gradients(points)
+    own = problem.log_probs(points)
+    random = host_generator(key)
+    for point, value, slope, alone in zip(points, values, slopes, own, strict=True):
+        where = np.array2string(point, precision=4, separator=", ")
+        if not abs(value - alone) <= ROUNDING * (1.0 + abs(alone)):
+            raise GradientError(
+                f"gradient returns the log density {value:.6g} at the point {where}, the function "
+                f"itself {alone:.6g}: both must give the same number"
+            )
+        along = random.choice([-1.0, 1.0], (TRIED, len(point))) * (1.0 + np.abs(point))
+        if not _wrong(problem, point, slope, along, alone)[0].any():
+            continue
+        wrong, slopes_there, differences = _wrong(
+            problem, point, slope, np.diag(1.0 + np.abs(point)), alone
+        )
+        if wrong.any():
+            place = int(np.argmax(wrong))
+            scale = 1.0 + abs(point[place])
+            raise GradientError(
+                f"the gradient is wrong in coordinate {problem.names[place]!r} at the point "
+                f"{where}: it is {slopes_there[place] / scale:.6g}, and differences of the log "
+                f"density give {differences[place] / scale:.6g}"
+            )
+
+
+def _wrong(
+    problem: Problem, point: np.ndarray, slope: np.ndarray, along: np.ndarray, value: float
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Which derivatives along these directions are wrong, those given, and those by differences.
+
+    Two central differences give an extrapolated derivative and, by how far they differ, its error;
+    a derivative that lies within that error is not contradicted.
+    """
+    steps = STEP * np.array([1.0, 0.5])
+    ends = point + np.array([1.0, -1.0])[:, None, None, None] * steps[:, None, None] * along
+    upper, lower = problem.log_probs(ends.reshape(-1, len(point))).reshape(2, 2, -1)
+    with np.errstate(invalid="ignore"):
+        coarse, fine = (upper - lower) / (2.0 * steps[:, None])
+        better = fine + (fine - coarse) / 3.0
+        bends = (upper + lower - 2.0 * value) / steps[:, None]
+        kink = np.abs(2.0 * bends[1] - bends[0])  # nothing where the function is smooth
+        rounding = 100 * np.finfo(float).eps * (1.0 + abs(value)) / steps[1]
+        error = np.abs(fine - coarse) + kink + rounding
+    given = along @ slope
+    allowed = error + ROUNDING * (1.0 + np.abs(along) @ np.abs(slope))
+    # Where a difference leaves the support nothing contradicts the gradient.
+    wrong = np.isfinite(better) & ~(np.abs(given - better) <= allowed)
+    return wrong, given, better
+
+
+ROTATES = (
+    "The log density has a continuous rotation symmetry of its signed columns, which no finite "
+    "group folds away."
+)
+
+ANGLE = 0.6
+"""Radians by which columns are rotated; no multiple of a right angle, which signs would allow."""
+
+
+class Turning(NamedTuple):
+    """A rotation that leaves the log density as it is.
+
+    Attributes:
+        change: largest change of the log density, which is rounding.
+        coordinates: coordinates of all the columns that turn.
+    """
+
+    change: float
+    coordinates: tuple[int, ...]
+
+
+def rotation_found(
+    whole: Group,
+    points: Points,
+    plain: Float[np.ndarray, " n"],
+    values: Callable[[Points], Float[np.ndarray, " n"]],
+    tolerance: float,
+) -> Turning | None:
+    """Turn the first two columns of every signed permutation; None where that changes the density.
+
+    Args:
+        whole: the group, of which signed permutations may be factors.
+        points: where to try.
+        plain: the log density there.
+        values: the log density at other points.
+        tolerance: change, relative to 1 + |log π|, that counts as rounding.
+    """
+    changes: list[float] = []
+    coordinates: list[int] = []
+    for start, group in _signed(whole, 0):
+        columns = start + np.arange(group.dim).reshape(group.columns, group.size)
+        turned = points.copy()
+        first, second = points[:, columns[0]], points[:, columns[1]]
+        turned[:, columns[0]] = np.cos(ANGLE) * first - np.sin(ANGLE) * second
+        turned[:, columns[1]] = np.sin(ANGLE) * first + np.cos(ANGLE) * second
+        finite = np.isfinite(plain)
+        change = np.abs(values(turned) - plain)[finite]
+        if change.size and np.all(change <= tolerance * (1.0 + np.abs(plain[finite]))):
+            changes.append(float(change.max()))
+            coordinates += columns.ravel().tolist()
+    return Turning(max(changes), tuple(coordinates)) if changes else None
+
+
+def _signed(group: Group, start: int) -> list[tuple[int, SignedPermutation]]:
+    """Signed permutations of several columns of several entries, with their first coordinate."""
+    if isinstance(group, SignedPermutation):
+        several = group.columns > 1 and group.size > 1 and not group.unsigned
+        return [(start, group)] if several else []
+    if not isinstance(group, Product):
+        return []
+    starts = start + np.cumsum([0, *(each.dim for each in group.groups)])
+    pairs = zip(group.groups, starts[:-1].tolist(), strict=True)
+    return [found for each, first in pairs for found in _signed(each, first)]
