@@ -55,7 +55,7 @@ def one_blas_thread(function: Callable[P, R]) -> Callable[P, R]:
     return wrapped
 
 
-LEAST = 1e-4
+_LEAST = 1e-4
 """Smallest chance to leave that is told apart from none."""
 
 
@@ -84,7 +84,7 @@ TRIMMED = 0.01
 
 def autocorrelation_time(chances: Float[np.ndarray, " m"], steps: int = 1) -> float:
     """E_π of (1 + r)/(1 - r), r = (1 - a)^steps: (2 - a)/a where every step is recorded."""
-    stay = (1.0 - np.maximum(chances, LEAST)) ** steps
+    stay = (1.0 - np.maximum(chances, _LEAST)) ** steps
     return float(np.mean((1.0 + stay) / (1.0 - stay)))
 
 
@@ -101,7 +101,7 @@ def steps_worth_taking(chances: Float[np.ndarray, " m"], time: float, most: int)
     return most
 
 
-class Step(NamedTuple):
+class _Step(NamedTuple):
     """State of one chain: where it is, the log ratio there, whether it just moved."""
 
     point: Point
@@ -109,7 +109,7 @@ class Step(NamedTuple):
     accepted: Bool[Array, ""]
 
 
-def init(point: Point, log_ratio: Scalar) -> Step:
+def init(point: Point, log_ratio: Scalar) -> _Step:
     """A chain at a point; a chain never starts where the target vanishes.
 
     Raises:
@@ -117,7 +117,7 @@ def init(point: Point, log_ratio: Scalar) -> Step:
     """
     if not bool(jnp.isfinite(log_ratio)):
         raise ValueError(f"a chain must start at a finite log ratio, got {float(log_ratio)}")
-    return Step(point, log_ratio, jnp.asarray(False))
+    return _Step(point, log_ratio, jnp.asarray(False))
 
 
 @overload
@@ -150,10 +150,10 @@ def accepted(
     return accepts(log_uniforms, current, proposed)
 
 
-def step(uniform: Scalar, state: Step, proposal: Point, log_ratio: Scalar) -> Step:
+def step(uniform: Scalar, state: _Step, proposal: Point, log_ratio: Scalar) -> _Step:
     """One transition, given a uniform number, a proposal and its log ratio."""
     moved = accepts(jnp.log(uniform), state.log_ratio, log_ratio)
-    return Step(
+    return _Step(
         jnp.where(moved, proposal, state.point),
         jnp.where(moved, log_ratio, state.log_ratio),
         moved,

@@ -23,6 +23,9 @@ from jaxtyping import Array, Bool, Float, PRNGKeyArray
 Key = PRNGKeyArray
 Point = Float[Array, " dim"]
 Points = Float[Array, "n dim"]
+HostPoints = Float[np.ndarray, "n dim"]
+HostValues = Float[np.ndarray, " n"]
+HostDraws = Float[np.ndarray, "chain draw dim"]
 Scalar = Float[Array, ""]
 Scalars = Float[Array, " n"]
 

@@ -55,7 +55,7 @@ def honest(z):
 def repeats(fit):
     """The averages of the same fit with other random numbers, proposals few and sets small."""
     patch = pytest.MonkeyPatch()
-    patch.setattr(expectation, "FRESH", 600)
+    patch.setattr(expectation, "_FRESH", 600)
     made = []
     for seed in range(REPEATS):
         provenance = {**fit.provenance, "seed": seed}

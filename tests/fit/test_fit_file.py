@@ -456,7 +456,7 @@ def test_the_log_likelihood_is_in_the_file(tmp_path):
 
 def test_memory_of_terms_is_bounded_whatever_draws_and_observations(monkeypatch):
     """Blocks that are evaluated, and terms that stay, are counted: no more than was said."""
-    monkeypatch.setattr(thinning, "TERMS", 9_000)
+    monkeypatch.setattr(thinning, "_TERMS", 9_000)
     monkeypatch.setattr(thinning, "TERMS_AT_ONCE", 500)
     counted, blocks = thinning.map_points, []
 
@@ -485,7 +485,7 @@ def by_budget(fit):
 
 
 def test_a_file_keeps_some_of_the_draws_that_nobody_asked_for(fit, tmp_path, monkeypatch):
-    monkeypatch.setattr(thinning, "ENOUGH", 20)
+    monkeypatch.setattr(thinning, "_ENOUGH", 20)
     chosen = by_budget(fit)
     back = folt.load(chosen.save(tmp_path / "fit.nc"), problem=fit.problem)
     np.testing.assert_array_equal(back.draws, fit.draws[:, ::3])

@@ -337,7 +337,7 @@ def test_bad_input_is_one_line_and_leaves_nothing(arguments, words, elsewhere, c
 
 def test_a_tiny_run_by_the_command(elsewhere, capsys, monkeypatch):
     """Folded and unfolded rows of two dimensions, with a Gaussian that is not trained."""
-    monkeypatch.setattr(dimension, "DIMENSIONS", ("2",))
+    monkeypatch.setattr(dimension, "_DIMENSIONS", ("2",))
     sampled = []
 
     def brief(problem, **options):

@@ -193,7 +193,7 @@ def test_a_mode_beyond_the_prior_is_found_and_tempering_is_repaired(monkeypatch)
     assert run.exploration.agree
     shares = sorted(mode.reference for mode in run.exploration.modes)
     np.testing.assert_allclose(shares, [0.5, 0.5], atol=0.15)
-    monkeypatch.setattr(start, "LONGEST", 0.0)  # no stretch: nobody looks beyond the prior
+    monkeypatch.setattr(start, "_LONGEST", 0.0)  # no stretch: nobody looks beyond the prior
     monkeypatch.setattr(start, "SHORTEST", -1e-9)
     assert len(explored(problem).exploration.modes) == 1
 

@@ -205,7 +205,7 @@ COMMANDS = [
     # report
     ("report", "", "FIT.nc"),
     ("report", "none.nc", "found nothing"),
-    ("report", ".", "found nothing"),
+    ("report", ".", "is a folder"),
     ("report", "text.nc", "expected netCDF that folt wrote"),
     ("report", "posterior.nc", "cut short, changed by another program, or made by"),
     # relabel

@@ -40,7 +40,7 @@ TONES = {
     Use.FIRST_LOOK: "caution",
     Use.NOTHING: "bad",
 }
-MARKS = {"good": "✓", "caution": "!", "bad": "✗"}
+_MARKS = {"good": "✓", "caution": "!", "bad": "✗"}
 
 
 def tone(status: Status) -> str:
@@ -50,7 +50,7 @@ def tone(status: Status) -> str:
 
 def mark(status: Status) -> str:
     """A sign for the tone."""
-    return MARKS[tone(status)]
+    return _MARKS[tone(status)]
 
 
 def verdict_words(status: Status) -> str:
@@ -111,7 +111,7 @@ def _plain(value: float) -> str:
     return f"{value:.3f}" if math.isfinite(value) else "not available"
 
 
-ASSUMPTION = "The certificate assumes that the held-out draws are from the folded target. "
+_ASSUMPTION = "The certificate assumes that the held-out draws are from the folded target. "
 
 
 @dataclasses.dataclass(frozen=True, repr=False)
@@ -175,7 +175,7 @@ class Certificate(Shown):
     @property
     def assumption(self) -> str:
         """What all of it rests on."""
-        return ASSUMPTION + explored_words(self.exploration, self.reference.exact)
+        return _ASSUMPTION + explored_words(self.exploration, self.reference.exact)
 
     @property
     def reference_doubt(self) -> str:

@@ -46,7 +46,7 @@ from folt.reference.exploration import ExplorationFacts
 from folt.reference.exploration.explored import summable
 from folt.types import Key, host_generator
 
-DRAWS_PER_MODE = 64
+_DRAWS_PER_MODE = 64
 
 UNDER_REACHED = 10.0
 """Ratio of target and proposal, the mean being one, above which a place is under-reached."""
@@ -70,7 +70,7 @@ def audit(key: Key, ratio: LogRatio, fresh: np.ndarray, modes: Components) -> tu
     log_evidence = float(logsumexp(finite)) - math.log(fresh.size)
     action, evenly = action_of(ratio.group), np.full(modes.count, -math.log(modes.count))
     components = Components(evenly, modes.means, modes.factors, modes.degrees)
-    points = components.sample(host_generator(key), DRAWS_PER_MODE * modes.count)
+    points = components.sample(host_generator(key), _DRAWS_PER_MODE * modes.count)
     log_target = ratio.target(points)
     if summable(action, modes.count):
         log_own = ListedSum((components,), action).log_sum(points)
@@ -84,7 +84,7 @@ def audit(key: Key, ratio: LogRatio, fresh: np.ndarray, modes: Components) -> tu
     return float(lost.mean()), float(lost.std() / math.sqrt(lost.size))
 
 
-DELTA = 0.05
+_DELTA = 0.05
 
 
 @dataclasses.dataclass(frozen=True)
@@ -124,7 +124,7 @@ class Examined:
         mixing = mixing_certificate(
             fresh,
             judged.log_ratio,
-            delta=DELTA,
+            delta=_DELTA,
             exact=judged.exact,
             raw=judged.raw_log_ratio,
             chain_length=chain_length,
@@ -252,8 +252,8 @@ def certify(
 
 def _cores(examined: Examined) -> dict[str, dict[float, Core]]:
     held_out, fresh = examined.judged.log_ratio, examined.fresh
-    target = {rho: target_core(held_out, rho, DELTA, examined.effective(rho)) for rho in RHOS}
-    proposal = {rho: proposal_core(fresh, rho, DELTA) for rho in RHOS}
+    target = {rho: target_core(held_out, rho, _DELTA, examined.effective(rho)) for rho in RHOS}
+    proposal = {rho: proposal_core(fresh, rho, _DELTA) for rho in RHOS}
     return {
         "target": {rho: core.with_target_mass(held_out) for rho, core in target.items()},
         "proposal": {rho: core.with_target_mass(held_out) for rho, core in proposal.items()},

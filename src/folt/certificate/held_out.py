@@ -179,13 +179,13 @@ def steps_for(accept_rate: float, order: int = 1) -> int:
 
 
 Undefined = Float[np.ndarray, "undefined dim"]
-Evaluated = Float[np.ndarray, "evaluated dim"]
+_Evaluated = Float[np.ndarray, "evaluated dim"]
 Held = Float[np.ndarray, "held_out dim"]
 
-NEIGHBOURS = 4
+_NEIGHBOURS = 4
 """Evaluated points towards which the edge of the undefined region is looked for."""
 
-HALVINGS = 12
+_HALVINGS = 12
 """Bisections of a way to a neighbour: the edge is known to 1/4000 of the way."""
 
 JUDGED = 64
@@ -202,7 +202,7 @@ def judged_faults(
     faults: Faults,
     ratio: LogRatio,
     undefined: Undefined,
-    evaluated: tuple[Evaluated, Float[np.ndarray, " evaluated"]],
+    evaluated: tuple[_Evaluated, Float[np.ndarray, " evaluated"]],
     held_out: Held,
 ) -> Faults:
     """Add to counted faults what the surroundings of undefined points say, and one of them.
@@ -229,7 +229,7 @@ def judged_faults(
 
 
 def _log_weight(
-    ratio: LogRatio, undefined: Undefined, neighbours: Evaluated, held_out: Held
+    ratio: LogRatio, undefined: Undefined, neighbours: _Evaluated, held_out: Held
 ) -> float:
     """The largest h that the surroundings of undefined points suggest for one of them."""
     nearest = _nearest(undefined, neighbours, held_out)
@@ -237,7 +237,7 @@ def _log_weight(
     ways = nearest.reshape(starts.shape) - starts
     edge = np.ones(len(starts))
     inside = np.zeros(len(starts))
-    for _ in range(HALVINGS):
+    for _ in range(_HALVINGS):
         middle = 0.5 * (inside + edge)
         unknown = np.isnan(ratio.at(starts + middle[:, None] * ways))
         inside, edge = np.where(unknown, middle, inside), np.where(unknown, edge, middle)
@@ -267,7 +267,7 @@ def _continued(
 
 
 def _nearest(
-    undefined: Undefined, neighbours: Evaluated, held_out: Held
+    undefined: Undefined, neighbours: _Evaluated, held_out: Held
 ) -> Float[np.ndarray, "undefined neighbour dim"]:
     """The nearest neighbours of every point, in coordinates in which held-out draws are round."""
     dim = held_out.shape[1]
@@ -277,7 +277,7 @@ def _nearest(
     scale = np.sqrt(np.maximum(variances, 1e-12 * largest)) if largest > 0.0 else np.ones(dim)
     here, there = undefined @ axes / scale, neighbours @ axes / scale
     distances = np.stack([np.sum((there - one) ** 2, axis=1) for one in here])
-    count = min(NEIGHBOURS, len(neighbours))
+    count = min(_NEIGHBOURS, len(neighbours))
     return neighbours[np.argpartition(distances, count - 1, axis=1)[:, :count]]
 
 

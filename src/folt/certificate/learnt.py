@@ -25,6 +25,7 @@ from folt.certificate.held_out import HeldOut
 from folt.problem import Problem
 from folt.reference import Caution, Reference
 from folt.reference.cautions import Concern
+from folt.types import HostDraws
 
 MOST = 8_192
 """Digests of a kind that are kept, eight bytes each; of more draws, the smallest digests."""
@@ -35,7 +36,7 @@ EVERY = 2**64 - 1
 BITS = 44
 """Significant bits of a number that enter its digest: coordinates and back costs a few of 53."""
 
-KNOWN_SHARE = 0.01
+_KNOWN_SHARE = 0.01
 """Share of known draws above which a chain is known; independent draws have none in common."""
 
 KNOWN_ROUNDED = 0.5
@@ -117,7 +118,7 @@ class Learnt:
     ) -> Bool[np.ndarray, " chain"]:
         """Which chains of folded draws were learnt from, in whatever arrangement."""
         exact, rounded = digests_of(problem, draws)
-        known = self.exact.among(exact, KNOWN_SHARE)
+        known = self.exact.among(exact, _KNOWN_SHARE)
         if self.rounded.size >= TELLING * self.exact.size:
             known |= self.rounded.among(rounded, KNOWN_ROUNDED)
         return known
@@ -158,18 +159,15 @@ def _hashed(rows: np.ndarray) -> UInt64[np.ndarray, " row"]:
     return np.frombuffer(b"".join(digests), "<u8").astype(np.uint64)
 
 
-Draws = Float[np.ndarray, "chain draw dim"]
-
-
-DECIDING = 3_000
+_DECIDING = 3_000
 """Independent held-out draws that a statement at 5 % needs: 2 ln(2/δ)/ρ², δ = ρ = .05, is 2951."""
 
 
 class Split(NamedTuple):
     """Disjoint sets of chains: two to learn from, each (chain, draw, dim), and one under seal."""
 
-    train: Draws
-    select: Draws
+    train: HostDraws
+    select: HostDraws
     certify: HeldOut
 
 
@@ -228,7 +226,7 @@ def _chains_per_part(
     if learn + certify <= chains:
         return learn, certify
     shared = round(chains * training / (training + certification))
-    spare = chains - math.ceil(DECIDING / length)
+    spare = chains - math.ceil(_DECIDING / length)
     if spare >= chains / 4:
         shared = min(shared, spare)
     learn = min(max(2, shared), chains - 1)
@@ -240,7 +238,7 @@ def _in_whole_chains(learn: int, rows: int, length: int, pieces: int) -> int:
     chains = rows // pieces
     if chains == 1:
         return learn
-    needed = math.ceil(DECIDING / length)
+    needed = math.ceil(_DECIDING / length)
     down, up = max(learn // pieces, 1), min(-(-learn // pieces), chains - 1)
     left_after_down, left_after_up = (rows - pieces * each for each in (down, up))
     return pieces * (down if left_after_up < needed <= left_after_down else up)

@@ -66,7 +66,7 @@ class Command(TyperCommand):
             _section(formatter, title, [record for record in records if record])
 
 
-class Group(TyperGroup):
+class _Group(TyperGroup):
     """The commands under headings, then the few options of `folt` itself."""
 
     def format_options(self, ctx: Any, formatter: Any) -> None:
@@ -114,7 +114,7 @@ COMPLETION = "_FOLT_COMPLETE"
 
 app = typer.Typer(
     name="folt",
-    cls=Group,
+    cls=_Group,
     context_settings={"help_option_names": ["-h", "--help"]},
     epilog="Every command has a --help of its own, with examples to copy.",
     pretty_exceptions_enable=False,
@@ -183,42 +183,47 @@ def folt(
         typer.echo(context.get_help())
 
 
-FIT, RESULTS = "Fit a posterior", "Work with draws and results"
+_FIT, _RESULTS = "Fit a posterior", "Work with draws and results"
 
 for function, examples, panel, line in (
-    (demo.demo, demo.EXAMPLES, FIT, "See it work: a mixture with 3! = 6 equal modes, one minute."),
-    (mixture.mixture, mixture.EXAMPLES, FIT, "A mixture for a table of data; how many components."),
-    (modal.modal, modal.EXAMPLES, FIT, "Frequencies and damping of a structure; how many modes."),
-    (sample.sample, sample.EXAMPLES, FIT, "A model of your own: a folt.Problem in a Python file."),
+    (demo.demo, demo.EXAMPLES, _FIT, "See it work: a mixture with 3! = 6 equal modes, one minute."),
+    (
+        mixture.mixture,
+        mixture.EXAMPLES,
+        _FIT,
+        "A mixture for a table of data; how many components.",
+    ),
+    (modal.modal, modal.EXAMPLES, _FIT, "Frequencies and damping of a structure; how many modes."),
+    (sample.sample, sample.EXAMPLES, _FIT, "A model of your own: a folt.Problem in a Python file."),
     (
         fleet.fleet,
         fleet.EXAMPLES,
-        FIT,
+        _FIT,
         "Many fits on all cores or a cluster; goes on where it stopped.",
     ),
     (
         fleet.calibrate,
         fleet.CALIBRATE_EXAMPLES,
-        FIT,
+        _FIT,
         "Is a model with its sampler calibrated? By simulation.",
     ),
-    (report.report, report.EXAMPLES, RESULTS, "The page of a saved fit, to open or to send."),
+    (report.report, report.EXAMPLES, _RESULTS, "The page of a saved fit, to open or to send."),
     (
         sample.certify,
         sample.CERTIFY_EXAMPLES,
-        RESULTS,
+        _RESULTS,
         "A certificate and the evidence for draws you have.",
     ),
     (
         relabel.relabel,
         relabel.EXAMPLES,
-        RESULTS,
+        _RESULTS,
         "Consistent labels for draws of PyMC, NumPyro or Stan.",
     ),
     (
         reproduce.reproduce,
         reproduce.EXAMPLES,
-        RESULTS,
+        _RESULTS,
         "The paper's tables, ours beside the published.",
     ),
 ):

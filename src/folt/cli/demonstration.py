@@ -75,7 +75,7 @@ problem = folt.Problem(
 '''
 """The demonstration as a model file of the user's."""
 
-DATA = (
+_DATA = (
     "The 500 observations beneath the posterior: the whole mixture with its 95 % band, and each "
     "of its three components."
 )
@@ -128,7 +128,7 @@ def run_in(store: Store, seed: int, progress: bool, effort: Effort | None = None
 def _files(fit: Fit, seed: int) -> Files:
     """The fit, its page with the data in it, and the figures."""
     drawn = draw(fit, seed)
-    section = Section("The data and the mixture", DATA, drawn["data"])
+    section = Section("The data and the mixture", _DATA, drawn["data"])
     pictures = {f"{name}.png": figures.png(figure) for name, figure in drawn.items()}
     return files_of(dataclasses.replace(fit, sections=(section,)), pictures)
 

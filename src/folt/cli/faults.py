@@ -32,7 +32,7 @@ import typer
 
 FAULT, BAD_INPUT = 1, 2
 
-KEPT = 5
+_KEPT = 5
 """Tracebacks that stay on the disk."""
 
 KEPT_NAME = re.compile(r"folt-fault-\w{8}\.txt")
@@ -108,7 +108,7 @@ def _kept_traceback() -> str:
         with open(handle, "w", encoding="utf-8", errors="replace") as file:
             traceback.print_exc(file=file)
         kept = [path for path in folder.iterdir() if KEPT_NAME.fullmatch(path.name)]
-        for old in sorted(kept, key=_age)[:-KEPT]:
+        for old in sorted(kept, key=_age)[:-_KEPT]:
             old.unlink(missing_ok=True)
     except OSError as error:
         return f"no file: {error.strerror}"
@@ -135,7 +135,7 @@ WORDS = {
     TERMINATED: "folt: terminated, nothing was left half-written",
 }
 
-CODES: dict[int, int] = {signal.SIGINT: INTERRUPTED, signal.SIGTERM: TERMINATED}
+_CODES: dict[int, int] = {signal.SIGINT: INTERRUPTED, signal.SIGTERM: TERMINATED}
 
 PATIENCE = 2.0
 """Seconds that Python has to answer by itself."""
@@ -195,8 +195,8 @@ def _interrupt(number: int, frame: object) -> NoReturn:
         _terminated.set()
     store = sys.modules.get("folt.store.files")
     if not getattr(store, "changed_the_disk", lambda: False)():
-        _say_at_once(CODES[number])
-        leave_at_once(CODES[number])
+        _say_at_once(_CODES[number])
+        leave_at_once(_CODES[number])
     raise KeyboardInterrupt
 
 
@@ -206,7 +206,7 @@ def _listen(listener: socket.socket, over: threading.Event) -> None:
         heard = listener.recv(1)
         if not heard:
             return
-        code = CODES.get(heard[0])
+        code = _CODES.get(heard[0])
         if code is not None:
             break
     if over.wait(PATIENCE):

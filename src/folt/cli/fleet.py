@@ -77,7 +77,7 @@ def fleet(
     )
     files = [out / "table.csv", out / "index.html"]
     if as_json:
-        print_json("fleet", files, {**counts(rows), "rows": rows})
+        print_json("fleet", files, {**_counts(rows), "rows": rows})
     elif not quiet:
         typer.echo(words(rows))
         wrote(console(), files)
@@ -132,7 +132,7 @@ def at_address(address: str) -> Runner:
     return AtAddress(address)
 
 
-def counts(rows: list[Row]) -> dict[str, int]:
+def _counts(rows: list[Row]) -> dict[str, int]:
     """How many jobs there were, how many failed, how many started warm."""
     return {
         "jobs": len(rows),
@@ -143,7 +143,7 @@ def counts(rows: list[Row]) -> dict[str, int]:
 
 def words(rows: list[Row]) -> str:
     """The same in a line, and the first error."""
-    found = counts(rows)
+    found = _counts(rows)
     line = f"{found['jobs']} jobs, {found['failed']} failed, {found['warm']} started warm."
     first = next((row for row in rows if row["error"] is not None), None)
     return line if first is None else f"{line} The first: {first['job']}: {first['error']}"

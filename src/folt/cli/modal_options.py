@@ -10,7 +10,7 @@ from typing import Annotated
 
 import typer
 
-SECONDS = {"": 1.0, "s": 1.0, "min": 60.0, "h": 3600.0}
+_SECONDS = {"": 1.0, "s": 1.0, "min": 60.0, "h": 3600.0}
 
 LARGEST_DAMPING = 100.0
 """Percent of critical damping, above which nothing vibrates."""
@@ -181,4 +181,4 @@ def seconds(option: str, text: str) -> float:
     matched = re.fullmatch(r"(\d+(?:\.\d*)?|\.\d+)\s*(s|min|h|)", text.strip())
     if not matched or not 0 < float(matched[1]) < math.inf:
         raise ValueError(f"expected {option} as a duration such as 90s, 30min or 2h, got {text!r}")
-    return float(matched[1]) * SECONDS[matched[2]]
+    return float(matched[1]) * _SECONDS[matched[2]]

@@ -23,7 +23,7 @@ folt relabel posterior.nc --vars mu,w --method sort --sort-by mu
 folt relabel hidden_markov.nc --vars mu,start --square transitions --json"""
 
 
-class Method(StrEnum):
+class _Method(StrEnum):
     """The method by which labels are chosen."""
 
     auto = "auto"
@@ -34,7 +34,7 @@ class Method(StrEnum):
     ecr = "ecr"
 
 
-Posterior = Annotated[
+_Posterior = Annotated[
     Path,
     typer.Argument(
         metavar="POSTERIOR.nc",
@@ -50,11 +50,11 @@ Names = Annotated[
 
 
 def relabel(
-    posterior: Posterior,
+    posterior: _Posterior,
     names: Names,
     method: Annotated[
-        Method, typer.Option(help="The method by which labels are chosen.")
-    ] = Method.auto,
+        _Method, typer.Option(help="The method by which labels are chosen.")
+    ] = _Method.auto,
     sort_by: Annotated[
         str | None, typer.Option(help="Variable to sort by; the first one if not given.")
     ] = None,

@@ -119,10 +119,10 @@ def _score_jvp(
     return x, tangents[0] * jnp.exp(log_slope)
 
 
-NEWTON_STEPS = 7
+_NEWTON_STEPS = 7
 """Reach rounding error from the start below for shapes from 0.05 to 1000 and |x| ≤ 30."""
 
-LONGEST_STEP = 2.0
+_LONGEST_STEP = 2.0
 """Bound on one Newton step of log v, for starts where the distribution function is flat."""
 
 
@@ -177,9 +177,9 @@ def _log_quantile(shape: Values, x: Values) -> Values:
         log_tail = jnp.where(lower, *tails)
         slope = jnp.exp(log_prob_of_log(shape, log_value) - log_tail)
         change = (wanted - log_tail) / jnp.where(lower, slope, -slope)
-        return log_value + jnp.clip(change, -LONGEST_STEP, LONGEST_STEP)
+        return log_value + jnp.clip(change, -_LONGEST_STEP, _LONGEST_STEP)
 
-    return jax.lax.fori_loop(0, NEWTON_STEPS, step, _start(shape, x, log_cdf))
+    return jax.lax.fori_loop(0, _NEWTON_STEPS, step, _start(shape, x, log_cdf))
 
 
 @_log_quantile.defjvp

@@ -29,7 +29,7 @@ from folt.coordinates.tails import (
 )
 
 LOG_TWO = math.log(2.0)
-LOG_PI = math.log(math.pi)
+_LOG_PI = math.log(math.pi)
 
 
 class Normal(LocationScale):
@@ -189,7 +189,7 @@ class Cauchy(LocationScale):
     @staticmethod
     def standard_log_density(z: Values) -> Values:
         """-log π - log(1 + z²), without forming z²."""
-        return -LOG_PI - 2 * jnp.log(jnp.hypot(1.0, z))
+        return -_LOG_PI - 2 * jnp.log(jnp.hypot(1.0, z))
 
     @staticmethod
     def standard_quantile(x: Values) -> Values:
@@ -221,7 +221,7 @@ class HalfCauchy(HalfLine):
     @staticmethod
     def standard_score(z: Values) -> Values:
         """From F(z) = (2/π) arctan(z) and 1 - F(z) = (2/π) arctan(1/z)."""
-        log_factor = LOG_TWO - LOG_PI
+        log_factor = LOG_TWO - _LOG_PI
         return from_log_tails(
             log_factor + jnp.log(jnp.arctan2(z, 1.0)), log_factor + jnp.log(jnp.arctan2(1.0, z))
         )

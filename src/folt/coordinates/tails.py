@@ -85,7 +85,7 @@ def from_nearest_end(low: Leaf, high: Leaf, fraction: Values, from_low: Array) -
 
 LOG_ROOT_TWO_PI = 0.5 * math.log(2 * math.pi)
 
-NEWTON_STEPS = 6
+_NEWTON_STEPS = 6
 """Five reach rounding error from the start below, anywhere in double precision."""
 
 
@@ -146,13 +146,13 @@ def quantile_of_log(log_tail: Values) -> Values:
         log_value = log_smaller_tail(x)
         return x - (log_value - log_tail) * jnp.exp(log_value - normal_log_density(x))
 
-    return jax.lax.fori_loop(0, NEWTON_STEPS, step, -jnp.sqrt(-2 * log_tail))
+    return jax.lax.fori_loop(0, _NEWTON_STEPS, step, -jnp.sqrt(-2 * log_tail))
 
 
 COUNT = 20.0
 """Number of observations that scores are made for."""
 
-LOWEST = -746.0
+_LOWEST = -746.0
 """Logarithm below that of every positive double: zero itself gets the score of this."""
 
 INVERSE_STEPS = 8
@@ -190,7 +190,7 @@ def score_of_log(log_count_: Values) -> Values:
 
     Newton's method on φ, which is concave, from a score below the root: every step stays below.
     """
-    log_count_ = jnp.maximum(log_count_, LOWEST)
+    log_count_ = jnp.maximum(log_count_, _LOWEST)
 
     def step(_: Array, score: Values) -> Values:
         slope = _steepness(score, _pieces(score)[1])

@@ -17,48 +17,48 @@ from jaxtyping import Float
 from scipy.fft import irfft, next_fast_len, rfft
 from scipy.special import fdtri, ndtri
 
-Chains = Float[np.ndarray, "chain draw"]
+_Chains = Float[np.ndarray, "chain draw"]
 
-CONSTANT = 1e-15
+_CONSTANT = 1e-15
 """Range below which values are called constant."""
 
 
-def bulk_size(values: Chains) -> float:
+def bulk_size(values: _Chains) -> float:
     """Effective size of the ranks, of chains split into halves."""
     return _size(_normal_scores(_halves(values)))
 
 
-def mean_size(values: Chains) -> float:
+def mean_size(values: _Chains) -> float:
     """Effective size of the values themselves, for their mean."""
     return _size(_halves(values))
 
 
-def tail_size(values: Chains, tails: Sequence[float]) -> float:
+def tail_size(values: _Chains, tails: Sequence[float]) -> float:
     """The smallest effective size of the indicators of some quantiles."""
     limits = np.quantile(values, tails)
     return min(_size(_halves((values <= limit).astype(float))) for limit in limits)
 
 
-def rank_rhat(values: Chains) -> float:
+def rank_rhat(values: _Chains) -> float:
     """R-hat of the ranks and of the ranks of distances from the median, the larger."""
     halves = _halves(values)
     folded = np.abs(halves - np.median(halves))
     return float(max(_rhat(_normal_scores(halves)), _rhat(_normal_scores(folded))))
 
 
-def _halves(values: Chains) -> Float[np.ndarray, "halves half"]:
+def _halves(values: _Chains) -> Float[np.ndarray, "halves half"]:
     half = values.shape[1] // 2
     return np.concatenate([values[:, :half], values[:, -half:]])
 
 
-def _normal_scores(values: Chains) -> Chains:
+def _normal_scores(values: _Chains) -> _Chains:
     """Normal quantiles of the ranks, ties sharing their mean rank (Blom's offset 3/8)."""
     _, places, counts = np.unique(values, return_inverse=True, return_counts=True)
     ranks = np.cumsum(counts) - 0.5 * (counts - 1)
     return ndtri((ranks[places.ravel()] - 0.375) / (values.size + 0.25)).reshape(values.shape)
 
 
-def _rhat(chains: Chains) -> float:
+def _rhat(chains: _Chains) -> float:
     length = chains.shape[1]
     within = np.mean(np.var(chains, axis=1, ddof=1))
     between = length * np.var(chains.mean(axis=1), ddof=1)
@@ -66,11 +66,11 @@ def _rhat(chains: Chains) -> float:
         return float(np.sqrt((between / within + length - 1.0) / length))
 
 
-def _size(chains: Chains) -> float:
+def _size(chains: _Chains) -> float:
     """N over the autocorrelation time, by Geyer's initial positive and monotone sequences."""
     if np.isnan(chains).any():
         return math.nan
-    if np.ptp(chains) < CONSTANT:
+    if np.ptp(chains) < _CONSTANT:
         return float(chains.size)
     correlation = _correlation(chains)
     # Sums of neighbours ρ(2k) + ρ(2k+1): positive and falling for a reversible chain.
@@ -85,7 +85,7 @@ def _size(chains: Chains) -> float:
     return chains.size / max(time, 1.0 / math.log10(chains.size))
 
 
-def _correlation(chains: Chains) -> Float[np.ndarray, " draw"]:
+def _correlation(chains: _Chains) -> Float[np.ndarray, " draw"]:
     """Autocorrelation at every lag, against the variance of all chains together."""
     count, length = chains.shape
     means = chains.mean(axis=1)

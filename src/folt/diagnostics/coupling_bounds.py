@@ -27,7 +27,7 @@ from folt.diagnostics.chains import effective_size
 STAKE = 0.9
 """Largest share of the capital that `mean_lower` puts on one draw; fixed before any data."""
 
-HALVINGS = 25
+_HALVINGS = 25
 """Bisection steps of `mean_lower`: the bound is found to 3e-8 of the mean, from below."""
 
 
@@ -79,7 +79,7 @@ def mean_lower(values: Float[np.ndarray, "... n"], delta: float) -> np.ndarray:
     demand = np.log(1.0 / delta)
     stakes = _stakes(values, demand)
     low, high = np.zeros(values.shape[:-1]), values.mean(axis=-1)
-    for _ in range(HALVINGS):
+    for _ in range(_HALVINGS):
         middle = (low + high) / 2.0
         mean = middle[..., None]
         with np.errstate(divide="ignore"):
@@ -178,7 +178,7 @@ def bounds_at(
     return Thresholds(*(tuple(row.tolist()) for row in rows))
 
 
-FEWEST = 30
+_FEWEST = 30
 """Draws on either side of a threshold from which an indicator tells its own effective size."""
 
 
@@ -199,7 +199,7 @@ def effective_sizes(
     own = np.full(np.size(log_thresholds), np.nan)
     for i, threshold in enumerate(np.ravel(log_thresholds)):
         beyond = raw > threshold
-        if min(beyond.sum(), count - beyond.sum()) >= FEWEST:
+        if min(beyond.sum(), count - beyond.sum()) >= _FEWEST:
             own[i] = effective_size(beyond.astype(float), "mean")
     lowest = np.nanmin(own, initial=whole)
     return np.asarray(np.minimum(np.where(np.isnan(own), lowest, own), whole))

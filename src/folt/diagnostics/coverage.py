@@ -25,10 +25,10 @@ Small enough for draws with ordinary weights to count alike, which keeps the noi
 below that of the evidence; large enough for weights of some ten and more, which few proposals
 reach, to be seen."""
 
-SLACK = 0.01
+_SLACK = 0.01
 """Departure of the coverage from one that is held against nobody."""
 
-ERRORS = 4.0
+_ERRORS = 4.0
 """Standard errors by which the coverage must depart from one as well."""
 
 
@@ -48,7 +48,7 @@ class Coverage:
     standard_error: float
     raw: float
 
-    def departs(self, slack: float = SLACK, errors: float = ERRORS) -> bool:
+    def departs(self, slack: float = _SLACK, errors: float = _ERRORS) -> bool:
         """Whether the value is further from one than `slack` and than that many errors."""
         return not abs(self.value - 1.0) <= max(slack, errors * self.standard_error)
 

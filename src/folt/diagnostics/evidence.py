@@ -28,7 +28,7 @@ SMOOTH_LIMIT = 1.0
 BRIDGE_ROUNDS = 1_000
 """Most rounds of the bridge's fixed point, a contraction that needs a handful."""
 
-ROUNDING = 1e-9
+_ROUNDING = 1e-9
 """Differences of log Z up to which two estimates are the same number."""
 
 SIZE_ROUNDS = 3
@@ -120,7 +120,7 @@ class Difference:
     @property
     def score(self) -> float:
         """The difference in its standard errors; NaN where one of the two does not exist."""
-        if abs(self.value) <= ROUNDING:
+        if abs(self.value) <= _ROUNDING:
             return 0.0
         if not math.isfinite(self.value) or not math.isfinite(self.standard_error):
             return math.nan

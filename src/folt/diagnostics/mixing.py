@@ -46,7 +46,7 @@ EPSILONS = (0.1, 0.05, 0.01)
 
 CURVE_POINTS = 200
 
-ASSUMPTION = (
+_ASSUMPTION = (
     "The held-out draws are from the folded target, and the chain starts from the proposal where "
     "it hits the support."
 )
@@ -93,7 +93,7 @@ class Mixing:
     chain_length: int | None = None
     ess: float | None = None
     reason: str | None = None
-    assumption: str = ASSUMPTION
+    assumption: str = _ASSUMPTION
     computed: Mixing | None = None
 
     def withheld(self, reason: str) -> Mixing:

@@ -9,10 +9,10 @@ from collections.abc import Callable
 import numpy as np
 from jaxtyping import Float
 
-GRID = 60
+_GRID = 60
 """Points of the first, coarse search for the likeliest tail; none of them is zero."""
 
-FEWEST = 5
+_FEWEST = 5
 """Fewest weights to which a tail is fitted."""
 
 
@@ -61,7 +61,7 @@ def pareto_tail(weights: Float[np.ndarray, " n"]) -> ParetoTail:
         weights: on any scale; a largest weight of about one keeps the arithmetic harmless.
     """
     count = int(min(weights.size // 5, 3 * math.sqrt(weights.size)))
-    if count < FEWEST:
+    if count < _FEWEST:
         return ParetoTail(math.inf, math.nan, math.nan, count)
     ordered = np.sort(weights)
     threshold = float(ordered[-count - 1])
@@ -89,7 +89,7 @@ def _most_likely(excess: np.ndarray) -> tuple[float, float]:
         shape = np.log1p(theta[..., None] * excess).mean(axis=-1)
         return np.log(shape / theta) + shape
 
-    grid = np.linspace(-2.0, 25.0, GRID)
+    grid = np.linspace(-2.0, 25.0, _GRID)
     best = grid[int(np.argmin(loss(grid)))]
     width = grid[1] - grid[0]
     theta = rate(_lowest(lambda s: float(loss(s)), best - width, best + width))

@@ -18,7 +18,7 @@ LEVEL = 0.95
 TRIALS = 4_000
 """Simulated sets of ranks; the level of the band has a standard error of .0034 then."""
 
-POINTS = 100
+_POINTS = 100
 """Places, evenly spaced, at which the distributions are compared."""
 
 
@@ -72,7 +72,7 @@ class Band:
     """
 
     def __init__(self, count: int, draws: int, seed: int = 0) -> None:
-        places = min(POINTS, draws + 1)
+        places = min(_POINTS, draws + 1)
         # Ranks are discrete: the uniform distribution is compared where it jumps.
         edges = np.unique(np.round(np.arange(1, places) * (draws + 1) / places).astype(int))
         self._edges, self._draws, self._count = edges, draws, count

@@ -31,7 +31,7 @@ ASYMMETRY = 0.1
 QUANTILES = (0.25, 0.5, 0.75)
 """Draws of one side, by rank, within whose distance the inner half is counted."""
 
-FEWEST = 40
+_FEWEST = 40
 """Independent draws below which nothing is said."""
 
 MOST_PAIRS = 500
@@ -79,7 +79,7 @@ def switching(draws: np.ndarray, names: Sequence[str]) -> Switching | None:
         return None
     effective = min(effective_size(draws[..., place]) for place in used)
     count = draws.shape[0] * draws.shape[1]
-    if effective < FEWEST:
+    if effective < _FEWEST:
         return None
     stride = max(int(np.ceil(count / effective)), 1)
     thinned = draws[:, ::stride].reshape(-1, draws.shape[-1])

@@ -34,12 +34,12 @@ if TYPE_CHECKING:
 
 Keep = int | Literal["all"] | None
 
-ENOUGH = 5_000
+_ENOUGH = 5_000
 """Draws per chain that a file holds at least of those that nobody asked for. Four chains of so many
 give a mean to .7 % of the posterior's deviation and the ends of a 95 % interval to 2 %: fewer than
 the digits that anybody reports."""
 
-TERMS = 8_000_000
+_TERMS = 8_000_000
 """Log-likelihood terms that are computed and kept; of more, those of evenly spaced draws. Of 10 000
 observations these are 800 draws, more than `arviz.loo` needs, and 32 MB of a file."""
 
@@ -56,13 +56,13 @@ def thinned(fit: Fit, keep: Keep = None) -> Fit:
     Args:
         fit: the fit.
         keep: draws that stay on every chain, at least; "all"; or None for all that were asked for
-            and `ENOUGH` of those that were chosen by budget.
+            and `_ENOUGH` of those that were chosen by budget.
 
     Raises:
         ValueError: `keep` is none of these.
     """
     if keep is None:
-        keep = "all" if fit.provenance.get("draws_asked", True) else ENOUGH
+        keep = "all" if fit.provenance.get("draws_asked", True) else _ENOUGH
     if keep != "all" and (isinstance(keep, bool) or not isinstance(keep, int) or keep < 1):
         raise ValueError(f"expected keep to be 'all' or a number of draws per chain, got {keep!r}")
     length = fit.draws.shape[1]
@@ -96,7 +96,7 @@ class Terms(NamedTuple):
 
 
 def log_likelihoods(fit: Fit, precision: type[np.floating] = np.float64) -> Terms | None:
-    """The terms of evenly spaced draws, of all where that makes at most `TERMS` of them.
+    """The terms of evenly spaced draws, of all where that makes at most `_TERMS` of them.
 
     They are computed where the problem is known, else those of the file; None where there are none.
 
@@ -116,7 +116,7 @@ def _computed(fit: Fit, problem: Problem, precision: type[np.floating]) -> Terms
     chains, draws, dim = fit.draws.shape
     shapes = jax.eval_shape(problem.log_likelihoods, fit.draws[0, 0])
     terms = max(1, sum(math.prod(shape.shape) for shape in shapes.values()))
-    at = np.arange(0, draws, -(-chains * draws * terms // TERMS))
+    at = np.arange(0, draws, -(-chains * draws * terms // _TERMS))
     points = fit.draws[:, at].reshape(-1, dim)
     found = {
         name: np.empty((len(points), *shape.shape), precision) for name, shape in shapes.items()

@@ -65,9 +65,9 @@ def estimates_frame(fit: Fit) -> pandas.DataFrame:
     return pandas.DataFrame(rows, index=index, columns=list(TABLE_COLUMNS))
 
 
-WIDTH = 96
+_WIDTH = 96
 
-COLUMNS = (
+_COLUMNS = (
     "log_evidence",
     "standard_error",
     "difference",
@@ -79,7 +79,7 @@ COLUMNS = (
 
 
 @dataclasses.dataclass(frozen=True, repr=False)
-class Comparison:
+class _Comparison:
     """Models by evidence, the best first; prints as a table and is one in a notebook.
 
     Attributes:
@@ -113,7 +113,7 @@ class Comparison:
             for row in self.candidates
         ]
         index = pandas.Index([row.name for row in self.candidates], name="model")
-        return pandas.DataFrame(rows, index=index, columns=list(COLUMNS))
+        return pandas.DataFrame(rows, index=index, columns=list(_COLUMNS))
 
     def __repr__(self) -> str:
         from rich.console import Console
@@ -126,7 +126,7 @@ class Comparison:
         for cells in self._cells():
             table.add_row(*map(Text, cells))
         stream = io.StringIO()
-        console = Console(file=stream, width=WIDTH, color_system=None, highlight=False)
+        console = Console(file=stream, width=_WIDTH, color_system=None, highlight=False)
         console.print(table)
         for sentence in self.advice:
             console.print(Text(sentence))
@@ -161,7 +161,7 @@ class Comparison:
         ]
 
 
-def compare(fits: Mapping[str, Fit] | Iterable[Fit]) -> Comparison:
+def compare(fits: Mapping[str, Fit] | Iterable[Fit]) -> _Comparison:
     """Compare models of the same data by their evidence, all equally probable before.
 
     Args:
@@ -182,10 +182,10 @@ def compare(fits: Mapping[str, Fit] | Iterable[Fit]) -> Comparison:
         raise ValueError(f"expected at least two fits to compare, got {len(named)}")
     found = compare_evidences({name: fit.log_evidence for name, fit in named.items()})
     ranked = sorted(found, key=lambda row: -row.log_evidence)
-    return Comparison(tuple(ranked), {name: fit.certificate.status for name, fit in named.items()})
+    return _Comparison(tuple(ranked), {name: fit.certificate.status for name, fit in named.items()})
 
 
-ROWS = 5
+_ROWS = 5
 """Parameters that are listed; the summary has them all."""
 
 ENTRIES = 4
@@ -196,9 +196,9 @@ def fit_face(fit: Fit) -> Face:
     """Verdict, what was drawn, a row per parameter, the numbers behind them, where to go on."""
     status = fit.certificate.status
     rows = [("Draws", draws_words(fit))]
-    rows += [(name, means(values)) for name, values in list(fit.posterior.items())[:ROWS]]
-    if len(fit.posterior) > ROWS:
-        rows[-1] = ("…", f"{len(fit.posterior) - ROWS + 1} more parameters")
+    rows += [(name, means(values)) for name, values in list(fit.posterior.items())[:_ROWS]]
+    if len(fit.posterior) > _ROWS:
+        rows[-1] = ("…", f"{len(fit.posterior) - _ROWS + 1} more parameters")
     rows += chain_rows(fit.certificate)[:2]
     ess = effective_draws(fit)
     rows.append(

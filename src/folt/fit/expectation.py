@@ -43,11 +43,11 @@ Quantity = Callable[[Mapping[str, np.ndarray]], np.ndarray]
 STREAM = 1_001
 """Number of the random stream of expectations, apart from those of sampling and of extensions."""
 
-FRESH = 20_000
+_FRESH = 20_000
 """Proposals that are drawn where a fit has none of its own, as after loading: those of a file would
 double its size, and as many draws are what a file keeps."""
 
-DECIDING, ESTIMATING = 8, 16
+_DECIDING, _ESTIMATING = 8, 16
 """Scrambles that say whether Sobol points help, and those that estimate. They are apart, because an
 error that was chosen for being small is too small."""
 
@@ -58,7 +58,7 @@ HELPFUL = 0.5
 """Largest ratio of variances, Sobol to plain, at which Sobol points are used: less would not be
 told apart from chance by eight scrambles."""
 
-ROUNDING = 1e-12
+_ROUNDING = 1e-12
 """Distance that uniforms keep from zero and one."""
 
 
@@ -158,7 +158,7 @@ class Averages:
             return self._weighted(points.reshape(1, -1, fit.group.dim), log_ratios.reshape(1, -1))
         if self.ratio is None or self.ratio.target.problem.black_box is not None:
             return None
-        points, log_ratios = self.ratio.draw(self._key(0), FRESH)
+        points, log_ratios = self.ratio.draw(self._key(0), _FRESH)
         return self._weighted(points[None], log_ratios[None])
 
     @functools.cached_property
@@ -167,12 +167,12 @@ class Averages:
         ratio = self.ratio
         if ratio is None or ratio.kept is not None or ratio.target.problem.black_box is not None:
             return None
-        return None if components_of(ratio.proposal) is None else self._scrambles(1, DECIDING)
+        return None if components_of(ratio.proposal) is None else self._scrambles(1, _DECIDING)
 
     @functools.cached_property
     def estimating(self) -> Weighted:
         """Scrambles that estimate."""
-        found = self._scrambles(2, ESTIMATING)
+        found = self._scrambles(2, _ESTIMATING)
         assert found is not None
         return found
 
@@ -192,7 +192,7 @@ class Averages:
         parts = components_of(ratio.proposal)
         assert parts is not None
         steps = self.fit.drawn * self.fit.steps_per_draw
-        size = int(np.clip(math.log2(max(steps // (DECIDING + ESTIMATING), 1)), *SIZES))
+        size = int(np.clip(math.log2(max(steps // (_DECIDING + _ESTIMATING), 1)), *SIZES))
         generator = host_generator(self._key(number))
         points = np.concatenate(
             [through(parts, scrambled(generator, parts[0].dim + 2, size)) for _ in range(sets)]
@@ -246,7 +246,7 @@ def weighted_mean(
     mean = shares @ flat
     parts = shares[:, None] * (flat - mean)
     error = np.sqrt(np.sum(parts**2, axis=0) * weights.size / max(weights.size - 1, 1))
-    varying = error > ROUNDING * np.abs(mean)
+    varying = error > _ROUNDING * np.abs(mean)
     sizes = np.max(np.abs(parts[:, varying]) / error[varying], axis=1, initial=0.0)
     shape = max(pareto_tail(one[one > 0.0]).shape for one in (shares, sizes) if one.any())
     return _shaped(mean, error, values.shape[2:]), float(shape)
@@ -278,7 +278,7 @@ def scrambled(generator: np.random.Generator, dim: int, size: int) -> Float[np.n
         # SciPy has renamed the argument and warns of the old name.
         warnings.simplefilter("ignore", DeprecationWarning)
         sobol = qmc.Sobol(dim, scramble=True, seed=generator)
-    return np.clip(sobol.random_base2(size), ROUNDING, 1.0 - ROUNDING)
+    return np.clip(sobol.random_base2(size), _ROUNDING, 1.0 - _ROUNDING)
 
 
 def through(
@@ -316,7 +316,7 @@ def _helps(tried: _Pair, plain: _Pair) -> bool:
     if not varying.any():
         return False
     ratios = (np.ravel(tried.standard_error)[varying] / usual[varying]) ** 2
-    return bool(np.mean(ratios) * DECIDING / ESTIMATING < HELPFUL)
+    return bool(np.mean(ratios) * _DECIDING / _ESTIMATING < HELPFUL)
 
 
 def _values(

@@ -27,16 +27,16 @@ if TYPE_CHECKING:
 LogTerms = Callable[..., Array]
 """From a point, and the data where there are any, to log terms (observation, component)."""
 
-DRAWS = 2_000
+_DRAWS = 2_000
 """Draws, evenly spaced, that probabilities are averaged over: their error is below .012."""
 
-NUMBERS = 1 << 24
+_NUMBERS = 1 << 24
 """Probabilities in memory at once, draws, observations and components together."""
 
-FEWEST = 100
+_FEWEST = 100
 """Draws that remain where there are very many observations."""
 
-PATHS = 200
+_PATHS = 200
 """Draws whose most probable paths are the candidates; a better one is then rare: their number only
 decides among paths that are nearly as probable."""
 
@@ -125,7 +125,7 @@ def most_probable_path(fit: Fit) -> Path:
     if paths is None:
         raise ValueError("expected a hidden Markov model of folt.models, whose states have a path")
     total = fit.draws.shape[0] * fit.draws.shape[1]
-    every = -(-total // PATHS)
+    every = -(-total // _PATHS)
     parameters = {
         name: np.asarray(value).reshape(total, *value.shape[2:])[::every]
         for name, value in fit.posterior.items()
@@ -174,7 +174,7 @@ def memberships(fit: Fit, log_terms: LogTerms | None = None) -> Memberships:
         )
     points = fit.draws.reshape(-1, fit.group.dim)
     shape = _shape(problem, terms, points[0])
-    most = int(np.clip(NUMBERS // max(shape[0] * shape[1], 1), FEWEST, DRAWS))
+    most = int(np.clip(_NUMBERS // max(shape[0] * shape[1], 1), _FEWEST, _DRAWS))
     points = points[:: -(-len(points) // most)]
     shares = _all_shares(problem, terms, points)
     if np.isnan(shares).any():

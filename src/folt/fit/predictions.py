@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 Predicted = Callable[[dict[str, np.ndarray], Any], Any]
 """From the parameters of one draw and `new` to predicted values, (row,) or (row, column)."""
 
-NUMBERS = 1 << 24
+_NUMBERS = 1 << 24
 """Predicted values in memory at once, draws and values together."""
 
 CALLS = 2_000
@@ -92,7 +92,7 @@ def predictions(
     parameters = {name: _flat(value) for name, value in fit.posterior.items()}
     whole = next(iter(parameters.values())).shape[0]
     per_draw = len(asked) * max(asked[0].size, fit.group.dim)
-    every = -(-whole // max(NUMBERS // per_draw, 1))
+    every = -(-whole // max(_NUMBERS // per_draw, 1))
     parameters = {name: value[::every] for name, value in parameters.items()}
     keys = jax.random.split(jax.random.key(seed), -(-whole // every))
     context = (forecast, asked, problem.data)

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 Matrices = Float[np.ndarray, "n rows columns"]
 
-ROUNDS = 20
+_ROUNDS = 20
 """Rounds in which draws and their mean settle on each other, or a varimax rotation settles."""
 
 
@@ -96,7 +96,7 @@ def _nearest(stack: Matrices, target: np.ndarray, special: bool) -> Float[np.nda
 def _settled_mean(stack: Matrices, special: bool) -> np.ndarray:
     """The mean of the draws after each was turned towards it."""
     mean = stack[0]
-    for _ in range(ROUNDS):
+    for _ in range(_ROUNDS):
         elements = _nearest(stack, mean, special)
         mean = np.einsum("nij,nkj->ik", stack, elements) / len(stack)
     return mean
@@ -106,7 +106,7 @@ def varimax(matrix: Float[np.ndarray, "rows columns"], group: Rotation) -> np.nd
     """The rotation of a matrix whose squared entries vary most within columns (Kaiser)."""
     k = group.columns
     turn = np.eye(k)
-    for _ in range(ROUNDS * k):
+    for _ in range(_ROUNDS * k):
         now = matrix @ turn
         slope = matrix.T @ (now**3 - now * np.mean(now**2, axis=0))
         left, _, right = np.linalg.svd(slope)

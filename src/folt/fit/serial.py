@@ -196,7 +196,7 @@ def _plain(tree: Document, arrays: list[np.ndarray]) -> PyTree:
     return {key: unpack(value, arrays) for key, value in tree["items"].items()}
 
 
-SHARES = (
+_SHARES = (
     "gamma",
     "core_gap",
     "accept_rate",
@@ -236,7 +236,7 @@ NEVER_NEGATIVE = (
 )
 """Numbers of a certificate from 0 upwards, infinity included."""
 
-ROUNDING = 1e-9
+_ROUNDING = 1e-9
 
 
 def require_plausible(fit: Fit) -> None:
@@ -271,8 +271,8 @@ def _require(holds: bool, what: str, value: object) -> None:
 def _is_possible(name: str, value: object) -> bool:
     if not _number(value) or math.isnan(value):
         return True
-    if name in SHARES:
-        return -ROUNDING <= value <= 1.0 + ROUNDING
+    if name in _SHARES:
+        return -_ROUNDING <= value <= 1.0 + _ROUNDING
     return name not in NEVER_NEGATIVE or value >= 0
 
 

@@ -79,13 +79,13 @@ def overview(fit: Fit, commands: bool = False) -> Group:
     status, rows = fit.certificate.status, estimate_rows(fit)
     warnings = [Text(f"Warning: {sentence}", style="yellow") for sentence in cautions(fit)]
     return Group(
-        *(Text(line, style="bold yellow") for line in unfolded(fit)),
+        *(Text(line, style="bold yellow") for line in _unfolded(fit)),
         headline(status),
         Padding(Text(status.advice), (0, 0, 0, 2)),
         *cure_lines(status, commands),
         *(Padding(warning, (0, 0, 0, 2)) for warning in warnings),
         Text(),
-        estimates(rows),
+        _estimates(rows),
         Text(),
         facts(fit, rows),
     )
@@ -104,7 +104,7 @@ def headline(status: Status) -> Text:
     return Text(headline_words(status), style=STYLES[tone(status)])
 
 
-def unfolded(fit: Fit) -> list[str]:
+def _unfolded(fit: Fit) -> list[str]:
     """The first line where nothing was folded although the model has repeated structure."""
     sites = fit.provenance.get("unfolded") or []
     named = ", ".join(str(site) for site in sites)
@@ -125,7 +125,7 @@ def cautions(fit: Fit) -> list[str]:
     return sentences
 
 
-def estimates(rows: Sequence[Estimate]) -> Table:
+def _estimates(rows: Sequence[Estimate]) -> Table:
     """One row per scalar of the user's parameters: mean, deviation, 95 % interval, ESS, R-hat."""
     table = Table(box=None, pad_edge=False, padding=(0, 3, 0, 0))
     table.add_column("parameter")

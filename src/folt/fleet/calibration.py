@@ -24,14 +24,14 @@ from folt.store.strict_json import Document, plain, strict_json
 if TYPE_CHECKING:
     from folt.fleet.runners import Runner
 
-LEVELS = (0.5, 0.9, 0.95)
+_LEVELS = (0.5, 0.9, 0.95)
 """Of the intervals whose coverage is counted."""
 
-MISSED = 0.9
+_MISSED = 0.9
 """Level of the intervals whose misses are counted by verdict."""
 
-JSON, PAGE = "calibration.json", "calibration.html"
-FORMAT = 1
+JSON, _PAGE = "calibration.json", "calibration.html"
+_FORMAT = 1
 
 
 @dataclasses.dataclass(frozen=True)
@@ -54,7 +54,7 @@ class Study:
 
 
 @dataclasses.dataclass(frozen=True)
-class Quantity:
+class _Quantity:
     """How one quantity is calibrated.
 
     Attributes:
@@ -108,7 +108,7 @@ class Calibration:
     simulations: int
     finished: int
     failed: int
-    quantities: tuple[Quantity, ...]
+    quantities: tuple[_Quantity, ...]
     evidence: Ratios | None
     verdicts: dict[str, tuple[int, float]]
     seconds: float
@@ -122,7 +122,7 @@ class Calibration:
     def to_dict(self) -> Document:
         """All of it as plain values."""
         tree = {
-            "format": FORMAT,
+            "format": _FORMAT,
             "title": self.title,
             "simulations": self.simulations,
             "finished": self.finished,
@@ -252,10 +252,10 @@ def calibration_of(rows: Sequence[Row], study: Study) -> Calibration:
         finished=len(done),
         failed=len(rows) - len(done),
         quantities=tuple(
-            Quantity(
+            _Quantity(
                 name,
                 band.compare(values),
-                {level: float(covered(values, RANKED, level).mean()) for level in LEVELS},
+                {level: float(covered(values, RANKED, level).mean()) for level in _LEVELS},
             )
             for name, values in ranks.items()
         ),
@@ -283,7 +283,7 @@ def _by_verdict(
     verdicts: Sequence[str], ranks: Mapping[str, np.ndarray]
 ) -> dict[str, tuple[int, float]]:
     """How many fits have each verdict, and how often their intervals missed, over quantities."""
-    missed = np.mean([~covered(values, RANKED, MISSED) for values in ranks.values()], axis=0)
+    missed = np.mean([~covered(values, RANKED, _MISSED) for values in ranks.values()], axis=0)
     given = np.array(verdicts)
     return {
         name: (count, float(np.mean(missed[given == name])))
@@ -295,5 +295,5 @@ def write_calibration(found: Calibration, out: Path) -> list[Path]:
     """The numbers and the page, beside the table of the simulations."""
     from folt.report.fleet_page import calibration_page
 
-    files = {JSON: strict_json(found.to_dict()) + "\n", PAGE: calibration_page(found.to_dict())}
+    files = {JSON: strict_json(found.to_dict()) + "\n", _PAGE: calibration_page(found.to_dict())}
     return [write_whole(out / name, text.encode()) for name, text in files.items()]

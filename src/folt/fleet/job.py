@@ -20,10 +20,10 @@ FORMAT = 1
 """Of rows; another one is not taken for finished."""
 
 NAME = re.compile(r"\w[\w .+=,@-]{0,119}")
-LONGEST = 200
+_LONGEST = 200
 """Bytes of a name: systems of files take 255, and ours for a moment carry more than the name."""
 
-RESERVED = frozenset({"table.csv", "index.html", "settings.json"})
+_RESERVED = frozenset({"table.csv", "index.html", "settings.json"})
 
 
 @dataclasses.dataclass(frozen=True)
@@ -105,9 +105,9 @@ def require_jobs(jobs: Sequence[object]) -> None:
 
 def _require_name(name: object) -> None:
     usable = isinstance(name, str) and NAME.fullmatch(name) and name == name.strip(" .")
-    if usable and len(str(name).encode()) > LONGEST:
-        raise ValueError(f"expected names of jobs of at most {LONGEST} bytes, got {name!r}")
-    if not usable or str(name).casefold() in RESERVED:
+    if usable and len(str(name).encode()) > _LONGEST:
+        raise ValueError(f"expected names of jobs of at most {_LONGEST} bytes, got {name!r}")
+    if not usable or str(name).casefold() in _RESERVED:
         raise ValueError(
             "expected names of jobs that can be names of folders (letters, digits and _ . + - =), "
             f"got {name!r}"

@@ -22,10 +22,10 @@ from folt.store.strict_json import Document
 if TYPE_CHECKING:
     import pandas
 
-TICK = 0.5
+_TICK = 0.5
 """Seconds after which a wait looks up: for Ctrl-C, for the table, for jobs that take too long."""
 
-Told = Callable[[str, Row, int, int], None]
+_Told = Callable[[str, Row, int, int], None]
 """Called with the name of a job that ended, its row, how many have, and how many there are."""
 
 
@@ -111,7 +111,7 @@ def run_jobs(
     changed: Literal["refuse", "replace"] = "refuse",
     command: str = "fleet",
     progress: bool = True,
-    tell: Told | None = None,
+    tell: _Told | None = None,
     derived: Sequence[str] = (),
     after: Callable[[Store, list[Row]], None] | None = None,
 ) -> list[Row]:
@@ -164,7 +164,7 @@ class _Ledger:
     """Where what became of jobs is written down."""
 
     def __init__(
-        self, store: Store, table: Table, requests: dict[str, Document], tell: Told | None
+        self, store: Store, table: Table, requests: dict[str, Document], tell: _Told | None
     ) -> None:
         self._store, self.table, self._requests, self._tell = store, table, requests, tell
         self.ended = self.failed = 0
@@ -204,7 +204,7 @@ def _course(schedule: Schedule, runner: Runner, place: Place, ledger: _Ledger, b
             if call is None:
                 break
             runner.submit(*call, place)
-        for number, result in runner.wait(TICK):
+        for number, result in runner.wait(_TICK):
             for one in schedule.ended(number, result):
                 ledger.end(one)
         ledger.table.write_now_and_then()

@@ -31,7 +31,7 @@ GREETING = 10.0
 JOINING = 60.0
 """Seconds that a cluster without workers has to bring one."""
 
-GRACE = 30.0
+_GRACE = 30.0
 """Seconds beyond its own that a worker has to report that a job took too long."""
 
 SPARE = 8
@@ -131,13 +131,13 @@ class OnDask:
 
     def _restart(self, address: str) -> None:
         with contextlib.suppress(Exception):
-            self.client.restart_workers([address], timeout=GRACE)
+            self.client.restart_workers([address], timeout=_GRACE)
 
     def _overdue(self) -> list[tuple[int, list[Ended] | Lost]]:
         """Jobs whose worker is too busy even to say that they take too long."""
         found: list[tuple[int, list[Ended] | Lost]] = []
         for future, (number, begun, place, count) in list(self._futures.items()):
-            if place.timeout is None or time.monotonic() < begun + place.timeout * count + GRACE:
+            if place.timeout is None or time.monotonic() < begun + place.timeout * count + _GRACE:
                 continue
             for address, keys in self.client.processing().items():
                 if future.key in keys:

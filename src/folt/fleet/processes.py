@@ -30,7 +30,7 @@ ONE_THREAD = {
 }
 """Settings of a worker with one core: set before it starts, for libraries read them then."""
 
-GRACE = 30.0
+_GRACE = 30.0
 """Seconds beyond its own that a worker has to report that a job took too long."""
 
 DIED = "its worker died{}: it was killed, ran out of memory, or the job ended the process"
@@ -112,7 +112,7 @@ class Processes:
         """Send the jobs to a process that has nothing to do, a new one if there is none."""
         jobs, _ = packed(tickets)
         worker = self._idle()
-        seconds = float("inf") if place.timeout is None else place.timeout * len(tickets) + GRACE
+        seconds = float("inf") if place.timeout is None else place.timeout * len(tickets) + _GRACE
         worker.call = _Call(number, time.monotonic() + seconds, place)
         with contextlib.suppress(OSError):  # one that died meanwhile is found by `wait`
             worker.pipe.send(([ticket.job.name for ticket in tickets], jobs, place))

@@ -94,7 +94,7 @@ def estimates_in(names: list[str]) -> list[str]:
     return [name for name in names if name + LOW in there and name + HIGH in there]
 
 
-TABLE, INDEX = "table.csv", "index.html"
+_TABLE, INDEX = "table.csv", "index.html"
 
 PAUSE = 1.0
 """Seconds between two writings of the table, at least."""
@@ -102,7 +102,7 @@ PAUSE = 1.0
 FORMULA = ("=", "+", "-", "@", "\t", "\r", "\n")
 """Words that spreadsheets would compute begin so; a quotation mark before them makes them text."""
 
-SHARE = 0.05
+_SHARE = 0.05
 """Of the time that may go into writing it."""
 
 
@@ -133,18 +133,18 @@ class Table:
 
     def write_now_and_then(self) -> None:
         """Write the table if it has changed and that was long enough ago."""
-        if self._changed and time.monotonic() > self._written + max(PAUSE, self._took / SHARE):
+        if self._changed and time.monotonic() > self._written + max(PAUSE, self._took / _SHARE):
             self.write()
 
     def write(self) -> None:
         """Write the table as it is now."""
         begun = time.monotonic()
-        self._store.write(TABLE, as_csv(self.rows()).encode(errors="replace"))
+        self._store.write(_TABLE, _as_csv(self.rows()).encode(errors="replace"))
         self._written = time.monotonic()
         self._took, self._changed = self._written - begun, False
 
 
-def as_csv(rows: list[Row]) -> str:
+def _as_csv(rows: list[Row]) -> str:
     """Rows as CSV: nothing for what is missing, JSON for what is no single value."""
     stream = io.StringIO()
     names = columns(rows)

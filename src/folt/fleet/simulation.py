@@ -23,7 +23,7 @@ RANKED = 99
 """Draws, evenly spaced along the chains, that a truth is ranked among."""
 
 PREDICTED = "predictive mean"
-LIKELIHOOD = "log likelihood"
+_LIKELIHOOD = "log likelihood"
 
 
 class Simulated(NamedTuple):
@@ -186,7 +186,7 @@ def label_free(problem: Problem, points: np.ndarray, number: int) -> dict[str, n
 
     found: dict[str, np.ndarray] = {}
     if problem.pointwise is not None:
-        found[LIKELIHOOD] = np.asarray(map_points(_log_likelihood, problem, points))
+        found[_LIKELIHOOD] = np.asarray(map_points(_log_likelihood, problem, points))
     if problem.predictive is not None:
         keys = jax.random.split(jax.random.key(number), len(points))
         seeds = np.asarray(jax.random.key_data(keys))

@@ -30,13 +30,13 @@ from folt.groups import BlockForm, Group
 from folt.groups.permutation import MOST_LABELS
 from folt.types import Key, OrbitSummed, Point, Scalar
 
-Labelling = tuple[Int[Array, " labels"], Int[Array, " labels"]]
+_Labelling = tuple[Int[Array, " labels"], Int[Array, " labels"]]
 """For every label the block that carries it, and which of its signs (0 plain, 1 flipped)."""
 
 SignedLogs = Float[Array, "signs labels blocks 1 classes"]
 
 
-def drawn_labelling(key: Key, logs: Logs, signed: SignedLogs) -> Labelling:
+def drawn_labelling(key: Key, logs: Logs, signed: SignedLogs) -> _Labelling:
     """A labelling of one point with its probability under the chain, given the blocks."""
     parts = scaled(logs)
     steps = jax.random.split(key, 3 * parts.densities.shape[0])
@@ -47,7 +47,7 @@ def drawn_labelling(key: Key, logs: Logs, signed: SignedLogs) -> Labelling:
     return _walk(parts, forward(parts), signed, choose)
 
 
-def likeliest_labelling(logs: Logs, signed: SignedLogs) -> Labelling:
+def likeliest_labelling(logs: Logs, signed: SignedLogs) -> _Labelling:
     """The labelling of one point that is likeliest together with its classes and signs."""
     parts = scaled(logs._replace(densities=jnp.max(signed, axis=0)))
     passed = forward(parts, largest=True)
@@ -56,7 +56,7 @@ def likeliest_labelling(logs: Logs, signed: SignedLogs) -> Labelling:
 
 def _walk(
     parts: Scaled, passed: Forward, signed: SignedLogs, choose: Callable[[int, Array], Array]
-) -> Labelling:
+) -> _Labelling:
     # Without a barrier the compiler computes whole layers again for the few entries looked at.
     sums, moved = jax.lax.optimization_barrier((passed.sums, passed.moved))
     m = parts.densities.shape[0]

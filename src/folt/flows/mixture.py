@@ -21,7 +21,7 @@ from folt.flows.elliptical import log_abs_det, log_radial, require_degrees, stan
 from folt.groups import Group
 from folt.types import Distribution, Key, OrbitSummed, Point, Scalar
 
-HARMLESS = 1e-9
+_HARMLESS = 1e-9
 """Rounding of a log density that no certificate can notice."""
 
 
@@ -93,14 +93,14 @@ class Mixture(Distribution):
         return self._log_from_squared(squared)
 
     def settled(self) -> Mixture:
-        """The same mixture, `direct` if monomials would cost more than `HARMLESS` in a log term."""
+        """The same mixture, `direct` if monomials would cost over `_HARMLESS` in a log term."""
         weights = scipy.special.softmax(np.asarray(self.log_weights))
         centre = weights @ np.asarray(self.means)
         pulled = np.einsum(
             "kij,kj->ki", np.tril(np.asarray(self.factors)), np.asarray(self.means) - centre
         )
         loss = np.finfo(float).eps * float(np.max(np.sum(pulled**2, axis=-1)))
-        return dataclasses.replace(self, direct=not loss <= HARMLESS)
+        return dataclasses.replace(self, direct=not loss <= _HARMLESS)
 
     def log_standard_terms(self, u: Float[Array, "components dim"]) -> Float[Array, " components"]:
         """`log_terms` of a point that is standardised already; the slow, direct way."""

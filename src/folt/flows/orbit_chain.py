@@ -38,7 +38,7 @@ import numpy as np
 from jaxtyping import Array, Float, Int
 
 
-class Layer(NamedTuple):
+class _Layer(NamedTuple):
     """The sets of one size and how they hang together with the next smaller ones.
 
     Attributes:
@@ -67,7 +67,7 @@ class Successors(NamedTuple):
 
 
 @functools.lru_cache
-def layers(m: int) -> tuple[Layer, ...]:
+def layers(m: int) -> tuple[_Layer, ...]:
     """The layers of size 1 to m."""
     masks, position = _masks(m)
     things = np.arange(m)
@@ -79,7 +79,7 @@ def layers(m: int) -> tuple[Layer, ...]:
         lacking = (below[None] >> things[:, None]) & 1 == 0
         without = np.nonzero(lacking)[1].reshape(m, -1)
         joined = position[below[without] | (1 << things)[:, None]]
-        found.append(Layer(members, sources, without, joined))
+        found.append(_Layer(members, sources, without, joined))
     return tuple(found)
 
 
@@ -113,16 +113,16 @@ def _things(masks: np.ndarray, m: int, size: int) -> np.ndarray:
     return np.nonzero(_bits(masks, m))[1].reshape(-1, size)
 
 
-SLACK = 10.0
+_SLACK = 10.0
 """Nats per label by which the product of the auction may fall short of the largest."""
 
-FINEST = 1e-12
+_FINEST = 1e-12
 """Smallest bid relative to the spread of the table: below it a bid is lost in rounding."""
 
-ROUNDS = 5_000
+_ROUNDS = 5_000
 """Bound on the rounds of an auction; without effect on what is computed, only on its scale."""
 
-Table = Float[Array, "labels blocks"]
+_Table = Float[Array, "labels blocks"]
 
 
 class _Auction(NamedTuple):
@@ -134,27 +134,27 @@ class _Auction(NamedTuple):
     rounds: Int[Array, ""]
 
 
-def potentials(logs: Table) -> tuple[Float[Array, " labels"], Float[Array, " blocks"]]:
+def potentials(logs: _Table) -> tuple[Float[Array, " labels"], Float[Array, " blocks"]]:
     """Numbers v_j, u_i with logs(j, i) ≤ v_j + u_i and near equality along some assignment.
 
-    The sum of the entries along it falls short of the potentials by at most m·`SLACK`. The
+    The sum of the entries along it falls short of the potentials by at most m·`_SLACK`. The
     inequality holds whatever the auction does; a table with NaN gives NaN.
     """
     m = logs.shape[0]
     if m == 1:
         return jnp.zeros(1), logs[0]
     spread = jnp.max(logs) - jnp.min(logs)
-    least = jnp.maximum(SLACK, FINEST * spread)
+    least = jnp.maximum(_SLACK, _FINEST * spread)
     start = _Auction(
         jnp.zeros(m),
         jnp.full(m, -1),
         jnp.maximum(least, spread / 4),
-        jnp.where(jnp.isfinite(spread), 0, ROUNDS),
+        jnp.where(jnp.isfinite(spread), 0, _ROUNDS),
     )
 
     def going(state: _Auction) -> Array:
         open_ = jnp.any(state.owners < 0) | (state.bid > least)
-        return open_ & (state.rounds < ROUNDS)
+        return open_ & (state.rounds < _ROUNDS)
 
     def step(state: _Auction) -> _Auction:
         # All labels sold at a coarse bid: sold again at a finer one, from the prices reached.
@@ -168,7 +168,7 @@ def potentials(logs: Table) -> tuple[Float[Array, " labels"], Float[Array, " blo
     return prices, jnp.max(logs - prices[:, None], axis=0)
 
 
-def _bidding(logs: Table, prices: Array, owners: Array, bid: Array) -> tuple[Array, Array]:
+def _bidding(logs: _Table, prices: Array, owners: Array, bid: Array) -> tuple[Array, Array]:
     """Every block without a label bids for its best one; the highest bid gets it."""
     blocks = jnp.arange(logs.shape[1])
     net = logs - prices[:, None]
@@ -184,10 +184,10 @@ def _bidding(logs: Table, prices: Array, owners: Array, bid: Array) -> tuple[Arr
     return prices, jnp.where(taken, jnp.argmax(raise_, axis=1), owners)
 
 
-LOWEST = -1e290
+_LOWEST = -1e290
 """Log densities are held above this, so that differences of them stay finite."""
 
-SMALLEST = 1e-300
+_SMALLEST = 1e-300
 """Below this a sum counts as lost; only at points whose density is beyond 10^-10^10."""
 
 
@@ -217,7 +217,7 @@ def scaled(logs: Logs) -> Scaled:
     The sum is then at least that times the smallest transitions and at most m!, whatever the
     point, and nothing that contributes to it is lost on the way.
     """
-    densities = jnp.maximum(logs.densities, LOWEST)
+    densities = jnp.maximum(logs.densities, _LOWEST)
     table = jnp.moveaxis(jnp.max(densities, axis=-1), -1, 0)
     # What the potentials are does not change the sum: no derivative passes through them.
     labels, blocks = jax.vmap(potentials)(jax.lax.stop_gradient(table))
@@ -257,7 +257,7 @@ def forward(parts: Scaled, largest: bool = False) -> Forward:
 def log_orbit_sums(logs: Logs) -> Float[Array, " n"]:
     """Log q_F at every point."""
     parts = scaled(logs)
-    total = jnp.maximum(jnp.sum(forward(parts).sums[-1][0], axis=-1), SMALLEST)
+    total = jnp.maximum(jnp.sum(forward(parts).sums[-1][0], axis=-1), _SMALLEST)
     # Maxima may drop a NaN on their way: a fault must stay one.
     faulty = jnp.any(jnp.isnan(logs.densities), axis=(0, 1, 3))
     return jnp.where(faulty, jnp.nan, jnp.log(total) + parts.shift)

@@ -29,10 +29,10 @@ from folt.groups import Group
 from folt.groups.permutation import Relabelling
 from folt.types import Key, OrbitSummed, Point, Scalar
 
-LOWEST = -1e150
+_LOWEST = -1e150
 """Scores are held above this, so that sums and differences of them stay finite."""
 
-PAIRED = 12
+_PAIRED = 12
 """Cheapest exchanges of which pairs are looked at."""
 
 
@@ -47,7 +47,7 @@ def likely_arrangements(scores: Float[np.ndarray, "*n m m"], count: int) -> Int[
         count: how many arrangements, at most `most_arrangements(m)`.
     """
     m = scores.shape[-1]
-    flat = np.maximum(np.nan_to_num(scores.reshape(-1, m, m), nan=LOWEST), LOWEST)
+    flat = np.maximum(np.nan_to_num(scores.reshape(-1, m, m), nan=_LOWEST), _LOWEST)
     best = np.stack([linear_sum_assignment(one, maximize=True)[1] for one in flat])
     held = np.take_along_axis(flat, np.repeat(best[:, None], m, axis=1), axis=2)
     loss = held[:, np.arange(m), np.arange(m)][:, :, None] - held
@@ -91,7 +91,7 @@ def _cheapest(loss: Float[np.ndarray, "n m m"], count: int) -> Int[np.ndarray, "
 def _pairs(exchanged: np.ndarray, m: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Pairs of the cheapest exchanges, and what both lose: infinite if they share a label."""
     exchanges = _exchanges(m)
-    few = min(len(exchanges), PAIRED)
+    few = min(len(exchanges), _PAIRED)
     near = np.argsort(exchanged, axis=1, kind="stable")[:, :few]
     # A lone exchange is paired with itself: no pair, and no special case.
     first, second = np.triu_indices(few, 1) if few > 1 else (np.zeros(1, int), np.zeros(1, int))

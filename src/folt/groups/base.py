@@ -89,7 +89,7 @@ LARGEST_ENUMERATED = 50_000
 """Largest group whose elements are listed one by one; 8! = 40 320 is below it."""
 
 
-MOST_LINES = 12
+_MOST_LINES = 12
 """Lines that a group takes to be shown."""
 
 
@@ -114,7 +114,7 @@ class Group(eqx.Module):
 
     def __repr__(self) -> str:
         lines = eqx.tree_pformat(self).splitlines()
-        return "\n".join(lines if len(lines) <= MOST_LINES else [*lines[: MOST_LINES - 1], "  …"])
+        return "\n".join(lines if len(lines) <= _MOST_LINES else [*lines[: _MOST_LINES - 1], "  …"])
 
     def _repr_html_(self) -> str:
         """The same in a notebook, with the number of elements."""

@@ -38,7 +38,7 @@ def zero_sum_basis(m: int) -> Float[np.ndarray, "m m-1"]:
     return basis
 
 
-Piece = Float[Array, " length"]
+_Piece = Float[Array, " length"]
 
 
 class Part(ABC):
@@ -51,14 +51,14 @@ class Part(ABC):
         """Number of coordinates."""
 
     @abstractmethod
-    def act(self, arrangement: Arrangement, piece: Piece) -> Piece:
+    def act(self, arrangement: Arrangement, piece: _Piece) -> _Piece:
         """The piece under new labels."""
 
-    def sort_keys(self, piece: Piece, m: int) -> Float[Array, " m"]:
+    def sort_keys(self, piece: _Piece, m: int) -> Float[Array, " m"]:
         """One number per label by which labels may be sorted, where `has_keys`."""
         raise ValueError(f"{type(self).__name__} has no sort key")
 
-    def carried(self, piece: Piece, m: int) -> Float[Array, "m features"]:
+    def carried(self, piece: _Piece, m: int) -> Float[Array, "m features"]:
         """Numbers that move with each label: the sort keys, if there are any."""
         return self.sort_keys(piece, m)[:, None] if self.has_keys else jnp.zeros((m, 0))
 
@@ -83,15 +83,15 @@ class Blocks(Part):
         """Number of coordinates, m·size."""
         return m * self.size
 
-    def act(self, arrangement: Arrangement, piece: Piece) -> Piece:
+    def act(self, arrangement: Arrangement, piece: _Piece) -> _Piece:
         """The blocks in their new order."""
         return piece.reshape(-1, self.size)[arrangement].reshape(-1)
 
-    def sort_keys(self, piece: Piece, m: int) -> Float[Array, " m"]:
+    def sort_keys(self, piece: _Piece, m: int) -> Float[Array, " m"]:
         """Coordinate `sort_by` of every block."""
         return piece.reshape(m, self.size)[:, self.sort_by]
 
-    def carried(self, piece: Piece, m: int) -> Float[Array, "m features"]:
+    def carried(self, piece: _Piece, m: int) -> Float[Array, "m features"]:
         """The blocks."""
         return piece.reshape(m, self.size)
 
@@ -151,14 +151,14 @@ class ZeroSum(_Among):
         """One coordinate fewer than entries, m - 1 where all carry labels."""
         return self.entries(m) - 1
 
-    def act(self, arrangement: Arrangement, piece: Piece) -> Piece:
+    def act(self, arrangement: Arrangement, piece: _Piece) -> _Piece:
         """The coordinates of the permuted vector."""
         moved = self.moved(arrangement)
         basis = jnp.asarray(zero_sum_basis(len(moved)), piece.dtype)
         vector = basis @ piece
         return piece + (vector[moved] - vector) @ basis
 
-    def sort_keys(self, piece: Piece, m: int) -> Float[Array, " m"]:
+    def sort_keys(self, piece: _Piece, m: int) -> Float[Array, " m"]:
         """The entries that carry labels."""
         vector = jnp.asarray(zero_sum_basis(self.entries(m)), piece.dtype) @ piece
         return vector[self.places(m)]
@@ -176,12 +176,12 @@ class Square(_Among):
         """Number of coordinates, m² where all rows carry labels."""
         return self.entries(m) ** 2
 
-    def act(self, arrangement: Arrangement, piece: Piece) -> Piece:
+    def act(self, arrangement: Arrangement, piece: _Piece) -> _Piece:
         """The matrix with rows and columns in their new order."""
         moved = self.moved(arrangement)
         return _both_sides(piece.reshape(len(moved), -1), moved).reshape(-1)
 
-    def sort_keys(self, piece: Piece, m: int) -> Float[Array, " m"]:
+    def sort_keys(self, piece: _Piece, m: int) -> Float[Array, " m"]:
         """The diagonal."""
         rows = self.entries(m)
         return jnp.diagonal(piece.reshape(rows, rows))[self.places(m)]
@@ -202,18 +202,18 @@ class ZeroSumRows(_Among):
         """Number of coordinates, m(m - 1) where all states carry labels."""
         return self.entries(m) * (self.entries(m) - 1)
 
-    def act(self, arrangement: Arrangement, piece: Piece) -> Piece:
+    def act(self, arrangement: Arrangement, piece: _Piece) -> _Piece:
         """The coordinates of the matrix permuted on both sides."""
         moved = self.moved(arrangement)
         matrix = self.matrix(piece, len(moved))
         change = _both_sides(matrix, moved) - matrix
         return piece + (change @ jnp.asarray(zero_sum_basis(len(moved)), piece.dtype)).reshape(-1)
 
-    def sort_keys(self, piece: Piece, m: int) -> Float[Array, " m"]:
+    def sort_keys(self, piece: _Piece, m: int) -> Float[Array, " m"]:
         """The diagonal of the matrix."""
         return jnp.diagonal(self.matrix(piece, self.entries(m)))[self.places(m)]
 
-    def matrix(self, piece: Piece, rows: int) -> Float[Array, "rows rows"]:
+    def matrix(self, piece: _Piece, rows: int) -> Float[Array, "rows rows"]:
         """The matrix A = C·Bᵀ."""
         return piece.reshape(rows, rows - 1) @ jnp.asarray(zero_sum_basis(rows), piece.dtype).T
 
@@ -236,7 +236,7 @@ class Fixed(Part):
         """The number of coordinates, whatever m is."""
         return self.size
 
-    def act(self, arrangement: Arrangement, piece: Piece) -> Piece:
+    def act(self, arrangement: Arrangement, piece: _Piece) -> _Piece:
         """The piece itself."""
         return piece
 

@@ -145,10 +145,10 @@ def _combinations(groups: tuple[Group, ...]) -> Element:
     )
 
 
-Place = Int[Array, " 1"]
+_Place = Int[Array, " 1"]
 """Where an element stands in the list of all."""
 
-Matrix = tuple[tuple[float, ...], ...]
+_Matrix = tuple[tuple[float, ...], ...]
 
 LARGEST_GENERATED = 1_000
 """Most elements of a group that is given by its generators."""
@@ -156,7 +156,7 @@ LARGEST_GENERATED = 1_000
 MOST_ENTRIES = 1 << 22
 """Most entries of all its matrices together."""
 
-ROUNDING = 1e-9
+_ROUNDING = 1e-9
 """Difference of two entries that counts as rounding."""
 
 
@@ -174,7 +174,7 @@ class Generated(Group):
         ValueError: matrices that are not orthogonal, or that generate too many elements.
     """
 
-    matrices: tuple[Matrix, ...] = eqx.field(static=True, repr=False)
+    matrices: tuple[_Matrix, ...] = eqx.field(static=True, repr=False)
     dim: int = eqx.field(static=True)
 
     def __init__(self, matrices: Iterable[ArrayLike]):
@@ -185,7 +185,7 @@ class Generated(Group):
         if columns != [rows]:
             raise ValueError(f"expected square matrices, got shape {given[0].shape}")
         for each in given:
-            if np.abs(each @ each.T - np.eye(rows)).max() > ROUNDING:
+            if np.abs(each @ each.T - np.eye(rows)).max() > _ROUNDING:
                 raise ValueError("expected orthogonal matrices, got one that is not")
         self.matrices = tuple(tuple(map(tuple, each.tolist())) for each in given)
         self.dim = rows
@@ -206,20 +206,20 @@ class Generated(Group):
         """Positions of the matrices that were given."""
         return _listed(self.matrices).generators[:, None]
 
-    def act(self, element: Place, x: Point) -> Point:
+    def act(self, element: _Place, x: Point) -> Point:
         """One matrix times the point."""
         return jnp.asarray(_listed(self.matrices).matrices, x.dtype)[element[0]] @ x
 
-    def compose(self, first: Place, second: Place) -> Place:
+    def compose(self, first: _Place, second: _Place) -> _Place:
         """Read from the table of products."""
         return jnp.asarray(_products(self.matrices))[first[0], second]
 
-    def inverse(self, element: Place) -> Place:
+    def inverse(self, element: _Place) -> _Place:
         """Read from the table of products."""
         inverses = np.argmax(_products(self.matrices) == 0, axis=1).astype(np.int32)
         return jnp.asarray(inverses)[element]
 
-    def folding_element(self, x: Point) -> Place:
+    def folding_element(self, x: Point) -> _Place:
         """The element that moves the point furthest along v; the identity wherever that does."""
         listed = _listed(self.matrices)
         along = jnp.asarray(listed.along, x.dtype) @ x
@@ -230,7 +230,7 @@ class Generated(Group):
         """Which coordinates it changes."""
         (place,) = np.asarray(element).tolist()
         matrix = _listed(self.matrices).matrices[place]
-        changed = np.flatnonzero(np.abs(matrix - np.eye(self.dim)).max(axis=1) > ROUNDING) + 1
+        changed = np.flatnonzero(np.abs(matrix - np.eye(self.dim)).max(axis=1) > _ROUNDING) + 1
         if not changed.size:
             return "identity"
         return f"element {place} of {self.order}, of coordinates {_in_words(changed)}"
@@ -251,7 +251,7 @@ class Listed(NamedTuple):
 
 
 @functools.lru_cache
-def _listed(matrices: tuple[Matrix, ...]) -> Listed:
+def _listed(matrices: tuple[_Matrix, ...]) -> Listed:
     given = np.array(matrices)
     dim = given.shape[-1]
     most = min(LARGEST_GENERATED, MOST_ENTRIES // dim**2)
@@ -273,7 +273,7 @@ def _listed(matrices: tuple[Matrix, ...]) -> Listed:
 
 
 @functools.lru_cache
-def _products(matrices: tuple[Matrix, ...]) -> Int[np.ndarray, "order order"]:
+def _products(matrices: tuple[_Matrix, ...]) -> Int[np.ndarray, "order order"]:
     """Positions of all products, found by where they take a point that no two take to one place."""
     listed = _listed(matrices)
     points = listed.matrices @ np.random.default_rng(1).normal(size=listed.matrices.shape[-1])

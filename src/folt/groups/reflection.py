@@ -23,23 +23,23 @@ from folt.groups.permutation import require_position, require_positive, whole
 from folt.types import Key, Point
 
 Signs = Int[Array | np.ndarray, " k"]
-Stack = Int[np.ndarray, "n k"]
+_Stack = Int[np.ndarray, "n k"]
 
 
 @functools.lru_cache
-def all_signs(k: int) -> Stack:
+def all_signs(k: int) -> _Stack:
     """All 2^k patterns, the one without a flip first."""
     return _frozen(list(itertools.product((1, -1), repeat=k)), k)
 
 
 @functools.lru_cache
-def single_flips(k: int) -> Stack:
+def single_flips(k: int) -> _Stack:
     """The k patterns that flip one sign."""
     return _frozen(1 - 2 * np.eye(k), k)
 
 
 @functools.lru_cache
-def flip_factors(k: int) -> tuple[Stack, ...]:
+def flip_factors(k: int) -> tuple[_Stack, ...]:
     """One stack per sign: leave it or flip it."""
     kept = unflipped(k)
     return tuple(_frozen([kept, flip], k) for flip in single_flips(k)) or (all_signs(k),)
@@ -71,7 +71,7 @@ def signs_in_words(signs: ArrayLike, noun: str, numbers: Sequence[int]) -> str:
     return f"flip the signs of {noun}s {', '.join(flipped[:-1])} and {flipped[-1]}"
 
 
-def _frozen(rows: ArrayLike, k: int) -> Stack:
+def _frozen(rows: ArrayLike, k: int) -> _Stack:
     stack = np.asarray(rows, dtype=np.int32).reshape(-1, k) if k else np.ones((1, 0), np.int32)
     stack.setflags(write=False)
     return stack

@@ -36,9 +36,9 @@ from folt.symmetry.assembly import component_axes
 from folt.symmetry.candidates import LONGEST_AXIS, Place, stems
 from folt.symmetry.declared import Range, require_declared
 from folt.symmetry.findings import Reason, Remark
-from folt.symmetry.probe import TOLERANCE, Points, Probe, Terms
+from folt.symmetry.probe import TOLERANCE, Probe, Terms
 from folt.symmetry.survey import Survey, survey
-from folt.types import Scalar
+from folt.types import HostPoints, Scalar
 
 Exchangeable = Literal["auto"] | Sequence[str] | Mapping[str, Range]
 """What a user says of labels: to be looked for, sites, or sites with the entries that have them."""
@@ -47,7 +47,7 @@ LOG = logging.getLogger("folt")
 
 
 @dataclasses.dataclass(frozen=True)
-class Arrangement:
+class _Arrangement:
     """The sites with the group that moves them, and what was found on the way.
 
     Attributes:
@@ -78,7 +78,7 @@ class Arrangement:
 
 def problem_of(
     model: Model,
-    arranged: Arrangement,
+    arranged: _Arrangement,
     data: PyTree,
     *,
     proper: bool,
@@ -157,7 +157,7 @@ def arrange(
     data: PyTree,
     allow_rotation: bool,
     front_end: str,
-) -> Arrangement:
+) -> _Arrangement:
     """Lay out the sites and find, or verify, how they may be relabelled.
 
     Args:
@@ -190,7 +190,7 @@ def arrange_probed(
     blocks: Callable[[Plan], Plan],
     allow_rotation: bool,
     front_end: str,
-) -> Arrangement:
+) -> _Arrangement:
     """`arrange` for a density that only a probe evaluates.
 
     Args:
@@ -216,18 +216,18 @@ def arrange_probed(
     _require_known(sites, list(named))
     if not isinstance(exchangeable, str) and not named:
         plan = Plan(sites, ())
-        return Arrangement(plan, SymmetryFound(plan.group, looked=False), allow_rotation)
+        return _Arrangement(plan, SymmetryFound(plan.group, looked=False), allow_rotation)
     # Who declares labels may mean observations that happen to be equal; who searches does not.
     probe, places = probe_of(not named), _places(sites)
     result = require_declared(probe, places, named) if named else survey(probe, places)
     plan = blocks(Plan(sites, result.factors))
     found = _account(plan.group, probe, places, result, front_end)
-    return Arrangement(plan, found, allow_rotation)
+    return _Arrangement(plan, found, allow_rotation)
 
 
 def settled(
-    arranged: Arrangement, density: Callable[..., Scalar], data: PyTree, scale: float | None
-) -> tuple[Arrangement, Group]:
+    arranged: _Arrangement, density: Callable[..., Scalar], data: PyTree, scale: float | None
+) -> tuple[_Arrangement, Group]:
     """The group to fold with, rotations divided out, and the account told.
 
     Args:
@@ -360,7 +360,7 @@ def _probe(sites: Sequence[Site], model: Model, data: PyTree, uneven: bool) -> P
     terms = ModelDensity(model, laid_out(sites, plain=True)).terms
     compiled = jax.jit(jax.vmap(lambda x, data: terms(x, data, uneven), in_axes=(0, None)))
 
-    def evaluate(points: Points) -> Terms:
+    def evaluate(points: HostPoints) -> Terms:
         return np.asarray(compiled(points, data), np.float64)
 
     alike: dict[tuple[object, tuple[int, ...]], list[Site]] = {}

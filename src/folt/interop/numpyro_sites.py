@@ -231,7 +231,7 @@ def _site(name: str, function: Any, other: Any, scaled: bool) -> Site:
         inner = tuple(transform.inverse_shape(shape))
         axes = tuple(range(len(function.batch_shape)))
         return opaque_site(name, inner, Bijected(transform), axes, _is_ordered(support))
-    prior = known_prior(function, shape) if independent else None
+    prior = _known_prior(function, shape) if independent else None
     return bounded_site(name, shape, bounds, prior)
 
 
@@ -279,7 +279,7 @@ def _bounds(support: Any) -> Bounds | None:
     return low, high
 
 
-KNOWN: dict[type, Callable[[Any], coordinates.Prior]] = {
+_KNOWN: dict[type, Callable[[Any], coordinates.Prior]] = {
     dist.Normal: lambda d: coordinates.Normal(_np(d.loc), _np(d.scale)),
     dist.LogNormal: lambda d: coordinates.LogNormal(_np(d.loc), _np(d.scale)),
     dist.Uniform: lambda d: coordinates.Uniform(_np(d.low), _np(d.high)),
@@ -294,12 +294,12 @@ KNOWN: dict[type, Callable[[Any], coordinates.Prior]] = {
 """Priors whose quantiles folt knows exactly."""
 
 
-def known_prior(function: Any, shape: tuple[int, ...]) -> coordinates.Prior | None:
+def _known_prior(function: Any, shape: tuple[int, ...]) -> coordinates.Prior | None:
     """The prior of a site for prior-normal coordinates; None if its quantiles are not known."""
     base = plain_base(function)
-    if type(base) not in KNOWN:
+    if type(base) not in _KNOWN:
         return None
-    prior = KNOWN[type(base)](base)
+    prior = _KNOWN[type(base)](base)
     return jax.tree.map(lambda leaf: np.broadcast_to(leaf, shape), prior)
 
 

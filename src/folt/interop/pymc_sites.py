@@ -26,7 +26,7 @@ PYTHON = Mode(linker="py", optimizer="fast_compile")
 """A few numbers are worth no compiler."""
 
 
-def number(expression: Variable) -> np.ndarray:
+def _number(expression: Variable) -> np.ndarray:
     """The value of an expression without free variables."""
     known = expression.data if isinstance(expression, Constant) else expression.eval(mode=PYTHON)
     return np.asarray(known, float)
@@ -34,7 +34,7 @@ def number(expression: Variable) -> np.ndarray:
 
 def _shape(variable: Any) -> np.ndarray | tuple[int, ...]:
     known = variable.type.shape
-    return number(variable.shape) if None in known else known
+    return _number(variable.shape) if None in known else known
 
 
 def require_model(model: pymc.Model) -> None:
@@ -53,7 +53,7 @@ def require_model(model: pymc.Model) -> None:
             )
     for variable in model.observed_RVs:
         given = model.rvs_to_values[variable]
-        value = given.get_value() if hasattr(given, "get_value") else number(given)
+        value = given.get_value() if hasattr(given, "get_value") else _number(given)
         require_numbers("variable", variable.name, value)
 
 
@@ -75,7 +75,7 @@ def variable_site(
     bounds = (None, None) if plain else _bounds(kind, transform, variable, free)
     if bounds is None:
         return None
-    return bounded_site(variable.name, shape, bounds, known_prior(variable, shape, free))
+    return bounded_site(variable.name, shape, bounds, _known_prior(variable, shape, free))
 
 
 def transformed_site(model: pymc.Model, variable: Any) -> Site:
@@ -112,14 +112,14 @@ def _constant(bound: Variable | None, variable: Variable, free: set[str]) -> np.
             f"the support of the variable {variable.name!r} depends on other variables: write it "
             "as a fixed-support variable and transform it"
         )
-    return number(bound)
+    return _number(bound)
 
 
 def _depends(expression: Variable, free: set[str]) -> bool:
     return any(each.name in free for each in ancestors([expression]))
 
 
-KNOWN: dict[str, Callable[..., coordinates.Prior | Beta]] = {
+_KNOWN: dict[str, Callable[..., coordinates.Prior | Beta]] = {
     "NormalRV": coordinates.Normal,
     "LogNormalRV": coordinates.LogNormal,
     "UniformRV": coordinates.Uniform,
@@ -136,11 +136,11 @@ KNOWN: dict[str, Callable[..., coordinates.Prior | Beta]] = {
 PyTensor orders them."""
 
 
-def known_prior(
+def _known_prior(
     variable: Variable, shape: tuple[int, ...], free: set[str]
 ) -> coordinates.Prior | Beta | None:
     """The prior of a variable, where it is known and independent of other variables."""
-    make = KNOWN.get(type(variable.owner.op).__name__)
+    make = _KNOWN.get(type(variable.owner.op).__name__)
     parameters = _parameters(variable, free)
     if make is None or parameters is None:
         return None
@@ -155,4 +155,4 @@ def _parameters(variable: Variable, free: set[str]) -> list[np.ndarray] | None:
     expressions = operation.dist_params(variable.owner)
     if any(_depends(expression, free) for expression in expressions):
         return None
-    return [number(expression) for expression in expressions]
+    return [_number(expression) for expression in expressions]

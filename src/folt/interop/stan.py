@@ -16,10 +16,10 @@ from folt.interop.stan_model import SOMEWHERE, Program
 from folt.problem import Problem
 from folt.problem.black_box import BlackBox
 from folt.problem.named_values import SortKey
-from folt.symmetry.probe import Points, Probe, Terms
-from folt.types import in_float64
+from folt.symmetry.probe import Probe, Terms
+from folt.types import HostPoints, in_float64
 
-DISTANCES = {
+_DISTANCES = {
     Kind.REAL: (1e3, 1e6, 1e9, 1e12),
     Kind.AFFINE: (1e3, 1e6, 1e9, 1e12),
     Kind.LOWER: (30.0, 100.0, 300.0, 600.0),
@@ -115,7 +115,7 @@ def from_stan(
 def _probe(plain: StanDensity, sites: Sequence[Site]) -> Probe:
     """The log density in plain coordinates, as one term."""
 
-    def evaluate(points: Points) -> Terms:
+    def evaluate(points: HostPoints) -> Terms:
         return plain.values(points)[:, None]
 
     centre = _midst(plain)
@@ -163,13 +163,13 @@ def _require_proper(plain: StanDensity, blocks: Sequence[Block]) -> None:
     for block, start in zip(blocks, starts, strict=False):
         for place, index in enumerate(np.ndindex(block.shape)):
             for sign in (1.0, -1.0) if block.kind in (Kind.REAL, Kind.AFFINE) else (1.0,):
-                if block.kind in DISTANCES:
+                if block.kind in _DISTANCES:
                     rays.append((block, index, start + place, sign))
     if not rays:
         return
     points = np.tile(_midst(plain), (len(rays), 4, 1))
     for number, (block, _, place, sign) in enumerate(rays):
-        points[number, :, place] = sign * np.array(DISTANCES[block.kind])
+        points[number, :, place] = sign * np.array(_DISTANCES[block.kind])
     middle = plain.values(_midst(plain)[None])[0]
     far = plain.values(points.reshape(-1, dim)).reshape(len(rays), 4)
     for (block, index, _, sign), values in zip(rays, far, strict=True):

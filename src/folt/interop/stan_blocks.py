@@ -24,16 +24,16 @@ from folt.interop.stan_model import Program
 from folt.store.draws import shape_of, stems
 from folt.types import Scalar
 
-POINTS = 6
+_POINTS = 6
 """Points at which the program is looked at: a form with two constants is seen four times over."""
 
-SPREAD = 0.7
+_SPREAD = 0.7
 """Their standard deviation: exp and logit are far from straight there, and far from flat."""
 
-STEP = 0.3
+_STEP = 0.3
 """By how much one unconstrained number is changed, to see what depends on it."""
 
-FAR = 800.0
+_FAR = 800.0
 """Where exp(-x) is zero in double precision: a parameter is at its bound."""
 
 EQUAL = 1e-9
@@ -147,13 +147,13 @@ class _Looked:
 
     def __init__(self, program: Program, seed: int) -> None:
         self.program = program
-        self.free = np.random.default_rng(seed).normal(0.0, SPREAD, (POINTS, program.free))
+        self.free = np.random.default_rng(seed).normal(0.0, _SPREAD, (_POINTS, program.free))
         self.values = np.stack([program.constrained(u) for u in self.free])
         self.depends = np.zeros((len(program.names), program.free), bool)
         for place in range(program.free):
             for u, x in zip(self.free[:3], self.values[:3], strict=True):
                 moved = u.copy()
-                moved[place] += STEP
+                moved[place] += _STEP
                 self.depends[:, place] |= program.constrained(moved) != x
 
     def blocks(self) -> Iterator[Block]:
@@ -200,7 +200,7 @@ class _Looked:
         if places is None:
             return
         below, middle, above, one = (
-            self._at(places, value)[entries] for value in (-FAR, 0.0, FAR, 1.0)
+            self._at(places, value)[entries] for value in (-_FAR, 0.0, _FAR, 1.0)
         )
         shape = where.shape
 

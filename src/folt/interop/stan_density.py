@@ -18,10 +18,7 @@ from folt.interop.sites import Sites
 from folt.interop.stan_blocks import Block, Kind
 from folt.interop.stan_model import Program
 from folt.problem.batching import map_points
-from folt.types import Key, Point, Scalar, host_generator, in_float64
-
-Points = Float[np.ndarray, "n dim"]
-Values = Float[np.ndarray, " n"]
+from folt.types import HostPoints, HostValues, Key, Point, Scalar, host_generator, in_float64
 
 
 class Way(eqx.Module):
@@ -62,19 +59,19 @@ class StanDensity:
         self.way = Way(blocks, sites, program.free)
 
     @in_float64
-    def free(self, points: Points) -> tuple[Float[np.ndarray, "n free"], Values]:
+    def free(self, points: HostPoints) -> tuple[Float[np.ndarray, "n free"], HostValues]:
         """Stan's unconstrained numbers at many points, and what is added to its log density."""
         u, added = map_points(_called, self.way, points)
         return np.asarray(u), np.asarray(added)
 
-    def values(self, points: Points) -> Values:
+    def values(self, points: HostPoints) -> HostValues:
         """Log density at many points."""
         u, added = self.free(points)
         jacobian = self.way.jacobian
         return np.array([self.program.value(row, jacobian) for row in u]) + added
 
     @in_float64
-    def gradients(self, points: Points) -> tuple[Values, Points]:
+    def gradients(self, points: HostPoints) -> tuple[HostValues, HostPoints]:
         """Log density and gradient at many points."""
         u, added = self.free(points)
         pairs = [self.program.gradient(row, self.way.jacobian) for row in u]
@@ -82,7 +79,7 @@ class StanDensity:
         back = map_points(_pulled_back, self.way, (points, slopes))
         return np.array([value for value, _ in pairs]) + added, np.asarray(back)
 
-    def generated(self, points: Points, seed: int) -> dict[str, np.ndarray]:
+    def generated(self, points: HostPoints, seed: int) -> dict[str, np.ndarray]:
         """Transformed parameters and generated quantities at many points."""
         return self.program.generated(self.free(points)[0], seed)
 
@@ -98,7 +95,7 @@ class StanParameters:
         return {name: value[0] for name, value in self.many(np.asarray(point)[None]).items()}
 
     @in_float64
-    def many(self, points: Points) -> dict[str, np.ndarray]:
+    def many(self, points: HostPoints) -> dict[str, np.ndarray]:
         """The parameters at many points."""
         way, program = self.density.way, self.density.program
         found = {name: np.asarray(v) for name, v in map_points(_pushed, way, points).items()}
@@ -123,7 +120,7 @@ class StanPoints:
         return self.many(one, key)[0]
 
     @in_float64
-    def many(self, values: dict[str, np.ndarray], key: Key | None = None) -> Points:
+    def many(self, values: dict[str, np.ndarray], key: Key | None = None) -> HostPoints:
         """The points at many values of every parameter; a unit vector's length is drawn."""
         way = self.density.way
         own = {block.name: np.asarray(values[block.name], float) for block in way.blocks}

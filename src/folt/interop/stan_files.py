@@ -28,13 +28,13 @@ from folt.types import in_float64
 LOOKED_AT = 200
 """Draws at which Stan's log density is computed again."""
 
-DIGITS = 1e-5
+_DIGITS = 1e-5
 """Relative resolution of CmdStan's files, which hold six digits unless asked for more."""
 
 DIFFERENT = 0.5
 """Spread in nats, beyond rounding, between the log densities of two programs."""
 
-ATTEMPTS = 3
+_ATTEMPTS = 3
 """Times that the translator is tried: httpstan gives it one second, too little when busy."""
 
 
@@ -76,7 +76,7 @@ def require_draws_of(problem: Problem, path: Path) -> None:
     ours = np.array([density.program.value(row, jacobian=True) for row in free])
     theirs = known.reshape(-1)[chosen]
     low, high = np.quantile(theirs - ours, [0.1, 0.9])
-    allowed = DIFFERENT + DIGITS * float(np.abs(theirs).max())
+    allowed = DIFFERENT + _DIGITS * float(np.abs(theirs).max())
     if not high - low <= allowed:
         raise ValueError(
             f"the draws in {path} are of another program or other data: the log density that Stan "
@@ -135,13 +135,13 @@ def _services(program: Path, data: dict[str, Any]) -> Services:
     folder = httpstan.cache.model_directory(httpstan.models.calculate_model_name(source))
     with contextlib.suppress(ValueError):
         return _matching(extension_in(folder), data, source)
-    for attempt in range(ATTEMPTS):
+    for attempt in range(_ATTEMPTS):
         try:
             with _elsewhere():
                 asyncio.run(httpstan.models.build_services_extension_module(source))
             break
         except subprocess.TimeoutExpired:
-            if attempt == ATTEMPTS - 1:
+            if attempt == _ATTEMPTS - 1:
                 raise
     return _matching(extension_in(folder), data, source)
 

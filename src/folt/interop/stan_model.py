@@ -17,10 +17,10 @@ from folt.store.draws import by_name
 Free = Float[np.ndarray, " free"]
 """Unconstrained parameters."""
 
-Entries = Float[np.ndarray, " entry"]
+_Entries = Float[np.ndarray, " entry"]
 """The entries of all parameters, in the order of their names."""
 
-METHODS = (
+_METHODS = (
     "param_names",
     "param_unc_num",
     "param_constrain",
@@ -30,7 +30,7 @@ METHODS = (
 )
 """What a model must have, by the names that BridgeStan gave them."""
 
-MOST_PARAMETERS = 100_000
+_MOST_PARAMETERS = 100_000
 """Unconstrained parameters up to which their number is looked for, where nothing tells it."""
 
 
@@ -47,10 +47,10 @@ class StanModel(Protocol):
     def param_unc_num(self) -> int:
         """How many unconstrained parameters there are."""
 
-    def param_constrain(self, theta_unc: Free) -> Entries:
+    def param_constrain(self, theta_unc: Free) -> _Entries:
         """The parameters at unconstrained ones."""
 
-    def param_unconstrain(self, theta: Entries) -> Free:
+    def param_unconstrain(self, theta: _Entries) -> Free:
         """The inverse."""
 
     def log_density(self, theta_unc: Free, *, propto: bool, jacobian: bool) -> float:
@@ -75,7 +75,7 @@ class Program:
     def __init__(self, model: Any) -> None:
         if hasattr(model, "model_name") and hasattr(model, "program_code"):
             model = Services.of_pystan(model)
-        missing = [name for name in METHODS if not callable(getattr(model, name, None))]
+        missing = [name for name in _METHODS if not callable(getattr(model, name, None))]
         if missing:
             advice = (
                 ": for a density without gradient use folt.from_callable"
@@ -117,7 +117,7 @@ class Program:
             kind, path, data, seed = recipe
             self.model = kind(path, data, seed=seed, warn=False)
 
-    def constrained(self, free: Free) -> Entries:
+    def constrained(self, free: Free) -> _Entries:
         """The entries of the parameters in the order of `names`."""
         found = np.asarray(self.model.param_constrain(self._free(free)), np.float64)
         if found.shape != (len(self.names),):
@@ -127,7 +127,7 @@ class Program:
             )
         return found
 
-    def unconstrained(self, entries: Entries) -> Free:
+    def unconstrained(self, entries: _Entries) -> Free:
         """Stan's unconstrained parameters at these entries."""
         if entries.shape != (len(self.names),):
             raise ValueError(f"expected {len(self.names)} entries, got {entries.shape}")
@@ -214,7 +214,7 @@ class Services:
 
     def _free_count(self) -> int:
         """The number of unconstrained parameters, which the module refuses to say otherwise."""
-        for count in range(MOST_PARAMETERS):
+        for count in range(_MOST_PARAMETERS):
             try:
                 self._module.write_array(self.data, [SOMEWHERE] * count, False, False)
             except RuntimeError as error:
@@ -222,7 +222,7 @@ class Services:
                     raise
             else:
                 return count
-        raise ValueError(f"expected a program of fewer than {MOST_PARAMETERS} parameters")
+        raise ValueError(f"expected a program of fewer than {_MOST_PARAMETERS} parameters")
 
     def __getstate__(self) -> dict[str, Any]:
         return {"path": self.path, "data": self.data, "source": self.source}
@@ -261,7 +261,7 @@ class Services:
         include_tp: bool = False,
         include_gq: bool = False,
         rng: None = None,
-    ) -> Entries:
+    ) -> _Entries:
         """The parameters at unconstrained ones, and what follows from them where asked for."""
         free = theta_unc.tolist()
         return np.array(self._here().write_array(self.data, free, include_tp, include_gq))
@@ -278,7 +278,7 @@ class Services:
                 "would not be draws: compile the program with BridgeStan"
             )
 
-    def param_unconstrain(self, theta: Entries) -> Free:
+    def param_unconstrain(self, theta: _Entries) -> Free:
         """The inverse."""
         values = {name: value.tolist() for name, value in by_name(self._names, theta).items()}
         return np.array(self._here().transform_inits(self.data, values))

@@ -11,7 +11,7 @@ from folt.store.columns import Column, Kind, Table
 from folt.store.layout import TIME_NAMES
 from folt.store.words import BRACKET
 
-SECONDS = {
+_SECONDS = {
     **dict.fromkeys(["", "s", "sec", "secs", "second", "seconds", "utc"], 1.0),
     **dict.fromkeys(["ms", "msec", "milliseconds"], 1e-3),
     **dict.fromkeys(["us", "µs", "μs", "microseconds"], 1e-6),
@@ -26,26 +26,26 @@ EPOCHS = ((1e17, 1e-9), (1e14, 1e-6), (1e11, 1e-3))
 
 DAY = 86_400.0
 
-UNEVEN = 0.01
+_UNEVEN = 0.01
 """Share of a step by which steps may differ: clocks jitter, a missing sample is a whole step."""
 
 COARSE = 0.25
 """Share of a step that the digits of a clock must show for gaps to be seen in it."""
 
-AGREED = 0.001
+_AGREED = 0.001
 """Relative difference between two statements of the rate that is no contradiction."""
 
-ROUNDING = 1 - 1e-6
+_ROUNDING = 1 - 1e-6
 """Share of its resolution by which a rounded time may be off: a whole one is a missing sample."""
 
-DIGITS = 13
+_DIGITS = 13
 """Digits that are tried; of longer times nothing was rounded away."""
 
 FEW = 10
 """Rows from which on a first column without a name that steps evenly is a clock and no channel."""
 
 
-class Clock(NamedTuple):
+class _Clock(NamedTuple):
     """A column of times.
 
     Attributes:
@@ -65,18 +65,18 @@ class Clock(NamedTuple):
         return float(self.resolution.max())
 
 
-def clocks_of(table: Table) -> list[Clock]:
+def clocks_of(table: Table) -> list[_Clock]:
     """The columns that tell the time, a day and a time of the day put together.
 
     Raises:
         ValueError: the unit of one is not known.
     """
-    days: Clock | None = None
+    days: _Clock | None = None
     found = []
     first = next((j for j, column in enumerate(table.columns) if _can_be_clock(column)), -1)
     for j, column in enumerate(table.columns):
         if column.kind is Kind.DATES:
-            clock = Clock(j, column.values, np.full(len(column.values), column.resolution))
+            clock = _Clock(j, column.values, np.full(len(column.values), column.resolution))
             if not column.has_clock:
                 days = clock
             else:
@@ -91,7 +91,9 @@ def clocks_of(table: Table) -> list[Clock]:
     return [*paired, *others] or [days]
 
 
-def rate_of(table: Table, clocks: list[Clock], rate: float | None) -> tuple[float, tuple[str, ...]]:
+def rate_of(
+    table: Table, clocks: list[_Clock], rate: float | None
+) -> tuple[float, tuple[str, ...]]:
     """Samples per second, from the clock or as given, and what should be said of it.
 
     Raises:
@@ -123,7 +125,7 @@ def rate_of(table: Table, clocks: list[Clock], rate: float | None) -> tuple[floa
     return rate, (shown,) if coarse else ()
 
 
-def _step(table: Table, clock: Clock, rate: float | None) -> float:
+def _step(table: Table, clock: _Clock, rate: float | None) -> float:
     """Seconds between samples.
 
     A clock is even if its steps are, or if they differ by rounding alone: a time that is written
@@ -139,9 +141,9 @@ def _step(table: Table, clock: Clock, rate: float | None) -> float:
         row = int(back[0]) + 1 if back.size else len(seconds) - 1
         raise ValueError(f"{table.place(clock.position, row)}: the clock does not increase")
     mean, usual = span / steps.size, float(np.median(steps))
-    even = bool(np.all(np.abs(steps - usual) <= UNEVEN * usual)) and usual > 0
+    even = bool(np.all(np.abs(steps - usual) <= _UNEVEN * usual)) and usual > 0
     given = mean if rate is None else 1 / rate
-    if abs(mean / given - 1) > AGREED + clock.coarsest / span and (
+    if abs(mean / given - 1) > _AGREED + clock.coarsest / span and (
         even or _is_rounded(clock, mean)
     ):
         raise ValueError(
@@ -153,41 +155,41 @@ def _step(table: Table, clock: Clock, rate: float | None) -> float:
     return mean if rate is None else given
 
 
-def _is_coarse(clock: Clock, step: float) -> bool:
+def _is_coarse(clock: _Clock, step: float) -> bool:
     """Whether the digits of a clock, and not its steps, are what makes it uneven."""
     steps = np.diff(clock.seconds)
-    uneven = np.any(np.abs(steps - step) > UNEVEN * step)
+    uneven = np.any(np.abs(steps - step) > _UNEVEN * step)
     return bool(uneven and clock.coarsest > COARSE * step)
 
 
-def _drift(clock: Clock, step: float) -> np.ndarray:
+def _drift(clock: _Clock, step: float) -> np.ndarray:
     """Seconds between the times and even ones."""
     seconds = clock.seconds - clock.seconds[0]
     return np.abs(seconds - step * np.arange(len(seconds)))
 
 
-def _is_rounded(clock: Clock, step: float) -> bool:
-    most = 0.5 * ROUNDING * clock.resolution
+def _is_rounded(clock: _Clock, step: float) -> bool:
+    most = 0.5 * _ROUNDING * clock.resolution
     steps = np.abs(np.diff(clock.seconds) - step)
     return bool(np.all(steps < most[1:] + most[:-1])) and not _is_away(clock, step).any()
 
 
-def _is_away(clock: Clock, step: float) -> np.ndarray:
+def _is_away(clock: _Clock, step: float) -> np.ndarray:
     """Which times after the first are further from even ones than rounding explains.
 
     The error of a step that was computed from the first and the last time grows from the one to
     the other.
     """
-    most = 0.5 * ROUNDING * clock.resolution
+    most = 0.5 * _ROUNDING * clock.resolution
     through = np.linspace(0, 1, len(most))
     return (_drift(clock, step) >= most + most[0] * (1 - through) + most[-1] * through)[1:]
 
 
-def _refuse_uneven(table: Table, clock: Clock, usual: float, step: float) -> None:
+def _refuse_uneven(table: Table, clock: _Clock, usual: float, step: float) -> None:
     """Name the line at which the clock leaves the even one."""
     steps = np.diff(clock.seconds)
     slack = np.minimum(2 * clock.resolution[1:], usual / 2)
-    late = np.abs(steps - usual) > UNEVEN * usual + slack
+    late = np.abs(steps - usual) > _UNEVEN * usual + slack
     if clock.coarsest > COARSE * usual or not late.any():
         late = _is_away(clock, step)
     at = int(np.flatnonzero(late)[0]) if late.any() else int(np.argmax(np.abs(steps - usual)))
@@ -209,28 +211,30 @@ def _is_clock(table: Table, column: Column, first: bool) -> bool:
     with np.errstate(invalid="ignore"):  # of infinite times
         steps = np.diff(column.values)
     if not table.named:
-        even = len(steps) >= FEW and np.all(steps > 0) and np.ptp(steps) < UNEVEN * np.median(steps)
+        even = (
+            len(steps) >= FEW and np.all(steps > 0) and np.ptp(steps) < _UNEVEN * np.median(steps)
+        )
         return bool(first and even and len(table.columns) > 1)
     if not TIME_NAMES.fullmatch(column.name):
         return False
     return bool((first and column.name not in ("t", "T")) or np.all(steps > 0))
 
 
-def _numeric(table: Table, position: int) -> Clock:
+def _numeric(table: Table, position: int) -> _Clock:
     """A column of numbers in its unit, or in that of a computer's clock."""
     column = table.columns[position]
     table.numbers([position])
     values = column.values
     bracket = BRACKET.fullmatch(column.name)
     unit = (column.unit or (bracket["unit"] if bracket else _suffix(column.name))).strip().lower()
-    if unit not in SECONDS:
+    if unit not in _SECONDS:
         raise ValueError(f"{table.place(position)}: expected seconds, got the unit {unit!r}")
-    scale = SECONDS[unit]
+    scale = _SECONDS[unit]
     if not unit:
         size = np.nanmax(np.abs(values))
         scale = next((factor for least, factor in EPOCHS if size > least), 1.0)
     known = values[np.isfinite(values)]
-    return Clock(position, (values - known[0]) * scale, _resolution(values) * scale)
+    return _Clock(position, (values - known[0]) * scale, _resolution(values) * scale)
 
 
 def _resolution(values: np.ndarray) -> np.ndarray:
@@ -242,11 +246,11 @@ def _resolution(values: np.ndarray) -> np.ndarray:
     sizes = np.where(nothing, np.min(np.abs(known)), np.abs(values))
     size = 10.0 ** np.floor(np.log10(sizes))
     found = np.zeros(len(values))
-    for digits in range(DIGITS):
+    for digits in range(_DIGITS):
         if np.allclose(known, np.round(known, digits), rtol=1e-13, atol=0):
             found = np.maximum(found, 10.0**-digits)
             break
-    for digits in range(1, DIGITS):
+    for digits in range(1, _DIGITS):
         unit = size * 10.0 ** (1 - digits)
         if np.allclose(values, np.round(values / unit) * unit, rtol=1e-13, atol=0, equal_nan=True):
             found = np.maximum(found, unit)
@@ -259,10 +263,10 @@ def _resolution(values: np.ndarray) -> np.ndarray:
 def _suffix(name: str) -> str:
     """The unit in `time_ms`."""
     last = name.lower().rpartition("_")[2]
-    return last if "_" in name and last in SECONDS else ""
+    return last if "_" in name and last in _SECONDS else ""
 
 
-def _over_midnight(clock: Clock) -> Clock:
+def _over_midnight(clock: _Clock) -> _Clock:
     """Times of the day that go on after midnight."""
     turns = np.cumsum(np.diff(clock.seconds, prepend=clock.seconds[:1]) < -DAY / 2)
     return clock._replace(seconds=clock.seconds + DAY * turns)
@@ -272,7 +276,7 @@ def _is_time_of_day(column: Column) -> bool:
     return column.kind is Kind.DATES and not column.has_date
 
 
-def _require_complete(table: Table, clock: Clock) -> None:
+def _require_complete(table: Table, clock: _Clock) -> None:
     gaps = np.flatnonzero(~np.isfinite(clock.seconds))
     if gaps.size:
         raise ValueError(
@@ -280,12 +284,12 @@ def _require_complete(table: Table, clock: Clock) -> None:
         )
 
 
-def _require_same(table: Table, clock: Clock, other: Clock) -> None:
+def _require_same(table: Table, clock: _Clock, other: _Clock) -> None:
     """Refuse channels with clocks of their own that differ."""
     _require_complete(table, other)
     apart = np.abs(other.seconds - other.seconds[0] - (clock.seconds - clock.seconds[0]))
     step = float(np.median(np.diff(clock.seconds))) if len(apart) > 1 else 0.0
-    wrong = np.flatnonzero(apart > 2 * (clock.resolution + other.resolution) + UNEVEN * step)
+    wrong = np.flatnonzero(apart > 2 * (clock.resolution + other.resolution) + _UNEVEN * step)
     if wrong.size:
         raise ValueError(
             f"{table.place(other.position, int(wrong[0]))}: this clock is "

@@ -43,7 +43,7 @@ from folt.modal.spectrum import Measured, Record, within
 OVERLAP = 0.75
 """Share of a segment that the next one repeats: a Hann taper then loses 3 % of the record."""
 
-SHARPEST = 0.01
+_SHARPEST = 0.01
 """Damping ratio of the sharpest peak that the default segment resolves."""
 
 SEGMENTS = 8
@@ -53,7 +53,7 @@ NODES = 7
 """Offsets at which the model is evaluated for one ordinate: within 2 % for peaks whose half width
 is three quarters of a bin or more, a damping of half a percent with the default segment."""
 
-NEIGHBOURS = 2
+_NEIGHBOURS = 2
 """Ordinates on either side over which the rank of the cross-spectral matrix is averaged."""
 
 
@@ -118,7 +118,7 @@ def default_segment(record: Record, band: tuple[float, float]) -> float:
     fewer averages; the blur that remains is part of the model.
     """
     centre = 0.5 * (band[0] + band[1])
-    return min(1.5 / (SHARPEST * centre), record.duration / SEGMENTS)
+    return min(1.5 / (_SHARPEST * centre), record.duration / SEGMENTS)
 
 
 def _amplitudes(
@@ -173,7 +173,7 @@ def effective_rank(
         return np.ones(len(matrices))
     level = np.trace(matrices, axis1=1, axis2=2).real
     purity = np.sum(np.abs(matrices) ** 2, axis=(1, 2)) / level**2
-    kernel = np.ones(2 * NEIGHBOURS + 1)
+    kernel = np.ones(2 * _NEIGHBOURS + 1)
     count = np.convolve(np.ones_like(purity), kernel, "same")
     mean = np.convolve(purity, kernel, "same") / count
     floor = 1 / channels + (1 - 1 / channels) / (averages + 1)

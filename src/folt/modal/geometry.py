@@ -148,7 +148,7 @@ def discrete_mode(
     return numerator[0], denominator
 
 
-COLUMNS = (("channel", "x"), ("channel", "x", "y", "dx", "dy"))
+_COLUMNS = (("channel", "x"), ("channel", "x", "y", "dx", "dy"))
 """Columns of the file: positions along a line, or positions in a plan with directions."""
 
 DEFLECTED = 0.25
@@ -181,8 +181,8 @@ def read_geometry(path: str | Path, names: tuple[str, ...]) -> Geometry:
     require_readable(Path(path))
     with Path(path).open(encoding="utf-8-sig", newline="") as stream:
         heading, *lines = [row for row in csv.reader(stream) if row] or [[]]
-    if tuple(heading) not in COLUMNS:
-        expected = " or ".join(",".join(columns) for columns in COLUMNS)
+    if tuple(heading) not in _COLUMNS:
+        expected = " or ".join(",".join(columns) for columns in _COLUMNS)
         raise ValueError(f"{path}: expected the columns {expected}, got {','.join(heading)}")
     channels = [line[0] for line in lines]
     for name in names:

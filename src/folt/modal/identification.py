@@ -24,7 +24,7 @@ from folt.training.effort import EFFORTS, Effort
 
 Model = Literal["paper", "powers", "shapes"]
 
-FEW_CHAINS = 40
+_FEW_CHAINS = 40
 """Chains of a model with powers, whose power and damping pull on each other along a bend: fewer and
 longer ones bring R-hat down at the same effective size (it is bounded below by the number of chains
 over that size)."""
@@ -226,8 +226,8 @@ def reference_of(model: Model, effort: Effort, share: float = 1.0) -> HostChains
     return HostChains(
         particles=effort.particles,
         moves=effort.moves,
-        chains=FEW_CHAINS,
-        draws=round(share * effort.chains * effort.draws / FEW_CHAINS),
+        chains=_FEW_CHAINS,
+        draws=round(share * effort.chains * effort.draws / _FEW_CHAINS),
     )
 
 

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-SHOWN = 1_500
+_SHOWN = 1_500
 """Draws per mode in a scatter."""
 
 
@@ -44,7 +44,7 @@ def pictures(found: Identification, geometry: Geometry | None = None) -> dict[st
         **shapes,
         "spectrum": spectrum_figure(measured, drawn, flat(fit, "frequency")),
         "modes": modes_figure(flat(fit, "frequency"), PERCENT * flat(fit, "damping")),
-        "chains": chains_figure(fit),
+        "chains": _chains_figure(fit),
     }
 
 
@@ -134,7 +134,7 @@ def modes_figure(frequency: np.ndarray, damping: np.ndarray) -> Figure:
         frequency: (draw, mode) in Hz.
         damping: (draw, mode) in percent.
     """
-    rows = np.linspace(0, len(frequency) - 1, min(SHOWN, len(frequency))).astype(int)
+    rows = np.linspace(0, len(frequency) - 1, min(_SHOWN, len(frequency))).astype(int)
     with styled():
         figure = blank(6.6, 5.2)
         grid = figure.add_gridspec(2, 2, width_ratios=[4, 1], height_ratios=[1, 4])
@@ -188,7 +188,7 @@ def _edges(values: np.ndarray) -> np.ndarray:
     return np.linspace(low - room, high + room, 90)
 
 
-def chains_figure(fit: Fit) -> Figure:
+def _chains_figure(fit: Fit) -> Figure:
     """Natural frequencies along a chain before folding and along one of this fit."""
     if fit.problem is None:
         raise ValueError("expected a fit with its problem: folt.load(path, problem=problem)")

@@ -16,14 +16,14 @@ from folt.store.files import require_readable
 from folt.store.layout import TIME_NAMES
 from folt.store.tables import read_table
 
-ARRAYS = (".npy", ".npz", ".mat")
+_ARRAYS = (".npy", ".npz", ".mat")
 
 RATES = frozenset(
     ["fs", "f_s", "rate", "sr", "sampling_rate", "samplerate", "sample_rate", "fsamp"]
 )
 """Names of a number that is the sampling rate in Hz."""
 
-STEPS = frozenset(["dt", "delta_t", "deltat"])
+_STEPS = frozenset(["dt", "delta_t", "deltat"])
 """Names of a number that is the time between samples in seconds."""
 
 
@@ -36,7 +36,7 @@ def table_of_arrays(path: Path) -> tuple[Table, float | None]:
     arrays = _loaded(path)
     rate = None
     for name in list(arrays):
-        if arrays[name].size == 1 and name.lower() in RATES | STEPS:
+        if arrays[name].size == 1 and name.lower() in RATES | _STEPS:
             value = float(arrays.pop(name).ravel()[0])
             if not 0 < value < np.inf:
                 raise ValueError(f"{path}: expected a positive {name}, got {value:g}")
@@ -112,7 +112,7 @@ def read_record(path: str | Path, rate: float | None = None, channels: str = "")
         ValueError: the file cannot be used, in one sentence.
     """
     path = Path(path)
-    if path.suffix.lower() in ARRAYS:
+    if path.suffix.lower() in _ARRAYS:
         table, stated = table_of_arrays(path)
     else:
         table, stated = read_table(path, missing=()), None

@@ -75,10 +75,10 @@ def contents(found: Identification, geometry: Geometry | None = None) -> dict[st
         files["evidence.csv"] = as_csv(evidence_rows(found)).encode()
     drawn = pictures(found, geometry)
     files.update({f"{name}.png": figures.png(figure) for name, figure in drawn.items()})
-    return files_of(dataclasses.replace(found.fit, sections=sections(drawn)), files)
+    return files_of(dataclasses.replace(found.fit, sections=_sections(drawn)), files)
 
 
-def sections(drawn: Mapping[str, Figure]) -> tuple[Section, ...]:
+def _sections(drawn: Mapping[str, Figure]) -> tuple[Section, ...]:
     """The figures of an identification as parts of its report."""
     return tuple(
         Section(*SECTIONS[name], figure) for name, figure in drawn.items() if name in SECTIONS

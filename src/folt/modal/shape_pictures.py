@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from folt.fit import Fit
 
 
-DRAWS = 1_000
+_DRAWS = 1_000
 
 
 class Curves(NamedTuple):
@@ -63,7 +63,7 @@ def curves(
     data, posterior = fit.problem.data, fit.problem.log_density
     grid = np.linspace(data.frequency[0], data.frequency[-1], points)
     flat = fit.draws.reshape(-1, fit.problem.dim)
-    draws = flat[np.linspace(0, len(flat) - 1, min(DRAWS, len(flat))).astype(int)]
+    draws = flat[np.linspace(0, len(flat) - 1, min(_DRAWS, len(flat))).astype(int)]
     if isinstance(posterior, ModalShapesPosterior):
         seen_through = (np.zeros(1), np.ones(1)) if window is None else window
         modes, floor, between = map_points(_of_shapes, (posterior, grid, seen_through), draws)

@@ -15,7 +15,7 @@ from folt.modal.identification import Identification
 from folt.store.strict_json import Document
 
 PERCENT = 100.0
-LEVELS = (0.5, 0.025, 0.975)
+_LEVELS = (0.5, 0.025, 0.975)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -93,7 +93,7 @@ def flat(fit: Fit, name: str) -> np.ndarray:
 
 
 def _summary(values: np.ndarray) -> tuple[float, float, float]:
-    median, low, high = np.quantile(values, LEVELS)
+    median, low, high = np.quantile(values, _LEVELS)
     return float(median), float(low), float(high)
 
 

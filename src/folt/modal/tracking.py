@@ -31,7 +31,7 @@ from folt.store.strict_json import Document
 GROUP = 8
 """Windows per fit from nothing."""
 
-Told = Callable[[int, int, Document], None]
+_Told = Callable[[int, int, Document], None]
 """Called with the number of a window, the number of windows, and what was found in it."""
 
 
@@ -88,7 +88,7 @@ def track(
     *,
     runner: Runner | None = None,
     progress: bool = True,
-    tell: Told | None = None,
+    tell: _Told | None = None,
 ) -> list[Path]:
     """Identify the modes in every window of a record, or in those that are still to do.
 
@@ -151,10 +151,10 @@ def window_jobs(record: Record, windows: Windows, modes: int, settings: Settings
         begin = first / record.rate
         jobs.append(
             Job(
-                window_name(number),
+                _window_name(number),
                 build,
                 data=record.part(first, count),
-                start=None if leader == number else window_name(leader),
+                start=None if leader == number else _window_name(leader),
                 fit=fit,
                 describe=functools.partial(
                     _describe,
@@ -168,7 +168,7 @@ def window_jobs(record: Record, windows: Windows, modes: int, settings: Settings
     return jobs
 
 
-def window_name(number: int) -> str:
+def _window_name(number: int) -> str:
     """The name of a window, counted from 1."""
     return f"{number + 1:05d}"
 

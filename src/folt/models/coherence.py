@@ -36,10 +36,10 @@ median tanh(.59) = .53, and one in twelve is above .8."""
 MOST_MODES = 4
 """Most modes with correlated forces: the symmetry of five has 3 840 elements, too many to list."""
 
-HALVINGS, TERMS = 5, 10
+_HALVINGS, _TERMS = 5, 10
 """Of the exponential, by its series at H/2^(HALVINGS + 1): exact to rounding for |H| up to ten."""
 
-ITERATIONS = 200
+_ITERATIONS = 200
 """Steps towards the matrix H of a given C, each of which shrinks the error to a half or less."""
 
 
@@ -51,12 +51,12 @@ def pairs_of(modes: int) -> list[tuple[int, int]]:
 def coherence_root(h: Float[Array, " pairs2"], modes: int) -> Complex[Array, "m m"]:
     """R with C = R·Rᴴ, from the real and imaginary parts of every pair."""
     matrix = _hermitian(h[::2] + 1j * h[1::2], modes)
-    small = matrix / 2 ** (HALVINGS + 1)
+    small = matrix / 2 ** (_HALVINGS + 1)
     power = total = jnp.eye(modes, dtype=small.dtype)
-    for k in range(1, TERMS + 1):
+    for k in range(1, _TERMS + 1):
         power = power @ small / k
         total = total + power
-    for _ in range(HALVINGS):
+    for _ in range(_HALVINGS):
         total = total @ total
     return total / jnp.sqrt(jnp.sum(jnp.real(total * jnp.conj(total)), axis=1, keepdims=True))
 
@@ -84,7 +84,7 @@ def coherence_coordinates(entries: Complex[Array, " pairs"], modes: int) -> Floa
     def step(_: int, x: Float[Array, " m"]) -> Float[Array, " m"]:
         return x - 0.5 * jnp.real(jnp.diagonal(logarithm(x)))
 
-    matrix = logarithm(jax.lax.fori_loop(0, ITERATIONS, step, jnp.zeros(modes)))
+    matrix = logarithm(jax.lax.fori_loop(0, _ITERATIONS, step, jnp.zeros(modes)))
     found = jnp.stack([matrix[i, j] for i, j in pairs_of(modes)])
     return jnp.stack([found.real, found.imag], axis=1).reshape(-1)
 

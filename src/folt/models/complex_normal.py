@@ -7,7 +7,7 @@ With W a Hermitian m x m matrix and u an m-vector at every frequency,
 W is real where the forces of different modes are uncorrelated; u then has a real and an imaginary
 part that share its factors. The factors are written out entry by entry for all frequencies at once,
 several times faster than a batch of small factorisations. Derivatives through them would be slow in
-turn; with z = W⁻¹u the change of `explained` is
+turn; with z = W⁻¹u the change of `_explained` is
 
     2·Re zᴴ du - Re Σ_ij (conj(z_i)·z_j + conj(W⁻¹_ij))·dW_ij.
 """
@@ -28,7 +28,7 @@ from folt.models.coherence import Lower, Vector, correlated_entries, transfer
 from folt.models.ordinates import FourierOrdinates
 from folt.models.powers import resonance
 
-LOG_PI = math.log(math.pi)
+_LOG_PI = math.log(math.pi)
 
 
 class Shapes(NamedTuple):
@@ -68,14 +68,14 @@ def log_complex_normal(modes: Shapes, data: FourierOrdinates, exponent: int) -> 
         both = seen[0] + 1j * seen[1]
         matrix, part = correlated_entries(modes.root, transfer(*at), inner, both)
         parts = (part,)
-    gained = explained(matrix, parts)
+    gained = _explained(matrix, parts)
     total = (jnp.square(real) + jnp.square(imaginary)) @ (1 / modes.noise)
-    constant = jnp.sum(jnp.log(modes.noise)) + real.shape[1] * LOG_PI
+    constant = jnp.sum(jnp.log(modes.noise)) + real.shape[1] * _LOG_PI
     return gained - total - constant
 
 
 @jax.custom_jvp
-def explained(matrix: Lower, parts: tuple[Vector, ...]) -> Float[Array, " k"]:
+def _explained(matrix: Lower, parts: tuple[Vector, ...]) -> Float[Array, " k"]:
     """uᴴ W⁻¹ u - log|W| at every frequency.
 
     Args:
@@ -86,7 +86,7 @@ def explained(matrix: Lower, parts: tuple[Vector, ...]) -> Float[Array, " k"]:
     return _value(factor, [_forward(factor, part) for part in parts])
 
 
-@explained.defjvp
+@_explained.defjvp
 def _explained_jvp(
     primals: tuple[Lower, tuple[Vector, ...]], tangents: tuple[Lower, tuple[Vector, ...]]
 ) -> tuple[Array, Array]:

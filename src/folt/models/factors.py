@@ -248,10 +248,10 @@ def _problem(
         ],
         constrain=posterior.constrain,
         unconstrain=posterior.unconstrain,
-        pointwise=Pointwise(posterior.constrain, pointwise),
+        pointwise=Pointwise(posterior.constrain, _pointwise),
         predictive=Predictive(
             posterior.constrain,
-            predict,
+            _predict,
             Forecast("row", new_rows_with_holes, completed, origin=origin),
         ),
         dims={"loading": ("factor", "variable"), **({} if posterior.common else NOISE_AXIS)},
@@ -310,7 +310,7 @@ def _plain_and_turned(
     return jax.vmap(both)(jnp.asarray(points), jnp.asarray(rotations))
 
 
-def pointwise(parameters: dict[str, Array], data: Float[ArrayLike, "n p"]) -> Float[Array, " n"]:
+def _pointwise(parameters: dict[str, Array], data: Float[ArrayLike, "n p"]) -> Float[Array, " n"]:
     """Log likelihood of every centred observation."""
     centred = jnp.asarray(data)
     log_noise = jnp.log(jnp.broadcast_to(parameters["noise"], centred.shape[1:]))
@@ -318,7 +318,7 @@ def pointwise(parameters: dict[str, Array], data: Float[ArrayLike, "n p"]) -> Fl
     return -0.5 * (centred.shape[1] * LOG_TWO_PI + log_det + quadratics)
 
 
-def predict(
+def _predict(
     key: Key, parameters: dict[str, Array], data: Float[ArrayLike, "n p"]
 ) -> Float[Array, "n p"]:
     """As many new centred observations as there are data."""

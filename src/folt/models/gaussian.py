@@ -144,7 +144,7 @@ def gaussian_mixture(
         constrain=posterior.constrain,
         unconstrain=posterior.unconstrain,
         pointwise=Pointwise(posterior.constrain, pointwise),
-        predictive=Predictive(posterior.constrain, predict, FORECAST),
+        predictive=Predictive(posterior.constrain, predict, _FORECAST),
         log_terms=LogTerms(posterior.constrain, component_terms),
         dims={"weight": ("component",), "mu": ("component",), "sigma": ("component",)},
         coords=named_variables(data, variables, 1),
@@ -188,7 +188,7 @@ def component_terms(
     return terms + jnp.log(parameters["weight"])[:, None]
 
 
-def density_at(
+def _density_at(
     key: Key, parameters: dict[str, Array], new: Float[Array, " k"], data: PyTree
 ) -> Float[Array, " k"]:
     """The density at every new observation given the parameters."""
@@ -196,7 +196,7 @@ def density_at(
     return jnp.exp(pointwise(parameters, new))
 
 
-FORECAST = Forecast("value", new_values, density_at)
+_FORECAST = Forecast("value", new_values, _density_at)
 """The predictive density at new observations."""
 
 

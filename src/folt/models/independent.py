@@ -17,7 +17,7 @@ from folt.types import Distribution, Key, Point, Scalar
 
 
 @runtime_checkable
-class Piece(Protocol):
+class _Piece(Protocol):
     """Consecutive coordinates with a prior of their own; `LogRatios` is one."""
 
     @property
@@ -81,7 +81,7 @@ class LogGammas(eqx.Module):
 class Independent(Distribution):
     """The product of the priors of consecutive pieces."""
 
-    parts: tuple[Piece, ...]
+    parts: tuple[_Piece, ...]
 
     @property
     def dim(self) -> int:

@@ -191,8 +191,8 @@ def _problem(
         constrain=posterior.constrain,
         unconstrain=posterior.unconstrain,
         pointwise=Pointwise(posterior.constrain, pointwise),
-        predictive=Predictive(posterior.constrain, predict, FORECAST),
-        log_terms=LogTerms(posterior.constrain, smoothed, PATHS),
+        predictive=Predictive(posterior.constrain, _predict, _FORECAST),
+        log_terms=LogTerms(posterior.constrain, smoothed, _PATHS),
         dims={
             **dict.fromkeys((*by_state, "initial"), ("state",)),
             "transition": ("state", "state_to"),
@@ -267,11 +267,11 @@ def path_log_prob(
     return log_initial[path[0]] + moves + emitted - together
 
 
-PATHS = Paths(viterbi, path_log_prob)
+_PATHS = Paths(viterbi, path_log_prob)
 """The most probable path of the states, and how probable a path is."""
 
 
-def predict(
+def _predict(
     key: Key, parameters: dict[str, Array], data: Float[ArrayLike, " t"]
 ) -> Float[Array, " t"]:
     """A new series of the same length."""
@@ -294,7 +294,7 @@ def ahead(
     return jnp.concatenate([shares, series[:, None]], axis=1)
 
 
-FORECAST = Forecast("step", steps_ahead, ahead, last="y")
+_FORECAST = Forecast("step", steps_ahead, ahead, last="y")
 """The next states and observations."""
 
 

@@ -142,38 +142,38 @@ def bayesian_mixture(
         names=[f"{name}[{k}]" for k in range(components) for name in ("mu", "log_sigma")],
         constrain=posterior.constrain,
         unconstrain=posterior.unconstrain,
-        pointwise=Pointwise(posterior.constrain, pointwise),
-        predictive=Predictive(posterior.constrain, predict, FORECAST),
-        log_terms=LogTerms(posterior.constrain, component_terms),
+        pointwise=Pointwise(posterior.constrain, _pointwise),
+        predictive=Predictive(posterior.constrain, _predict, _FORECAST),
+        log_terms=LogTerms(posterior.constrain, _component_terms),
         dims={"mu": ("component",), "sigma": ("component",)},
     )
 
 
-def pointwise(parameters: dict[str, Array], data: Float[ArrayLike, " n"]) -> Float[Array, " n"]:
+def _pointwise(parameters: dict[str, Array], data: Float[ArrayLike, " n"]) -> Float[Array, " n"]:
     """Log likelihood of every observation."""
     return gaussian.pointwise(_with_equal_weights(parameters), data)
 
 
-def component_terms(
+def _component_terms(
     parameters: dict[str, Array], data: Float[ArrayLike, " n"]
 ) -> Float[Array, "m n"]:
     """Log w_k + log N(y_n; μ_k, σ_k²) of every component and observation, equal weights."""
     return gaussian.component_terms(_with_equal_weights(parameters), data)
 
 
-def density_at(
+def _density_at(
     key: Key, parameters: dict[str, Array], new: Float[Array, " k"], data: PyTree
 ) -> Float[Array, " k"]:
     """The density at every new observation given the parameters."""
     del key, data
-    return jnp.exp(pointwise(parameters, new))
+    return jnp.exp(_pointwise(parameters, new))
 
 
-FORECAST = Forecast("value", new_values, density_at)
+_FORECAST = Forecast("value", new_values, _density_at)
 """The predictive density at new observations."""
 
 
-def predict(
+def _predict(
     key: Key, parameters: dict[str, Array], data: Float[ArrayLike, " n"]
 ) -> Float[Array, " n"]:
     """As many new observations as there are data."""

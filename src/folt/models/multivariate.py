@@ -173,9 +173,9 @@ def multivariate_gaussian_mixture(
         names=_names(m, p),
         constrain=posterior.constrain,
         unconstrain=posterior.unconstrain,
-        pointwise=Pointwise(posterior.constrain, pointwise),
-        predictive=Predictive(posterior.constrain, predict, FORECAST),
-        log_terms=LogTerms(posterior.constrain, component_terms),
+        pointwise=Pointwise(posterior.constrain, _pointwise),
+        predictive=Predictive(posterior.constrain, _predict, _FORECAST),
+        log_terms=LogTerms(posterior.constrain, _component_terms),
         dims={
             "weight": ("component",),
             "mu": ("component", "variable"),
@@ -202,12 +202,12 @@ def _per_variable(name: str, value: ArrayLike, p: int) -> Float[np.ndarray, " p"
     return np.broadcast_to(array, (p,)).copy()
 
 
-def pointwise(parameters: dict[str, Array], data: Float[ArrayLike, "n p"]) -> Float[Array, " n"]:
+def _pointwise(parameters: dict[str, Array], data: Float[ArrayLike, "n p"]) -> Float[Array, " n"]:
     """Log likelihood of every observation."""
-    return log_sum_components(component_terms(parameters, data))
+    return log_sum_components(_component_terms(parameters, data))
 
 
-def component_terms(
+def _component_terms(
     parameters: dict[str, Array], data: Float[ArrayLike, "n p"]
 ) -> Float[Array, "m n"]:
     """Log w_k + log N(y_n; μ_k, Σ_k) of every component and observation."""
@@ -220,19 +220,19 @@ def component_terms(
     return constant[:, None] - 0.5 * jnp.sum(jnp.square(whitened), axis=1)
 
 
-def density_at(
+def _density_at(
     key: Key, parameters: dict[str, Array], new: Float[Array, "k p"], data: PyTree
 ) -> Float[Array, " k"]:
     """The density at every new observation given the parameters."""
     del key, data
-    return jnp.exp(pointwise(parameters, new))
+    return jnp.exp(_pointwise(parameters, new))
 
 
-FORECAST = Forecast("row", new_rows, density_at)
+_FORECAST = Forecast("row", new_rows, _density_at)
 """The predictive density at new observations."""
 
 
-def predict(
+def _predict(
     key: Key, parameters: dict[str, Array], data: Float[ArrayLike, "n p"]
 ) -> Float[Array, "n p"]:
     """As many new observations as there are data."""

@@ -61,7 +61,7 @@ class LatentSpacePosterior(eqx.Module):
 
     def __call__(self, x: Point, ties: Float[Array | np.ndarray, " pairs"]) -> Scalar:
         """Log density at one point."""
-        return jnp.sum(pointwise(self.constrain(x), ties)) + jnp.sum(normal_log_density(x))
+        return jnp.sum(_pointwise(self.constrain(x), ties)) + jnp.sum(normal_log_density(x))
 
 
 def _distances(positions: Float[Array, "n k"]) -> Float[Array, " pairs"]:
@@ -70,14 +70,14 @@ def _distances(positions: Float[Array, "n k"]) -> Float[Array, " pairs"]:
     return jnp.sqrt(squares + NEAREST)
 
 
-def pointwise(parameters: dict[str, Array], data: ArrayLike) -> Float[Array, " pairs"]:
+def _pointwise(parameters: dict[str, Array], data: ArrayLike) -> Float[Array, " pairs"]:
     """Log likelihood of every pair of nodes, tied or not."""
     logit = parameters["intercept"] - parameters["distance"]
     ties = jnp.asarray(data)
     return ties * jax.nn.log_sigmoid(logit) + (1.0 - ties) * jax.nn.log_sigmoid(-logit)
 
 
-def predict(key: Key, parameters: dict[str, Array], data: ArrayLike) -> Float[Array, " pairs"]:
+def _predict(key: Key, parameters: dict[str, Array], data: ArrayLike) -> Float[Array, " pairs"]:
     """A new network, pair by pair."""
     chance = jax.nn.sigmoid(parameters["intercept"] - parameters["distance"])
     return (jax.random.uniform(key, chance.shape) < chance).astype(chance.dtype)
@@ -113,7 +113,7 @@ def tie_chances(
     return jax.nn.sigmoid(parameters["intercept"] - distance)
 
 
-FORECAST = Forecast("pair", new_pairs, tie_chances)
+_FORECAST = Forecast("pair", new_pairs, tie_chances)
 """Probabilities of ties."""
 
 
@@ -158,8 +158,8 @@ def latent_space(
         names=[*(f"position[{i},{j}]" for i in range(n) for j in range(k)), "intercept"],
         constrain=posterior.constrain,
         unconstrain=posterior.unconstrain,
-        pointwise=Pointwise(posterior.constrain, pointwise),
-        predictive=Predictive(posterior.constrain, predict, FORECAST),
+        pointwise=Pointwise(posterior.constrain, _pointwise),
+        predictive=Predictive(posterior.constrain, _predict, _FORECAST),
         dims={"position": ("node", "direction"), "distance": ("pair",)},
     )
 

@@ -11,7 +11,7 @@ from jaxtyping import Float
 from numpy.typing import ArrayLike
 
 
-class Spread(NamedTuple):
+class _Spread(NamedTuple):
     """Middle and width of the observed values, per variable: what default priors are made of."""
 
     middle: Float[np.ndarray, "*variables"]
@@ -91,14 +91,14 @@ def new_values(new: object, data: Float[np.ndarray, " n"]) -> Float[np.ndarray, 
     """Where a density is predicted: the values given, or a grid that reaches beyond the data."""
     if new is None:
         room = 0.15 * float(np.ptp(data))
-        return np.linspace(data.min() - room, data.max() + room, GRID)
+        return np.linspace(data.min() - room, data.max() + room, _GRID)
     return _new(new, ())
 
 
 def new_counts(new: object, data: Float[np.ndarray, " n"]) -> Float[np.ndarray, " k"]:
     """Where probabilities are predicted: the counts given, or all from zero past the largest."""
     if new is None:
-        return np.arange(min(float(data.max()) * 1.25 + 2.0, 10.0 * GRID))
+        return np.arange(min(float(data.max()) * 1.25 + 2.0, 10.0 * _GRID))
     return counts(_new(new, ()), 1)
 
 
@@ -120,7 +120,7 @@ def steps_ahead(new: object, data: object) -> Float[np.ndarray, " k"]:
     return np.arange(1.0, count + 1.0)
 
 
-GRID = 200
+_GRID = 200
 """Points of a grid: a curve through them looks smooth at the width of a page."""
 
 
@@ -143,7 +143,7 @@ def _new(new: object, shape: tuple[int, ...], holes: bool = False) -> np.ndarray
     return values
 
 
-def spread(values: Float[np.ndarray, " n *variables"]) -> Spread:
+def spread(values: Float[np.ndarray, " n *variables"]) -> _Spread:
     """Midrange and range of every variable.
 
     Raises:
@@ -158,7 +158,7 @@ def spread(values: Float[np.ndarray, " n *variables"]) -> Spread:
             "estimated from constant data"
         )
     with np.errstate(over="ignore"):
-        found = Spread(low / 2 + high / 2, high - low)
+        found = _Spread(low / 2 + high / 2, high - low)
     if not np.all(np.isfinite(found.width)):
         raise ValueError(
             f"the observations reach from {np.min(low):g} to {np.max(high):g}, further than double "

@@ -110,9 +110,9 @@ def poisson_mixture(
         ],
         constrain=posterior.constrain,
         unconstrain=posterior.unconstrain,
-        pointwise=Pointwise(posterior.constrain, pointwise),
-        predictive=Predictive(posterior.constrain, predict, FORECAST),
-        log_terms=LogTerms(posterior.constrain, component_terms),
+        pointwise=Pointwise(posterior.constrain, _pointwise),
+        predictive=Predictive(posterior.constrain, _predict, _FORECAST),
+        log_terms=LogTerms(posterior.constrain, _component_terms),
         dims={"weight": ("component",), "rate": ("component",)},
         coords=named_variables(data, variables, 1),
     )
@@ -132,12 +132,12 @@ def rate_location(observed: Float[np.ndarray, " n"]) -> float:
     return math.log(max(float(observed.mean()), 0.5))
 
 
-def pointwise(parameters: dict[str, Array], data: Float[ArrayLike, " n"]) -> Float[Array, " n"]:
+def _pointwise(parameters: dict[str, Array], data: Float[ArrayLike, " n"]) -> Float[Array, " n"]:
     """Log likelihood of every count."""
-    return log_sum_components(component_terms(parameters, data))
+    return log_sum_components(_component_terms(parameters, data))
 
 
-def component_terms(
+def _component_terms(
     parameters: dict[str, Array], data: Float[ArrayLike, " n"]
 ) -> Float[Array, "m n"]:
     """Log w_k + log Poisson(y_n; λ_k) of every component and count."""
@@ -145,19 +145,19 @@ def component_terms(
     return terms + jnp.log(parameters["weight"])[:, None]
 
 
-def density_at(
+def _density_at(
     key: Key, parameters: dict[str, Array], new: Float[Array, " k"], data: PyTree
 ) -> Float[Array, " k"]:
     """The probability of every new count given the parameters."""
     del key, data
-    return jnp.exp(pointwise(parameters, new))
+    return jnp.exp(_pointwise(parameters, new))
 
 
-FORECAST = Forecast("count", new_counts, density_at)
+_FORECAST = Forecast("count", new_counts, _density_at)
 """The predictive probabilities of counts."""
 
 
-def predict(
+def _predict(
     key: Key, parameters: dict[str, Array], data: Float[ArrayLike, " n"]
 ) -> Float[Array, " n"]:
     """As many new counts as there are data."""

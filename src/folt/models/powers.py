@@ -51,7 +51,7 @@ AVERAGES_PRIOR = (8.0, 1.2)
 """Median and log deviation of the number of averages, where it is unknown."""
 
 
-class Modes(NamedTuple):
+class _Modes(NamedTuple):
     """What the spectrum is made of, in the unit of the scaled ordinates."""
 
     frequency: Float[Array, " m"]
@@ -71,10 +71,10 @@ class ModalPowersPosterior(eqx.Module):
     modes: int = eqx.field(static=True)
     exponent: int = eqx.field(static=True)
 
-    def parts(self, x: Point) -> Modes:
+    def parts(self, x: Point) -> _Modes:
         """Frequencies, damping ratios, powers and the floor."""
         rows = x[: 3 * self.modes].reshape(self.modes, 3)
-        return Modes(
+        return _Modes(
             self.frequency.push(rows[:, 0]),
             self.damping.push(rows[:, 1]),
             self.power.push(rows[:, 2]),
@@ -136,7 +136,7 @@ def resonance(
     return height / (jnp.square(at**2 - own**2) + jnp.square(2 * ratio * own * at))
 
 
-def seen(spectrum: AveragedSpectrum, modes: Modes, exponent: int) -> Float[Array, " n"]:
+def seen(spectrum: AveragedSpectrum, modes: _Modes, exponent: int) -> Float[Array, " n"]:
     """The expected ordinates: S through the window of the analyser."""
     at = jnp.asarray(spectrum.frequency)[:, None] + jnp.asarray(spectrum.offsets)
     peaks = resonance(at.reshape(-1), modes.frequency, modes.damping, exponent)

@@ -28,10 +28,10 @@ from folt.types import Point
 if TYPE_CHECKING:
     from folt.models.shapes import ModalShapesPosterior
 
-GUESSES, KEPT = 512, 16
+_GUESSES, _KEPT = 512, 16
 """Guesses of all modes together, and those of the largest density that are kept."""
 
-SHARPEST = 0.005
+_SHARPEST = 0.005
 """Damping ratio of a peak as wide as the neighbours that are averaged."""
 
 DAMPING_QUANTILES = (0.1, 0.6)
@@ -44,40 +44,40 @@ the others in their coordinates, in which the prior has deviation one."""
 PAIR_WIDTH = 0.5
 """The same of correlations between forces."""
 
-FARTHEST = 4.0
+_FARTHEST = 4.0
 """Score beyond which a frequency counts as outside the prior."""
 
 SMALLEST_NOISE = 1e-12
 """Least noise as a share of the largest eigenvalue, where rounding leaves none."""
 
-DEGREES = 5.0
+_DEGREES = 5.0
 """Degrees of freedom of the t: guesses may be wrong by several deviations."""
 
-CLIMBED, STEPS = 4, 40
+_CLIMBED, _STEPS = 4, 40
 """Guesses from which Newton's method goes uphill, and its most steps. On the simulated tower with
 four channels and with fifteen all of six such searches ended at one maximum."""
 
-DIFFERENCE = 1e-4
+_DIFFERENCE = 1e-4
 """Step of the differences of gradients, in coordinates whose prior has deviation one; posterior
 deviations are a few thousandths at least."""
 
-LONGEST_STEP = 1.0
+_LONGEST_STEP = 1.0
 """Length of the longest step of Newton's method, in the same coordinates."""
 
 SHORTER = 0.5 ** np.arange(0.0, 16.0, 2.0)
 """Factors on a step, all of which are tried."""
 
-ARRIVED = 1e-3
+_ARRIVED = 1e-3
 """Gain in nats, promised by the quadratic, at which a search has arrived."""
 
-SAME = 0.05
+_SAME = 0.05
 """Nats by which two ends of searches differ that are images of each other."""
 
 STRETCHED = 1.5
 """Factor on the covariance around a maximum: wider than the posterior, which takes six temperatures
 in 52 dimensions."""
 
-KNOWN = 0.9
+_KNOWN = 0.9
 """Weight of the maxima in the start, where there are any."""
 
 
@@ -89,7 +89,7 @@ def averaging_reach(data: FourierOrdinates) -> int:
     """
     at, n = np.asarray(data.frequency), data.real.shape[1]
     step = float(at[-1] - at[0]) / max(at.size - 1, 1)
-    reach = max(round(SHARPEST * 0.5 * (at[0] + at[-1]) / step), n // 2 + 1)
+    reach = max(round(_SHARPEST * 0.5 * (at[0] + at[-1]) / step), n // 2 + 1)
     return max(min(reach, at.size // 8), 1)
 
 
@@ -112,13 +112,13 @@ def spectrum_start(posterior: ModalShapesPosterior, data: FourierOrdinates, nois
     at, largest = np.asarray(data.frequency), values[:, -1]
     rest = np.maximum(values[:, : max(n - m, 1)].mean(axis=1), SMALLEST_NOISE * largest)
     scores = np.asarray(posterior.frequency.pull(jnp.asarray(at)))
-    usable = np.isfinite(scores) & (np.abs(scores) < FARTHEST)
+    usable = np.isfinite(scores) & (np.abs(scores) < _FARTHEST)
     chance = np.where(usable, largest, 0.0) if usable.any() else largest
     generator = np.random.default_rng(0)
     chosen = np.stack(
         [
             generator.choice(at.size, size=m, p=chance / chance.sum(), replace=False)
-            for _ in range(GUESSES)
+            for _ in range(_GUESSES)
         ]
     )
     damping_scores = ndtri(generator.uniform(*DAMPING_QUANTILES, chosen.shape))
@@ -126,18 +126,18 @@ def spectrum_start(posterior: ModalShapesPosterior, data: FourierOrdinates, nois
     # A resonance of unit power is 1/(πfξ) high, whatever was measured.
     roots = np.sqrt(largest[chosen] * math.pi * at[chosen] * damping)
     psi = np.asarray(posterior.psi.pull(jnp.asarray(roots[..., None] * vectors[chosen, :, -1])))
-    noise = np.asarray(posterior.noise.pull(jnp.full((GUESSES, noises), np.median(rest))))
-    pairs = np.zeros((GUESSES, 2 * posterior.pairs))  # of forces that may be correlated
+    noise = np.asarray(posterior.noise.pull(jnp.full((_GUESSES, noises), np.median(rest))))
+    pairs = np.zeros((_GUESSES, 2 * posterior.pairs))  # of forces that may be correlated
     others = np.concatenate([pairs, noise], axis=1)
     spread = np.concatenate([pairs + PAIR_WIDTH, np.full(noise.shape, NOISE_WIDTH)], axis=1)
     entries = RELATIVE_WIDTH * np.sqrt(np.mean(psi**2, axis=2, keepdims=True))
     widths = [np.broadcast_to(entries, psi.shape), *_alike(chosen, FREQUENCY_WIDTH, DAMPING_WIDTH)]
-    means = _points([psi, np.clip(scores, -FARTHEST, FARTHEST)[chosen], damping_scores], others)
+    means = _points([psi, np.clip(scores, -_FARTHEST, _FARTHEST)[chosen], damping_scores], others)
     deviations = _points(widths, spread)
     densities = map_points(_log_density, (posterior, data), means)
-    best = np.argsort(-np.nan_to_num(densities, nan=-np.inf))[:KEPT]
+    best = np.argsort(-np.nan_to_num(densities, nan=-np.inf))[:_KEPT]
     factors = np.eye(means.shape[1]) / deviations[best, None, :]
-    return Mixture(jnp.zeros(KEPT), jnp.asarray(means[best]), jnp.asarray(factors), DEGREES)
+    return Mixture(jnp.zeros(_KEPT), jnp.asarray(means[best]), jnp.asarray(factors), _DEGREES)
 
 
 def _log_density(
@@ -175,41 +175,41 @@ def sharpened(problem: Problem) -> Problem:
     start = problem.start
     assert isinstance(start, Mixture)
     found: list[_Maximum] = []
-    for guess in np.asarray(start.means)[:CLIMBED]:
+    for guess in np.asarray(start.means)[:_CLIMBED]:
         end = _climbed(problem, guess)
-        if end is not None and all(abs(end.value - other.value) > SAME for other in found):
+        if end is not None and all(abs(end.value - other.value) > _SAME for other in found):
             found.append(end)
     if not found:
         return problem
     masses = np.array([end.value - np.sum(np.log(np.diag(end.root))) for end in found])
     shares = np.maximum(np.exp(masses - masses.max()), 0.1)
-    weights = np.full(start.components, (1 - KNOWN) / (start.components - len(found)))
-    weights[: len(found)] = KNOWN * shares / shares.sum()
+    weights = np.full(start.components, (1 - _KNOWN) / (start.components - len(found)))
+    weights[: len(found)] = _KNOWN * shares / shares.sum()
     means, factors = np.array(start.means), np.array(start.factors)
     means[: len(found)] = [end.point for end in found]
     factors[: len(found)] = [end.root / math.sqrt(STRETCHED) for end in found]
     log_weights = jnp.asarray(np.log(weights))
-    sharp = Mixture(log_weights, jnp.asarray(means), jnp.asarray(factors), DEGREES)
+    sharp = Mixture(log_weights, jnp.asarray(means), jnp.asarray(factors), _DEGREES)
     return eqx.tree_at(lambda p: p.start, problem, sharp)
 
 
 def _climbed(problem: Problem, guess: Float[np.ndarray, " dim"]) -> _Maximum | None:
     """The maximum above a guess, by Newton's method with curvatures taken as positive."""
-    x, steps = guess, DIFFERENCE * np.eye(guess.size)
-    for _ in range(STEPS):
+    x, steps = guess, _DIFFERENCE * np.eye(guess.size)
+    for _ in range(_STEPS):
         values, slopes = problem.gradients(np.concatenate([x[None], x + steps, x - steps]))
         if not (np.isfinite(values[0]) and np.all(np.isfinite(slopes))):
             return None
         ahead, behind = np.split(slopes[1:], 2)
-        curvature = (behind - ahead) / (2 * DIFFERENCE)
+        curvature = (behind - ahead) / (2 * _DIFFERENCE)
         bends, axes = np.linalg.eigh(0.5 * (curvature + curvature.T))
         along = axes.T @ slopes[0]
         step = axes @ (along / np.maximum(np.abs(bends), 1.0))
-        if bends[0] > 0 and 0.5 * along @ (along / bends) < ARRIVED:
+        if bends[0] > 0 and 0.5 * along @ (along / bends) < _ARRIVED:
             # The inverse covariance is at least one in every direction, as it is in the prior.
             covariance = (axes / np.maximum(bends, 1.0)) @ axes.T
             return _Maximum(float(values[0]), x, np.linalg.inv(np.linalg.cholesky(covariance)))
-        step *= min(1.0, LONGEST_STEP / np.linalg.norm(step))
+        step *= min(1.0, _LONGEST_STEP / np.linalg.norm(step))
         trials = x + SHORTER[:, None] * step
         gains = np.nan_to_num(problem.log_probs(trials), nan=-np.inf)
         if gains.max() <= values[0]:

@@ -18,9 +18,9 @@ from folt.groups import Permutation, Reflection
 from folt.problem import Problem
 from folt.types import Distribution, Key, Point, Scalar, in_float64
 
-LOG_TWO_PI = math.log(2 * math.pi)
+_LOG_TWO_PI = math.log(2 * math.pi)
 
-CENTRES: dict[int, tuple[tuple[float, ...], ...]] = {
+_CENTRES: dict[int, tuple[tuple[float, ...], ...]] = {
     2: ((2.0, 0.5), (5.0, 0.8), (8.0, 0.3), (11.0, 0.6)),
     4: ((2.0, 0.5, 1.0, 0.3), (5.0, 0.8, 0.5, 1.2), (8.0, 0.3, 0.8, 0.7)),
 }
@@ -51,7 +51,7 @@ class GaussianPair(Distribution):
     def log_prob(self, x: Point) -> Scalar:
         """Log density at one point."""
         log_cosh = jnp.logaddexp(self.offset * x[0], -self.offset * x[0]) - math.log(2)
-        return log_cosh - 0.5 * (jnp.dot(x, x) + self.offset**2 + self.dim * LOG_TWO_PI)
+        return log_cosh - 0.5 * (jnp.dot(x, x) + self.offset**2 + self.dim * _LOG_TWO_PI)
 
     def sample_and_log_prob(self, key: Key) -> tuple[Point, Scalar]:
         """One draw and its log density."""
@@ -79,7 +79,7 @@ class LabelSwitching(Distribution):
     def log_prob(self, x: Point) -> Scalar:
         """Log density at one point, summed over the orbit of the centres."""
         squares = jnp.sum(jnp.square(x - self.group.orbit(jnp.asarray(self.centres))), axis=1)
-        constant = math.log(self.group.order) + 0.5 * self.dim * LOG_TWO_PI
+        constant = math.log(self.group.order) + 0.5 * self.dim * _LOG_TWO_PI
         return logsumexp(-0.5 * squares) - constant
 
     def sample_and_log_prob(self, key: Key) -> tuple[Point, Scalar]:
@@ -147,19 +147,19 @@ class BrokenBanana(Distribution):
         return x, self.log_prob(x)
 
 
-SPREAD, WIDTH = 2.0, 0.5
+_SPREAD, _WIDTH = 2.0, 0.5
 """Standard deviations of a banana along its axis and across its arms."""
 
 
 def _log_banana(x: Point, curvature: Float[Array, ""]) -> Scalar:
-    along, across = x[0] / SPREAD, (x[1] - curvature * x[0] ** 2) / WIDTH
-    return -0.5 * (along**2 + across**2) - LOG_TWO_PI - math.log(SPREAD * WIDTH)
+    along, across = x[0] / _SPREAD, (x[1] - curvature * x[0] ** 2) / _WIDTH
+    return -0.5 * (along**2 + across**2) - _LOG_TWO_PI - math.log(_SPREAD * _WIDTH)
 
 
 def _bend(noise: Point, right: ArrayLike, left: ArrayLike) -> Point:
-    first = SPREAD * noise[0]
+    first = _SPREAD * noise[0]
     curvature = jnp.where(first > 0, right, left)
-    return jnp.stack([first, curvature * first**2 + WIDTH * noise[1]])
+    return jnp.stack([first, curvature * first**2 + _WIDTH * noise[1]])
 
 
 @in_float64
@@ -207,7 +207,7 @@ def broken_banana(a: float = 1.0, b: float = 0.5) -> Problem:
 
 
 def _published(blocks: int, size: int) -> tuple[tuple[float, ...], ...]:
-    known = CENTRES.get(size, ())
+    known = _CENTRES.get(size, ())
     if len(known) < blocks:
         raise ValueError(
             f"no published centres for {blocks} blocks of size {size}: "

@@ -31,8 +31,8 @@ from folt.store.strict_json import Document
 
 NAME = "baselines"
 TITLE = "Baselines (Table 4)"
-CASE = "m3p2"
-CHAINS = 4
+_CASE = "m3p2"
+_CHAINS = 4
 
 
 def lengths(settings: Settings) -> tuple[int, int]:
@@ -42,29 +42,29 @@ def lengths(settings: Settings) -> tuple[int, int]:
 
 def cases(settings: Settings) -> list[Job]:
     """The folded chain per seed; the two others share an unfolded proposal."""
-    folded = [Job(CASE, ("folded",), seed) for seed in settings.folded_seeds]
-    return [*folded, Job(CASE, ("unfolded", "random-permutation"), settings.seed)]
+    folded = [Job(_CASE, ("folded",), seed) for seed in settings.folded_seeds]
+    return [*folded, Job(_CASE, ("unfolded", "random-permutation"), settings.seed)]
 
 
 def run(fits: SharedFits, job: Job) -> list[Row]:
     """The rows of one proposal."""
     draws, burn_in = lengths(fits.settings)
     folded = "folded" in job.methods
-    parts = fits.facts(CASE, job.seed, folded=folded)
-    fit = fits.fit(CASE, job.seed, folded=folded)
-    group = fits.problem(CASE).group
+    parts = fits.facts(_CASE, job.seed, folded=folded)
+    fit = fits.fit(_CASE, job.seed, folded=folded)
+    group = fits.problem(_CASE).group
     started = time.perf_counter()
-    chains = chains_of(fit, job.seed, CHAINS, draws, burn_in)
+    chains = chains_of(fit, job.seed, _CHAINS, draws, burn_in)
     parts.update(chain_facts(group, chains.draws, chains.accepted))
     parts["wall_s"] += time.perf_counter() - started
-    rows = [row(NAME, CASE, job.methods[0], job.seed, **parts)]
+    rows = [row(NAME, _CASE, job.methods[0], job.seed, **parts)]
     if not folded:
         started = time.perf_counter()
-        states, moved = random_permutation_chains(group, fit, job.seed, CHAINS, draws, burn_in)
+        states, moved = random_permutation_chains(group, fit, job.seed, _CHAINS, draws, burn_in)
         found = chain_facts(group, states, moved)
         wall = parts["wall_s"] + time.perf_counter() - started
         quick = fits.settings.quick
-        rows.append(row(NAME, CASE, job.methods[1], job.seed, quick=quick, wall_s=wall, **found))
+        rows.append(row(NAME, _CASE, job.methods[1], job.seed, quick=quick, wall_s=wall, **found))
     return rows
 
 
@@ -117,7 +117,7 @@ NAMES = ("", "batch_means_")
 def claims(rows: list[Row], preset: str) -> list[Claim]:
     """What the paper says about it."""
     groups = by_method(rows)
-    folded, plain = groups.get((CASE, "folded")), groups.get((CASE, "unfolded"))
+    folded, plain = groups.get((_CASE, "folded")), groups.get((_CASE, "unfolded"))
     if not folded or not plain:
         return []
     found = []
@@ -139,7 +139,7 @@ def claims(rows: list[Row], preset: str) -> list[Claim]:
                 f"{number(expected)} predicted, {number(seen)} by batch means",
             )
         )
-    shuffled = groups.get((CASE, "random-permutation"))
+    shuffled = groups.get((_CASE, "random-permutation"))
     if shuffled:
         sizes = [
             one["details"]["sorted_ess_per_draw"] for one in (folded[0], plain[0], shuffled[0])

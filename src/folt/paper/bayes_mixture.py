@@ -33,9 +33,9 @@ if TYPE_CHECKING:
 
 NAME = "bayes-mixture"
 TITLE = "Bayesian mixture (Table 5, Figure 4)"
-CASE = "500"
+_CASE = "500"
 PROBLEM = "bayes-mixture"
-CHAINS = 4
+_CHAINS = 4
 
 MEANS = {"mu": (-0.1247, 2.9522, 5.9801), "log_sigma": (-0.2574, -0.0875, -0.2075)}
 """Sorted posterior means by a long run, to four digits."""
@@ -46,8 +46,8 @@ MEANS_ERROR = 5e-4
 
 def cases(settings: Settings) -> list[Job]:
     """The folded chain per seed; the three others share an unfolded proposal."""
-    folded = [Job(CASE, ("folded",), seed) for seed in settings.folded_seeds]
-    return [*folded, Job(CASE, ("unfolded", "random-permutation", "post-hoc"), settings.seed)]
+    folded = [Job(_CASE, ("folded",), seed) for seed in settings.folded_seeds]
+    return [*folded, Job(_CASE, ("unfolded", "random-permutation", "post-hoc"), settings.seed)]
 
 
 def run(fits: SharedFits, job: Job) -> list[Row]:
@@ -59,12 +59,12 @@ def run(fits: SharedFits, job: Job) -> list[Row]:
     own = _described(fits, fit.draws)
     own["details"] = chain_facts(group, fit.draws, fit.accepted)["details"]
     own["details"]["label_switch_rate"] = label_switch_rate(group, fit.draws)
-    rows = [row(NAME, CASE, job.methods[0], job.seed, **parts, **own)]
+    rows = [row(NAME, _CASE, job.methods[0], job.seed, **parts, **own)]
     if folded:
         return rows
     started = time.perf_counter()
     draws, burn_in = fits.settings.draws, fits.settings.draws // 4
-    states, moved = random_permutation_chains(group, fit, job.seed, CHAINS, draws, burn_in)
+    states, moved = random_permutation_chains(group, fit, job.seed, _CHAINS, draws, burn_in)
     shuffled = chain_facts(group, states, moved)
     shuffled["details"]["label_switch_rate"] = label_switch_rate(group, states)
     shuffled |= {"quick": parts["quick"], "wall_s": parts["wall_s"]}
@@ -73,10 +73,10 @@ def run(fits: SharedFits, job: Job) -> list[Row]:
     ordered = _described(fits, folded_draws(group, states))
     shuffled["estimates"] = ordered["estimates"]
     shuffled["figure"] = _described(fits, states)["figure"]
-    rows.append(row(NAME, CASE, "random-permutation", job.seed, **shuffled))
+    rows.append(row(NAME, _CASE, "random-permutation", job.seed, **shuffled))
     after = _described(fits, folded_draws(group, fit.draws))
     after["details"] = own["details"]
-    rows.append(row(NAME, CASE, "post-hoc", job.seed, **parts, **after))
+    rows.append(row(NAME, _CASE, "post-hoc", job.seed, **parts, **after))
     return rows
 
 
@@ -126,12 +126,12 @@ def claims(rows: list[Row], preset: str) -> list[Claim]:
     """What the paper says about it, and our bar."""
     groups = by_method(rows)
     found: list[Claim] = []
-    plain = groups.get((CASE, "unfolded"))
+    plain = groups.get((_CASE, "unfolded"))
     if plain:
         accept = plain[0]["accept"]
         seen = f"acceptance {number(accept, 4)}"
         found.append(Claim("The unfolded chain accepts less than 1 %", accept < 0.01, seen))
-    folded = groups.get((CASE, "folded"))
+    folded = groups.get((_CASE, "folded"))
     if folded:
         values = gammas([like_with_like(one) for one in folded], "proposal")
         lowest = min(values) if values else None
@@ -187,7 +187,7 @@ def figure(document: Document) -> Figure:
     )
     traces = []
     for method, title, remark in told:
-        rows = groups.get((CASE, method))
+        rows = groups.get((_CASE, method))
         if rows:
             rate = (rows[0]["details"] or {}).get("label_switch_rate") or 0.0
             words = remark.format(accept=rows[0]["accept"], switches=rate)

@@ -27,9 +27,9 @@ NAME = "conditions"
 TITLE = "Conditions of the theorem and the fold boundary (supplement)"
 THEOREM = {"dimension-10": "pair-10", "m4p2": "m4p2"}
 QUICK = {"dimension-2": "pair-2", "m3p2": "m3p2"}
-DIMENSIONS = (2, 5, 10, 20)
+_DIMENSIONS = (2, 5, 10, 20)
 SEPARATION = 6.0
-DRAWS = 20_000
+_DRAWS = 20_000
 DRAW_STREAM = 4_000
 """Number of the random stream of the draws that judge, apart from those of sampling."""
 
@@ -38,7 +38,7 @@ def cases(settings: Settings) -> list[Job]:
     """Two pairs of proposals per seed, and the boundary in every dimension."""
     pairs = QUICK if settings.quick else THEOREM
     jobs = [Job(case, ("folded",), seed) for case in pairs for seed in settings.folded_seeds]
-    dims = DIMENSIONS[:2] if settings.quick else DIMENSIONS
+    dims = _DIMENSIONS[:2] if settings.quick else _DIMENSIONS
     boundary = [Job(f"separation-{dim}", ("folded",), settings.seed) for dim in dims]
     return jobs + boundary
 
@@ -89,7 +89,7 @@ def _boundary(fits: SharedFits, dim: int, seed: int) -> Document:
 def _exact_draws(problem: Problem, seed: int) -> np.ndarray:
     # Without the dimension in the key, all pairs of Gaussians would share their first coordinate.
     key = jax.random.fold_in(jax.random.key(seed), DRAW_STREAM + problem.dim)
-    return Exact(draws=DRAWS)(key, problem).draws.reshape(-1, problem.dim)
+    return Exact(draws=_DRAWS)(key, problem).draws.reshape(-1, problem.dim)
 
 
 def report(rows: list[Row]) -> list[tuple[str, str]]:

@@ -22,12 +22,12 @@ if TYPE_CHECKING:
 
 NAME = "dimension"
 TITLE = "Dimension (Table 2, Figure 2)"
-DIMENSIONS = ("2", "5", "10", "20")
+_DIMENSIONS = ("2", "5", "10", "20")
 
 
 def cases(settings: Settings) -> list[Job]:
     """Every dimension, folded and unfolded; the two smallest when in a hurry."""
-    return folded_and_unfolded(DIMENSIONS[:2] if settings.quick else DIMENSIONS, settings)
+    return folded_and_unfolded(_DIMENSIONS[:2] if settings.quick else _DIMENSIONS, settings)
 
 
 def run(fits: SharedFits, job: Job) -> list[Row]:
@@ -43,7 +43,7 @@ def report(rows: list[Row]) -> list[tuple[str, str]]:
 def claims(rows: list[Row], preset: str) -> list[Claim]:
     """What the paper says about it, and our bar."""
     groups = by_method(rows)
-    known = [case for case in DIMENSIONS if (case, "unfolded") in groups]
+    known = [case for case in _DIMENSIONS if (case, "unfolded") in groups]
     if len(known) < 2:
         return []
     first, last = (gammas(groups[case, "unfolded"], "proposal") for case in (known[0], known[-1]))
@@ -70,5 +70,5 @@ def figure(document: Document) -> Figure:
     """The figure of γ against the dimension d."""
     from folt.paper.pictures import gamma_figure
 
-    labels = {case: f"d = {case}" for case in DIMENSIONS}
+    labels = {case: f"d = {case}" for case in _DIMENSIONS}
     return gamma_figure(document, labels, "dimension, two mirrored Gaussians, s = 2")

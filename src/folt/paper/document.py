@@ -18,7 +18,7 @@ from folt.paper.rows import Job, Settings
 from folt.paper.tables import claim_list
 from folt.store.strict_json import Document
 
-PACKAGES = ("folt", "jax", "jaxlib", "equinox", "numpy", "scipy")
+_PACKAGES = ("folt", "jax", "jaxlib", "equinox", "numpy", "scipy")
 
 
 def provenance(command: str, wall_s: float) -> Document:
@@ -59,7 +59,7 @@ def processor() -> str:
 def versions() -> dict[str, str]:
     """Versions of Python and of the packages that numbers depend on."""
     found = {"python": platform.python_version()}
-    for name in PACKAGES:
+    for name in _PACKAGES:
         try:
             found[name] = version(name)
         except PackageNotFoundError:

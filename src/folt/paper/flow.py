@@ -95,7 +95,7 @@ def exactly_normalised(
 Flow = TypeVar("Flow", bound=Distribution)
 
 
-Layer = Callable[[Conditioners, Point, float, Point], tuple[Point, Scalar]]
+_Layer = Callable[[Conditioners, Point, float, Point], tuple[Point, Scalar]]
 """One coupling layer: its network, mask and clip, and the point it moves."""
 
 
@@ -243,7 +243,7 @@ class SpectralCoupling(Distribution):
         pull = _block_norm(slope * math.hypot(stretch, radius), stretch)
         return LipschitzBounds(*(jnp.full(self.layers, value) for value in (slope, push, pull)))
 
-    def _scan(self, layer: Layer, point: Point, reverse: bool) -> tuple[Point, Scalar]:
+    def _scan(self, layer: _Layer, point: Point, reverse: bool) -> tuple[Point, Scalar]:
         def step(
             carry: tuple[Point, Scalar], parts: tuple[Conditioners, Point]
         ) -> tuple[tuple[Point, Scalar], None]:

@@ -20,7 +20,7 @@ FOLDED, UNFOLDED = PALETTE[0], PALETTE[1]
 SHIFT = 0.07
 """How far folded and unfolded dots of one case stand apart."""
 
-LOWEST = 1e-3
+_LOWEST = 1e-3
 """Smallest γ in a picture; what is smaller is an arrow head on the axis."""
 
 
@@ -58,7 +58,7 @@ def gamma_figure(document: Document, labels: Mapping[str, str], xlabel: str) -> 
         for place, sides in enumerate(zip(*series.values(), strict=True)):
             _ratio_mark(panel, place, *(median(gammas(rows, "proposal")) for rows in sides))
         panel.set_yscale("log")
-        panel.set_ylim(LOWEST, 2.4)
+        panel.set_ylim(_LOWEST, 2.4)
         panel.set_yticks([0.001, 0.01, 0.1, 1.0], ["0.001", "0.01", "0.1", "1"])
         panel.tick_params(axis="y", which="minor", length=0)
         panel.set_xlim(-0.5, len(cases) - 0.5)
@@ -102,11 +102,11 @@ def _series(panel: Axes, shift: float, rows: Sequence[Sequence[Row]], colour: st
     known = [(place + shift, value) for place, value in enumerate(middles) if value is not None]
     if known:
         places, values = np.array(known).T
-        panel.plot(places, np.maximum(values, LOWEST), color=colour, linewidth=1.6, zorder=3)
+        panel.plot(places, np.maximum(values, _LOWEST), color=colour, linewidth=1.6, zorder=3)
     for place, group in enumerate(rows):
-        seen = np.maximum(gammas(group, "proposal"), LOWEST)
+        seen = np.maximum(gammas(group, "proposal"), _LOWEST)
         jitter = 0.03 * (np.arange(seen.size) - 0.5 * (seen.size - 1))
-        places, small = place + shift + jitter, seen <= LOWEST
+        places, small = place + shift + jitter, seen <= _LOWEST
         look: Document = {"color": colour, "markersize": 5.5, "zorder": 4, "clip_on": False}
         look |= {"markeredgecolor": "white", "markeredgewidth": 0.6}
         for chosen, marker in ((~small, "o"), (small, "v")):
@@ -124,7 +124,7 @@ def _printed_series(
     places, values = np.array(known).T
     panel.plot(
         places,
-        np.maximum(values, LOWEST),
+        np.maximum(values, _LOWEST),
         color=colour,
         linewidth=0.9,
         linestyle=(0, (2, 2)),

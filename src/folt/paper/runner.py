@@ -20,7 +20,7 @@ from folt.paper.shared_fits import SharedFits
 from folt.paper.tables import Row
 from folt.store import Entry, Store
 
-ROWS = "rows"
+_ROWS = "rows"
 """Folder of rows that are finished and not in their table yet."""
 
 
@@ -53,11 +53,11 @@ def reproduce(
         opened = [
             _Table(table, *_opened(store, table.NAME, settings), settings) for table in tables
         ]
-        failed = _filled(opened, settings, out / ROWS, runner, show)
+        failed = _filled(opened, settings, out / _ROWS, runner, show)
         files = [path for one in opened for path in write_table(one.table, one.document, one.entry)]
         if failed:
             raise FailedJobsError(f"{failed[0]['job']}: {failed[0]['error']}")
-        shutil.rmtree(out / ROWS, ignore_errors=True)  # all of them are in their tables
+        shutil.rmtree(out / _ROWS, ignore_errors=True)  # all of them are in their tables
     return files
 
 

@@ -30,23 +30,23 @@ if TYPE_CHECKING:
 
 NAME = "schematic"
 TITLE = "The pipeline (Figure 1)"
-CASE = "m2p1"
-CENTRES = ((2.0,), (5.0,))
-GRID = (-1.2, 8.2, 64)
+_CASE = "m2p1"
+_CENTRES = ((2.0,), (5.0,))
+_GRID = (-1.2, 8.2, 64)
 """First and last grid coordinate, and their number, of the densities in the picture."""
 
 
 def cases(settings: Settings) -> list[Job]:
     """The one run that the picture needs."""
-    return [Job(CASE, ("folded",), settings.seed)]
+    return [Job(_CASE, ("folded",), settings.seed)]
 
 
 def run(fits: SharedFits, job: Job) -> list[Row]:
     """The row, with what the picture shows."""
-    fits.bring(CASE, label_switching(2, 1, CENTRES))
-    fit = fits.fit(CASE, job.seed)
+    fits.bring(_CASE, label_switching(2, 1, _CENTRES))
+    fit = fits.fit(_CASE, job.seed)
     parts = {**facts(fit), "quick": fits.settings.quick, "figure": _picture(fit)}
-    return [row(NAME, CASE, "folded", job.seed, **parts)]
+    return [row(NAME, _CASE, "folded", job.seed, **parts)]
 
 
 @in_float64
@@ -54,7 +54,7 @@ def _picture(fit: Fit) -> Document:
     assert fit.problem is not None
     assert fit.proposal is not None
     assert fit.reference.raw is not None
-    axis = np.linspace(*GRID)
+    axis = np.linspace(*_GRID)
     points = np.stack(np.meshgrid(axis, axis), axis=-1).reshape(-1, 2)
     log_target = map_points(Problem.log_prob, fit.problem, points)
     folded = Folded(fit.proposal, fit.group)

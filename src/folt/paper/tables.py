@@ -9,7 +9,7 @@ from typing import NamedTuple
 from folt.paper.rows import by_method, figure_of
 from folt.store.strict_json import Document
 
-RHOS = ("0.025", "0.05", "0.1", "0.25")
+_RHOS = ("0.025", "0.05", "0.1", "0.25")
 PRIMARY = "0.05"
 NOTHING = "–"
 
@@ -140,10 +140,10 @@ def every_rho_table(rows: Sequence[Row]) -> str:
                 [spread(gammas(twins, "proposal", rho))]
                 + [number(figure_of(group[0], name, "gamma", rho)) for name in ("printed", "saved")]
             )
-            for rho in RHOS
+            for rho in _RHOS
         ]
         lines.append([case, method, *cells])
-    return markdown(["case", "method", *(f"ρ = {rho}" for rho in RHOS)], lines)
+    return markdown(["case", "method", *(f"ρ = {rho}" for rho in _RHOS)], lines)
 
 
 def chain_table(rows: Sequence[Row]) -> str:

@@ -59,7 +59,7 @@ TEMPERATURE = 0.1
 OSCILLATION_WEIGHT = 0.1
 GRADIENT_WEIGHT = 0.05
 GRADIENT_POINTS = 64
-BLOCK = 100
+_BLOCK = 100
 """Steps in one compiled scan; progress is reported between blocks."""
 
 RELEASED_RAMP = (0.3, 1.0)
@@ -133,9 +133,9 @@ def fit_paper_flow(
     schedule = Schedule(*(jnp.float32(value * steps) for value in (1.0, *ramp)))
     flow = _cast(flow, jnp.float32)
     state = _optimiser().init(eqx.filter(flow, eqx.is_inexact_array))
-    for start in range(0, steps, BLOCK):
+    for start in range(0, steps, _BLOCK):
         flow, state, loss = _block(key, flow, state, valued, schedule, jnp.int32(start))
-        done = min(start + BLOCK, steps)
+        done = min(start + _BLOCK, steps)
         if not math.isfinite(float(loss)):
             raise FloatingPointError(f"the training loss is not finite after {done} steps")
         if progress is not None:
@@ -178,7 +178,7 @@ def _optimiser() -> optax.GradientTransformation:
 def _block(
     key: Key, flow: Flow, state: PyTree, valued: ValuedDraws, schedule: Schedule, start: Array
 ) -> tuple[Flow, PyTree, Scalar]:
-    """Up to `BLOCK` training steps; those beyond the end of training leave all as it is."""
+    """Up to `_BLOCK` training steps; those beyond the end of training leave all as it is."""
     parameters, rest = eqx.partition(flow, eqx.is_inexact_array)
 
     def loss(parameters: PyTree, batch: ValuedDraws, ramp: Scalar) -> Scalar:
@@ -200,9 +200,9 @@ def _block(
     def step(carry: Carry, number: Array) -> tuple[Carry, Scalar]:
         return jax.lax.cond(number < schedule.steps, train, skip, carry, number)
 
-    numbers = start + jnp.arange(BLOCK, dtype=jnp.int32)
+    numbers = start + jnp.arange(_BLOCK, dtype=jnp.int32)
     (parameters, state), losses = jax.lax.scan(step, (parameters, state), numbers)
-    done = jnp.minimum(schedule.steps - start, BLOCK)
+    done = jnp.minimum(schedule.steps - start, _BLOCK)
     return eqx.combine(parameters, rest), state, jnp.sum(losses) / done
 
 

@@ -28,16 +28,17 @@ from jaxtyping import ArrayLike, Float
 from threadpoolctl import threadpool_limits
 
 from folt.store.packages import require
+from folt.types import HostPoints, HostValues
 
-SHARES = 4
+_SHARES = 4
 """Pieces per process of work whose calls may differ in length."""
 
-Evaluate = Callable[[np.ndarray], np.ndarray]
+_Evaluate = Callable[[np.ndarray], np.ndarray]
 
-_functions: Sequence[Evaluate] = ()
+_functions: Sequence[_Evaluate] = ()
 
 
-class Workers:
+class _Workers:
     """A pool that starts with its first work and ends with `close`, or with this process.
 
     Args:
@@ -50,7 +51,7 @@ class Workers:
     """
 
     def __init__(
-        self, functions: Sequence[Evaluate], count: int, longest: int | None = None
+        self, functions: Sequence[_Evaluate], count: int, longest: int | None = None
     ) -> None:
         self.count, self.longest = count, longest
         self._payload = _sent(functions)
@@ -81,7 +82,7 @@ class Workers:
             raise
 
     def _cuts(self, count: int) -> list[tuple[int, int]]:
-        length = max(1, math.ceil(count / (SHARES * self.count)))
+        length = max(1, math.ceil(count / (_SHARES * self.count)))
         if self.longest is not None:
             length = min(max(1, math.ceil(count / self.count)), self.longest)
         starts = range(0, count, length)
@@ -94,7 +95,7 @@ class Workers:
             pool.shutdown(wait=True, cancel_futures=True)
 
 
-def _sent(functions: Sequence[Evaluate]) -> bytes:
+def _sent(functions: Sequence[_Evaluate]) -> bytes:
     require("workers=", "cloudpickle")
     import cloudpickle
 
@@ -120,8 +121,6 @@ def _piece(number: int, points: np.ndarray) -> np.ndarray:
     return _functions[number](points)
 
 
-Points = Float[np.ndarray, "n dim"]
-Values = Float[np.ndarray, " n"]
 Gradient = Callable[[np.ndarray], tuple[ArrayLike, ArrayLike]]
 """From a point, or from many, to log density and gradient."""
 
@@ -146,7 +145,7 @@ class BlackBox:
     gradient: Gradient | None = None
 
     @functools.cached_property
-    def pool(self) -> Workers | None:
+    def pool(self) -> _Workers | None:
         """The processes, where there are several.
 
         Raises:
@@ -156,7 +155,7 @@ class BlackBox:
             return None
         alone = dataclasses.replace(self, workers=1)
         longest = self.batch if self.vectorized else None
-        return Workers((alone.values, alone._side_by_side), self.workers, longest)
+        return _Workers((alone.values, alone._side_by_side), self.workers, longest)
 
     def __getstate__(self) -> dict[str, object]:
         """A copy elsewhere starts processes of its own."""
@@ -174,7 +173,7 @@ class BlackBox:
             "preset='paper' need a log density written in JAX"
         )
 
-    def values(self, points: Points) -> Values:
+    def values(self, points: HostPoints) -> HostValues:
         """The log density at every point; NaN is handed on, for the caller to count.
 
         Raises:
@@ -191,7 +190,7 @@ class BlackBox:
             [np.empty(0), *(self._many(points[i : i + self.batch]) for i in starts)]
         )
 
-    def gradients(self, points: Points) -> tuple[Values, Points]:
+    def gradients(self, points: HostPoints) -> tuple[HostValues, HostPoints]:
         """The log density and its gradient at every point.
 
         Raises:
@@ -204,7 +203,7 @@ class BlackBox:
         found = both(points)
         return found[:, 0], found[:, 1:]
 
-    def _side_by_side(self, points: Points) -> Float[np.ndarray, "n more"]:
+    def _side_by_side(self, points: HostPoints) -> Float[np.ndarray, "n more"]:
         """Log density in the first column, its gradient in the others."""
         if self.gradient is None:
             raise ValueError("this log density has no gradient: give from_callable gradient=")
@@ -229,7 +228,7 @@ class BlackBox:
             )
         return np.column_stack([values, slopes]).astype(np.float64)
 
-    def _many(self, points: Points) -> Values:
+    def _many(self, points: HostPoints) -> HostValues:
         count = points.shape[0]
         result = np.asarray(self.function(points))
         if result.shape != (count,) or not _is_real(result):

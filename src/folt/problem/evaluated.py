@@ -15,16 +15,13 @@ from folt.groups import Group
 from folt.problem.batching import map_points
 from folt.problem.black_box import BlackBox
 from folt.problem.orbits import action_of
-from folt.types import Density, Point, Scalar
-
-Points = Float[np.ndarray, "n dim"]
-Values = Float[np.ndarray, " n"]
+from folt.types import Density, HostPoints, HostValues, Point, Scalar
 
 VALUES_PER_BLOCK = 1024
 GRADIENTS_PER_BLOCK = 128
 """Points per call of the compiled density: larger blocks leave the cache, smaller ones wait."""
 
-IMAGES_AT_ONCE = 1 << 16
+_IMAGES_AT_ONCE = 1 << 16
 """Images of points that are in memory at once."""
 
 
@@ -54,35 +51,35 @@ class Evaluated(Density):
             if self.black_box is not None:
                 self.black_box.close()
 
-    def log_probs(self, points: Points) -> Values:
+    def log_probs(self, points: HostPoints) -> HostValues:
         """Log density at many points: compiled, or by the black box in batches of its own."""
         if self.black_box is not None:
             return self.black_box.values(points)
         return map_points(_value, self, points, length=VALUES_PER_BLOCK)
 
-    def gradients(self, points: Points) -> tuple[Values, Points]:
+    def gradients(self, points: HostPoints) -> tuple[HostValues, HostPoints]:
         """Log density and its gradient at many points."""
         if self.black_box is not None:
             return self.black_box.gradients(points)
         return map_points(_with_gradient, self, points, length=GRADIENTS_PER_BLOCK)
 
-    def log_folds(self, points: Points) -> Values:
+    def log_folds(self, points: HostPoints) -> HostValues:
         """Log π_F at many points, s·π or the orbit sum."""
         if self.invariant or self.group.order == 1:
             return self.log_probs(points) + self.group.log_order
         return logsumexp(self.log_orbits(points), axis=1)
 
-    def log_orbits(self, points: Points) -> Float[np.ndarray, "n order"]:
+    def log_orbits(self, points: HostPoints) -> Float[np.ndarray, "n order"]:
         """Log π(g·z) for every g, at many points."""
         order, action = self.group.order, action_of(self.group)
-        length = max(1, IMAGES_AT_ONCE // order)
+        length = max(1, _IMAGES_AT_ONCE // order)
         parts = []
         for start in range(0, max(len(points), 1), length):
             images = action.images(points[start : start + length])
             parts.append(self.log_probs(images.reshape(-1, self.dim)).reshape(-1, order))
         return np.concatenate(parts)
 
-    def folded_gradients(self, points: Points) -> tuple[Values, Points]:
+    def folded_gradients(self, points: HostPoints) -> tuple[HostValues, HostPoints]:
         """Log π_F and its gradient, Σ_g (π(g·z)/π_F(z))·gᵀ∇log π(g·z)."""
         if self.invariant or self.group.order == 1:
             values, gradients = self.gradients(points)

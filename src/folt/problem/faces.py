@@ -105,7 +105,7 @@ MOST_LINES = 12
 COLOURS = {"good": "#2e7d32", "caution": "#b26a00", "bad": "#c62828", "plain": "inherit"}
 """Of a headline in a notebook; each is legible on white and on black."""
 
-TABLE = "border-collapse:collapse;font-size:90%;margin:.3em 0"
+_TABLE = "border-collapse:collapse;font-size:90%;margin:.3em 0"
 CELL = "text-align:left;padding:.1em 1.2em .1em 0;vertical-align:top"
 
 
@@ -140,7 +140,7 @@ class Face:
         )
         colour = f"color:{COLOURS[self.tone]};"
         caption = f'<div style="{colour}font-weight:600">{html.escape(self.headline)}</div>'
-        return f'<div>{caption}<table style="{TABLE}">{rows}</table></div>'
+        return f'<div>{caption}<table style="{_TABLE}">{rows}</table></div>'
 
 
 class Shown:

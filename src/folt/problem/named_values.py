@@ -13,17 +13,15 @@ from typing import TYPE_CHECKING, Any
 import equinox as eqx
 import jax
 import numpy as np
-from jaxtyping import Array, ArrayLike, Float
+from jaxtyping import Array, ArrayLike
 
 from folt.groups import Element, Group
 from folt.problem.batching import map_points
-from folt.types import Key, Point, in_float64
+from folt.types import HostPoints, Key, Point, in_float64
 
 if TYPE_CHECKING:
     from folt.problem.problem import Problem
 
-
-Points = Float[np.ndarray, "n dim"]
 
 ENTRY = re.compile(r"(.+)\[(\d+(?:,\d+)*)\]")
 """A name such as `mu[0]`: one entry of an array that may be given whole."""
@@ -83,7 +81,7 @@ def _value(values: Mapping[str, ArrayLike], name: str) -> np.ndarray | None:
     return np.moveaxis(array, range(-len(index), 0), range(len(index)))[index]
 
 
-def require_inside(points: Points, names: Sequence[str]) -> None:
+def require_inside(points: HostPoints, names: Sequence[str]) -> None:
     """Refuse values outside the support, or on its edge, where coordinates are infinite."""
     draws, places = np.nonzero(~np.isfinite(points))
     if draws.size:
@@ -98,7 +96,7 @@ def _parameters_of(problem: Problem, x: Point) -> dict[str, Array]:
     return problem._parameters(x)
 
 
-def parameters_at(problem: Problem, points: Points) -> dict[str, np.ndarray]:
+def parameters_at(problem: Problem, points: HostPoints) -> dict[str, np.ndarray]:
     """The parameters at many points; beside a black box the function may be plain NumPy.
 
     A function with a method `many` gets all points at once, as that of `points_at` all values.
@@ -126,7 +124,7 @@ def _order(problem: Problem) -> list[str]:
     return order
 
 
-def points_at(problem: Problem, flat: dict[str, np.ndarray], key: Key | None) -> Points:
+def points_at(problem: Problem, flat: dict[str, np.ndarray], key: Key | None) -> HostPoints:
     """The points of many values, compiled or on the host as `parameters_at`."""
     count = next(iter(flat.values())).shape[0] if flat else 0
     keys = jax.random.split(jax.random.key(0) if key is None else key, count)
@@ -160,7 +158,7 @@ def own_shapes(problem: Problem) -> dict[str, tuple[int, ...]]:
     return {name: tuple(np.shape(value)) for name, value in found.items()}
 
 
-SAME = 1e-9
+_SAME = 1e-9
 """Relative difference below which two values count as one that moved: rounding is 1e-16."""
 
 
@@ -364,4 +362,4 @@ def _both_sides(value: np.ndarray, image: np.ndarray, order: tuple[int, ...]) ->
 
 
 def _close(one: np.ndarray, other: np.ndarray) -> bool:
-    return bool(np.allclose(one, other, rtol=SAME, atol=SAME))
+    return bool(np.allclose(one, other, rtol=_SAME, atol=_SAME))

@@ -16,7 +16,7 @@ from jaxtyping import Array, ArrayLike, Float, PyTree
 
 from folt.groups import Group
 from folt.problem.batching import LARGE_CHUNK, map_keys
-from folt.problem.evaluated import Evaluated, Points
+from folt.problem.evaluated import Evaluated
 from folt.problem.faces import Face, problem_face
 from folt.problem.fold import Folded
 from folt.problem.named_values import (
@@ -40,7 +40,7 @@ from folt.problem.quotient import (
     on_quotient,
     quotient_of,
 )
-from folt.types import Distribution, Key, Point, Scalar, in_float64
+from folt.types import Distribution, HostPoints, Key, Point, Scalar, in_float64
 
 if TYPE_CHECKING:
     from folt.symmetry.findings import SymmetryFound
@@ -120,7 +120,7 @@ class Problem(Evaluated):
     naming: Naming = eqx.field(static=True, default=Naming())
     allow_rotation: bool = eqx.field(static=True, default=False)
     proportional: bool = eqx.field(static=True, default=False)
-    generated: Callable[[Points, int], dict[str, np.ndarray]] | None = None
+    generated: Callable[[HostPoints, int], dict[str, np.ndarray]] | None = None
     quotient: Quotient | None = None
 
     def __init__(
@@ -146,7 +146,7 @@ class Problem(Evaluated):
         proportional: bool = False,
         sort_by: str | Callable[..., Any] | None = None,
         sign: str | None = None,
-        generated: Callable[[Points, int], dict[str, np.ndarray]] | None = None,
+        generated: Callable[[HostPoints, int], dict[str, np.ndarray]] | None = None,
     ):
         if isinstance(symmetry, Group) and callable(log_density):
             self.quotient = quotient_of(symmetry, log_density, data)
@@ -234,7 +234,7 @@ class Problem(Evaluated):
         """The folded target π_F on the fundamental domain."""
         return Folded(self, self.group, self.invariant)
 
-    def exact_draws(self, key: Key, count: int) -> Points:
+    def exact_draws(self, key: Key, count: int) -> HostPoints:
         """Independent draws of the exact sampler.
 
         Raises:

@@ -27,13 +27,13 @@ from folt.types import Distribution, Key, Point, Scalar, in_float64
 STARTS = 4
 """Climbs of the pilot, from points drawn at random."""
 
-STEPS = 100
+_STEPS = 100
 """Most steps of a climb: the rows need not be known well, only which of them are large."""
 
-TRIED = 6
+_TRIED = 6
 """Points at which a declared rotation is tried."""
 
-TOLERANCE = 1e-7
+_TOLERANCE = 1e-7
 """Largest change of log π, relative to 1 + |log π|, that counts as rounding."""
 
 
@@ -363,7 +363,7 @@ def _require_rotations(groups: Sequence[Group], values: _Values) -> None:
 def _first_change(groups: Sequence[Group], values: _Values) -> tuple[Rotation, str, float] | None:
     """The first rotation that changes the density, its generator in words, and by how much."""
     random = np.random.default_rng(0)
-    points = random.normal(size=(TRIED, sum(group.dim for group in groups)))
+    points = random.normal(size=(_TRIED, sum(group.dim for group in groups)))
     plain, start = values(points), 0
     for group in groups:
         own = slice(start, start + group.dim)
@@ -377,7 +377,7 @@ def _first_change(groups: Sequence[Group], values: _Values) -> tuple[Rotation, s
                 change = np.abs(values(turned) - plain)
             change = np.where(np.isneginf(plain) & ~np.isfinite(change), 0.0, change)
             worst = int(np.argmax(change / (1.0 + np.abs(plain))))
-            if not change[worst] <= TOLERANCE * (1.0 + abs(plain[worst])):
+            if not change[worst] <= _TOLERANCE * (1.0 + abs(plain[worst])):
                 return group, group.describe(element), float(change[worst])
     return None
 
@@ -405,7 +405,7 @@ def _climbed(dim: int, values: _Values) -> np.ndarray:
         points = random.normal(size=(64 * STARTS, dim))
         return points[int(np.argmax(values(points)))]
     ends = [
-        minimize(values.slope, start, jac=True, method="L-BFGS-B", options={"maxiter": STEPS})
+        minimize(values.slope, start, jac=True, method="L-BFGS-B", options={"maxiter": _STEPS})
         for start in random.normal(size=(STARTS, dim))
     ]
     return np.asarray(min(ends, key=lambda end: float(end.fun)).x)

@@ -26,10 +26,16 @@ from folt.problem.batching import map_keys, map_points
 from folt.problem.fold import Folded
 from folt.problem.orbits import Action, OrbitSum, action_of, orbit_sum
 from folt.problem.problem import Problem
-from folt.types import Distribution, Key, OrbitSummed, Point, Scalar, in_float64
-
-Points = Float[np.ndarray, "n dim"]
-Values = Float[np.ndarray, " n"]
+from folt.types import (
+    Distribution,
+    HostPoints,
+    HostValues,
+    Key,
+    OrbitSummed,
+    Point,
+    Scalar,
+    in_float64,
+)
 
 IDENTITY_ONLY = (0,)
 """The truncation N = {e}."""
@@ -49,13 +55,13 @@ class Target:
         default_factory=lambda: {"value": 0, "gradient": 0}
     )
 
-    def __call__(self, points: Points) -> Values:
+    def __call__(self, points: HostPoints) -> HostValues:
         """Log π_F at every point."""
         terms = 1 if self.problem.invariant else self.problem.group.order
         self.evaluations["value"] += points.shape[0] * terms
         return self.problem.log_folds(points)
 
-    def with_gradients(self, points: Points) -> tuple[Values, Points]:
+    def with_gradients(self, points: HostPoints) -> tuple[HostValues, HostPoints]:
         """Log π_F and its gradient at every point."""
         terms = 1 if self.problem.invariant else self.problem.group.order
         self.evaluations["gradient"] += points.shape[0] * terms
@@ -90,17 +96,19 @@ class LogRatio:
         if self.kept is not None and 0 not in self.kept:
             raise ValueError(f"a truncated orbit must keep the identity, got {self.kept}")
 
-    def at(self, points: Points, log_target: Values | None = None) -> Values:
+    def at(self, points: HostPoints, log_target: HostValues | None = None) -> HostValues:
         """H at points of the domain D; log π_F there may be known already."""
         points = np.asarray(points)  # threads that sum have settings of JAX of their own
         values = self.target(points) if log_target is None else log_target
         return _difference(values, self.log_proposal(points))
 
-    def draw(self, key: Key, count: int) -> tuple[Points, Values]:
+    def draw(self, key: Key, count: int) -> tuple[HostPoints, HostValues]:
         """Proposals folded into D, with their h; -inf for those that died or lie outside."""
         return self.propose(key, count)[:2]
 
-    def propose(self, key: Key, count: int) -> tuple[Points, Values, Bool[np.ndarray, " n"]]:
+    def propose(
+        self, key: Key, count: int
+    ) -> tuple[HostPoints, HostValues, Bool[np.ndarray, " n"]]:
         """Proposals as `draw` gives them, and whether each lives: only a truncated orbit kills."""
         if self.kept is not None:
             points, alive = map_keys(_propose, self._truncated, key, count)
@@ -111,7 +119,7 @@ class LogRatio:
             points, alive = self.orbit.draw(key, count), np.ones(count, bool)
         return points, np.where(alive, self.at(points), -np.inf), alive
 
-    def log_proposal(self, points: Points) -> Values:
+    def log_proposal(self, points: HostPoints) -> HostValues:
         """Log q_F, or log q_N of the truncated orbit."""
         if self.kept is None:
             return self.orbit.log_sum(points)
@@ -172,15 +180,15 @@ def _propose_alive(proposal: OrbitSummed, key: Key) -> tuple[Array, Bool[Array, 
     return proposal.summed_over.fold(x), alive
 
 
-def _difference(log_target: Values, log_proposal: Values) -> Values:
+def _difference(log_target: HostValues, log_proposal: HostValues) -> HostValues:
     """h, with -inf wherever the target vanishes whatever the proposal says there."""
     with np.errstate(invalid="ignore"):
         return np.where(np.isneginf(log_target), -np.inf, log_target - log_proposal)
 
 
-Draws = Float[np.ndarray, "..."]
+_Draws = Float[np.ndarray, "..."]
 
-IMAGES_AT_ONCE = 1 << 18
+_IMAGES_AT_ONCE = 1 << 18
 """Images of points that are in memory at once."""
 
 
@@ -213,7 +221,7 @@ class BoundaryMass:
 @in_float64
 def boundary_mass(
     group: Group,
-    draws: Draws,
+    draws: _Draws,
     proposal: Distribution | None = None,
     *,
     nudge: float = 0.1,
@@ -263,7 +271,7 @@ def mirror_distances(
         spread: the covariance Σ of the draws.
         points: draws.
     """
-    length = max(1, IMAGES_AT_ONCE // min(action.group.order, action.group.dim**2))
+    length = max(1, _IMAGES_AT_ONCE // min(action.group.order, action.group.dim**2))
     parts = []
     for start in range(0, len(points), length):
         some = points[start : start + length]
@@ -275,7 +283,7 @@ def mirror_distances(
 
 
 @in_float64
-def label_switch_rate(group: Group, raw_chain: Draws) -> float:
+def label_switch_rate(group: Group, raw_chain: _Draws) -> float:
     """Share of consecutive steps of an unfolded chain whose folding element changes.
 
     Zero for a chain that never left its copy of the posterior; 1 - 1/s for independent draws.
@@ -298,7 +306,7 @@ def label_switch_rate(group: Group, raw_chain: Draws) -> float:
     return float(changed.mean())
 
 
-def _flat(group: Group, draws: Draws) -> np.ndarray:
+def _flat(group: Group, draws: _Draws) -> np.ndarray:
     array = np.asarray(draws, float)
     if array.ndim < 2 or array.shape[-1] != group.dim:
         raise ValueError(f"expected draws of shape (..., {group.dim}), got {array.shape}")

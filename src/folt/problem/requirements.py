@@ -21,9 +21,8 @@ import numpy as np
 from jaxtyping import Float, PyTree
 
 from folt.groups import Group, Product, SignedPermutation
-from folt.problem.evaluated import Points
 from folt.problem.problem import Problem
-from folt.types import Key, Scalar, host_generator
+from folt.types import HostPoints, Key, Scalar, host_generator
 
 if TYPE_CHECKING:
     from folt.problem.problem import Problem
@@ -76,13 +75,13 @@ def _call(log_density: Callable[..., Scalar], arguments: tuple[PyTree, ...]) -> 
     return log_density(*arguments)
 
 
-TRIED = 3
+_TRIED = 3
 """Points at which a gradient is tried, and directions at each: a wrong entry shows in every one."""
 
-STEP = 1e-3
+_STEP = 1e-3
 """First step of the differences, relative to 1 + |x|; the second is half of it."""
 
-ROUNDING = 1e-4
+_ROUNDING = 1e-4
 """Largest error of a gradient, relative to one plus its size, that is not called wrong."""
 
 
@@ -104,18 +103,18 @@ def require_gradient(problem: Problem, key: Key, points: np.ndarray, plain: np.n
     """
     if problem.black_box is None or not problem.differentiable:
         return
-    points = points[np.isfinite(plain)][:TRIED]
+    points = points[np.isfinite(plain)][:_TRIED]
     values, slopes = problem.gradients(points)
     own = problem.log_probs(points)
     random = host_generator(key)
     for point, value, slope, alone in zip(points, values, slopes, own, strict=True):
         where = np.array2string(point, precision=4, separator=", ")
-        if not abs(value - alone) <= ROUNDING * (1.0 + abs(alone)):
+        if not abs(value - alone) <= _ROUNDING * (1.0 + abs(alone)):
             raise GradientError(
                 f"gradient returns the log density {value:.6g} at the point {where}, the function "
                 f"itself {alone:.6g}: both must give the same number"
             )
-        along = random.choice([-1.0, 1.0], (TRIED, len(point))) * (1.0 + np.abs(point))
+        along = random.choice([-1.0, 1.0], (_TRIED, len(point))) * (1.0 + np.abs(point))
         if not _wrong(problem, point, slope, along, alone)[0].any():
             continue
         wrong, slopes_there, differences = _wrong(
@@ -139,7 +138,7 @@ def _wrong(
     Two central differences give an extrapolated derivative and, by how far they differ, its error;
     a derivative that lies within that error is not contradicted.
     """
-    steps = STEP * np.array([1.0, 0.5])
+    steps = _STEP * np.array([1.0, 0.5])
     ends = point + np.array([1.0, -1.0])[:, None, None, None] * steps[:, None, None] * along
     upper, lower = problem.log_probs(ends.reshape(-1, len(point))).reshape(2, 2, -1)
     with np.errstate(invalid="ignore"):
@@ -150,7 +149,7 @@ def _wrong(
         rounding = 100 * np.finfo(float).eps * (1.0 + abs(value)) / steps[1]
         error = np.abs(fine - coarse) + kink + rounding
     given = along @ slope
-    allowed = error + ROUNDING * (1.0 + np.abs(along) @ np.abs(slope))
+    allowed = error + _ROUNDING * (1.0 + np.abs(along) @ np.abs(slope))
     # Where a difference leaves the support nothing contradicts the gradient.
     wrong = np.isfinite(better) & ~(np.abs(given - better) <= allowed)
     return wrong, given, better
@@ -179,9 +178,9 @@ class Turning(NamedTuple):
 
 def rotation_found(
     whole: Group,
-    points: Points,
+    points: HostPoints,
     plain: Float[np.ndarray, " n"],
-    values: Callable[[Points], Float[np.ndarray, " n"]],
+    values: Callable[[HostPoints], Float[np.ndarray, " n"]],
     tolerance: float,
 ) -> Turning | None:
     """Turn the first two columns of every signed permutation; None where that changes the density.

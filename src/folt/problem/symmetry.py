@@ -17,7 +17,7 @@ from jaxtyping import Array
 
 from folt.groups import Element, Group
 from folt.problem.batching import map_keys, map_points
-from folt.problem.evaluated import VALUES_PER_BLOCK, Points
+from folt.problem.evaluated import VALUES_PER_BLOCK
 from folt.problem.orbits import HostDistribution, action_of
 from folt.problem.problem import Problem
 from folt.problem.requirements import (
@@ -27,9 +27,9 @@ from folt.problem.requirements import (
     require_scalar,
     rotation_found,
 )
-from folt.types import Key, host_generator, in_float64, root_key
+from folt.types import HostPoints, Key, host_generator, in_float64, root_key
 
-TOLERANCE = 1e-7
+_TOLERANCE = 1e-7
 """Largest defect of log π, relative to 1 + |log π|, that counts as rounding."""
 
 MATTERS = 0.01
@@ -38,7 +38,7 @@ MATTERS = 0.01
 ROUNDINGS = 64.0
 """Units in the last place of log π by which two orders of the same sum may differ."""
 
-POINTS = 16
+_POINTS = 16
 
 TURNING = 4
 """Names of turning parameters that a sentence lists."""
@@ -109,7 +109,7 @@ def check(
     problem: Problem,
     *,
     seed: int = 0,
-    points: Points | None = None,
+    points: HostPoints | None = None,
     allow_rotation: bool = False,
 ) -> SymmetryAccount:
     """Test the declared symmetry at random points and say what was found.
@@ -132,7 +132,7 @@ def check(
     root = root_key(seed)
     point_key, element_key = jax.random.fold_in(root, 0), jax.random.fold_in(root, 1)
     if points is None:
-        points = scattered_points(point_key, problem, POINTS)
+        points = scattered_points(point_key, problem, _POINTS)
     points = np.asarray(points, np.float64)
     plain = _values(problem, points)
     _require_numbers(plain, points)
@@ -147,7 +147,7 @@ def check(
     found = None
     if account.holds:
         values = functools.partial(_values, problem)
-        found = rotation_found(problem.group, points, np.asarray(plain), values, TOLERANCE)
+        found = rotation_found(problem.group, points, np.asarray(plain), values, _TOLERANCE)
     if found is None:
         return dataclasses.replace(account, pace=pace)
     if not (allow_rotation or problem.allow_rotation):
@@ -187,7 +187,7 @@ def require_symmetry(problem: Problem, seed: int = 0) -> SymmetryAccount:
     return account
 
 
-def scattered_points(key: Key, problem: Problem, count: int) -> Points:
+def scattered_points(key: Key, problem: Problem, count: int) -> HostPoints:
     """Points at which the density is tried: prior draws, exact draws, or standard normals."""
     if problem.prior is not None:
         return HostDistribution(problem.prior).sample(key, count)
@@ -196,7 +196,7 @@ def scattered_points(key: Key, problem: Problem, count: int) -> Points:
     return host_generator(key).standard_normal((count, problem.dim))
 
 
-def _values(problem: Problem, points: Points) -> np.ndarray:
+def _values(problem: Problem, points: HostPoints) -> np.ndarray:
     """Log π, up to a constant; through π_F where that is s·π, which sampling compiles anyway."""
     return problem.log_folds(points) if problem.invariant else problem.log_probs(points)
 
@@ -208,7 +208,7 @@ def _evaluated(problem: Problem, count: int) -> int:
     return -(-count // VALUES_PER_BLOCK) * VALUES_PER_BLOCK
 
 
-def _require_numbers(values: np.ndarray, points: Points) -> None:
+def _require_numbers(values: np.ndarray, points: HostPoints) -> None:
     faulty = np.flatnonzero(~np.isfinite(values) & ~np.isneginf(values))
     if faulty.size:
         point = np.array2string(np.asarray(points[faulty[0]]), precision=6, separator=", ")
@@ -218,7 +218,7 @@ def _require_numbers(values: np.ndarray, points: Points) -> None:
         )
 
 
-def _tested(problem: Problem, key: Key, points: Points) -> tuple[Element, np.ndarray]:
+def _tested(problem: Problem, key: Key, points: HostPoints) -> tuple[Element, np.ndarray]:
     """Generators and a few random elements, and the images (n, element, dim) of the points."""
     group, action = problem.group, action_of(problem.group)
     if action.listed:
@@ -250,11 +250,11 @@ def allowance(values: np.ndarray) -> np.ndarray:
     """
     size = np.abs(np.where(np.isfinite(values), values, 0.0))
     rounding = ROUNDINGS * np.finfo(float).eps * size
-    return np.maximum(np.minimum(TOLERANCE * (1.0 + size), MATTERS), rounding)
+    return np.maximum(np.minimum(_TOLERANCE * (1.0 + size), MATTERS), rounding)
 
 
 def _account(
-    problem: Problem, points: Points, elements: object, plain: np.ndarray, moved: np.ndarray
+    problem: Problem, points: HostPoints, elements: object, plain: np.ndarray, moved: np.ndarray
 ) -> SymmetryAccount:
     both_outside = np.isneginf(plain)[:, None] & np.isneginf(moved)
     allowed = allowance(plain)[:, None]

@@ -18,6 +18,7 @@ from folt.diagnostics.chains import effective_size, split_rhat
 from folt.groups import Group
 from folt.problem.orbits import action_of
 from folt.store.strict_json import Document
+from folt.types import HostDraws
 
 if TYPE_CHECKING:
     from folt.reference.exploration import ExplorationFacts, Explored
@@ -109,7 +110,7 @@ class Concern(enum.StrEnum):
         return member
 
 
-COMPARED = {("rhat", "limit"): 3, ("ess", "enough"): 0}
+_COMPARED = {("rhat", "limit"): 3, ("ess", "enough"): 0}
 """Numbers of a sentence that says which is larger, and the digits behind their point."""
 
 
@@ -139,7 +140,7 @@ class Caution:
 
     def __str__(self) -> str:
         words: dict[str, float | str] = dict(self.numbers)
-        for pair, digits in COMPARED.items():
+        for pair, digits in _COMPARED.items():
             if words.keys() >= set(pair):
                 value, limit = (self.numbers[name] for name in pair)
                 words |= zip(pair, told_apart(value, limit, digits), strict=True)
@@ -156,7 +157,7 @@ class Caution:
         return cls(Concern(tree["concern"]), dict(tree["numbers"]))
 
 
-RHAT_LIMIT = 1.01
+_RHAT_LIMIT = 1.01
 """Rank-normalised R-hat above which long chains are said not to agree."""
 
 ESS_PER_COORDINATE = 400
@@ -167,8 +168,6 @@ SCALES_APART = 1e6
 
 Without a prior the search for a start covers distances from .01 to 1 000, a ratio of 1e5; steps of
 one length find scales further apart with luck only."""
-
-Draws = Float[np.ndarray, "chain draw dim"]
 
 
 @dataclasses.dataclass(frozen=True)
@@ -195,7 +194,7 @@ class Reference:
         exploring: wall seconds of the run that went into it.
     """
 
-    draws: Draws
+    draws: HostDraws
     rhat: float
     ess: float
     exact: bool
@@ -213,12 +212,12 @@ class Reference:
     exploring: float = 0.0
 
 
-def folded(group: Group, draws: np.ndarray) -> Draws:
+def folded(group: Group, draws: np.ndarray) -> HostDraws:
     """Every draw of (chain, draw, dim) moved to its representative in D."""
     return action_of(group).fold(np.reshape(draws, (-1, group.dim))).reshape(draws.shape)
 
 
-def health(draws: Draws) -> tuple[float, float, tuple[Caution, ...]]:
+def health(draws: HostDraws) -> tuple[float, float, tuple[Caution, ...]]:
     """R-hat, effective sample size and cautions for folded draws.
 
     Both are rank-normalised (ArviZ), the worst over coordinates. Frozen chains are looked for
@@ -234,7 +233,7 @@ def health(draws: Draws) -> tuple[float, float, tuple[Caution, ...]]:
     return rhat, ess, _cautions(draws, int(frozen.sum()), rhat, ess)
 
 
-def _rank_normalised(draws: Draws) -> tuple[float, float]:
+def _rank_normalised(draws: HostDraws) -> tuple[float, float]:
     """Largest R-hat and smallest bulk ESS over the coordinates."""
     columns = [draws[:, :, i] for i in range(draws.shape[2])]
     rhat = float(np.max([split_rhat(column) for column in columns]))  # a NaN stays seen
@@ -250,10 +249,10 @@ def rhat_limit(length: int) -> float:
     Short chains that agree show more than long ones: where draws are worth a third of their
     number, R-hat is about sqrt(1 + 4/length), and that alone is no disagreement.
     """
-    return max(RHAT_LIMIT, math.sqrt(1.0 + 4.0 / length))
+    return max(_RHAT_LIMIT, math.sqrt(1.0 + 4.0 / length))
 
 
-def _cautions(draws: Draws, frozen: int, rhat: float, ess: float) -> tuple[Caution, ...]:
+def _cautions(draws: HostDraws, frozen: int, rhat: float, ess: float) -> tuple[Caution, ...]:
     chains, length, dim = draws.shape
     enough = ESS_PER_COORDINATE * math.sqrt(dim)
     found = []

@@ -19,7 +19,7 @@ import jax
 import numpy as np
 from jaxtyping import Float
 
-from folt.problem import GRADIENTS_PER_BLOCK, Points, Problem
+from folt.problem import GRADIENTS_PER_BLOCK, Problem
 from folt.problem.batching import calls_lapack
 from folt.problem.orbits import Action, action_of
 from folt.reference.cautions import Caution, Reference, health
@@ -34,7 +34,7 @@ from folt.reference.landscape import Landscape
 from folt.reference.moving import Hamiltonian, InChamber, Moving, Walkers
 from folt.reference.start import fault_cautions, starting_distribution
 from folt.reference.supplied import Exact, Given, for_picture, part_of
-from folt.types import Key, Progress, ReferenceSampler, host_generator, in_float64
+from folt.types import HostPoints, Key, Progress, ReferenceSampler, host_generator, in_float64
 
 EXPLORATION_SHARE = 0.5
 """Share of the progress bar that the exploration takes."""
@@ -45,16 +45,16 @@ LEAST_LEAP = 0.02
 LEAST_STARTED = 0.003
 """Mass of a mode that the particles lost above which chains are started there."""
 
-COMPARED = 2_048
+_COMPARED = 2_048
 """Reference draws that are compared with the tempered particles, about."""
 
-CENTRES = 512
+_CENTRES = 512
 """Most particles, about, from which leaps are proposed."""
 
-AGREED = 1.03
+_AGREED = 1.03
 """R-hat at which chains of some tens of draws agree: refreshment does the rest."""
 
-ENOUGH = 2_000
+_ENOUGH = 2_000
 """Effective draws that chains must be worth."""
 
 DOUBTED, LESSENS = 1.1, 0.8
@@ -115,7 +115,7 @@ class HostChains:
     bandwidth: float = 0.5
     searchers: int = 512
     search_steps: tuple[int, int] = (150, 25)
-    known: Points | None = None
+    known: HostPoints | None = None
 
     @in_float64
     def __call__(self, key: Key, problem: Problem, progress: Progress | None = None) -> Reference:
@@ -203,7 +203,7 @@ class HostChains:
         """Chains at particles, those of a soft chamber where there are modes to tell it."""
         walk, modes = explored.ladder.walk, explored.modes
         chosen = np.resize(generator.permutation(len(walk.points)), self.chains)
-        centres = walk.points[:: max(1, len(walk.points) // CENTRES)]
+        centres = walk.points[:: max(1, len(walk.points) // _CENTRES)]
         if modes is None or not action.listed:
             covariance = action.covariance(walk.points)
             kernel = LeapKernel.around(centres, covariance, self.bandwidth)
@@ -245,7 +245,9 @@ def _masses(explored: Explored) -> PerMode:
     return explored.masses.shares
 
 
-def _with_lost_modes(generator: np.random.Generator, starts: Points, explored: Explored) -> Points:
+def _with_lost_modes(
+    generator: np.random.Generator, starts: HostPoints, explored: Explored
+) -> HostPoints:
     """Starts of chains, of which modes that the particles have lost get their share."""
     starts, masses = starts.copy(), explored.masses
     if masses is None or len(masses.points) == 0:
@@ -264,7 +266,7 @@ def _shares(explored: Explored, action: Action, draws: Raw) -> PerMode:
     if explored.modes is None:
         return np.empty(0)
     points = draws.reshape(-1, draws.shape[-1])
-    return explored.modes.shares(action, points[:: max(1, len(points) // COMPARED)])
+    return explored.modes.shares(action, points[:: max(1, len(points) // _COMPARED)])
 
 
 class _Found(NamedTuple):
@@ -300,7 +302,7 @@ class _Record(NamedTuple):
         in doubt, and the last doubling has lessened that.
         """
         if every == 1:
-            return self.rhat > AGREED or self.health[1] < ENOUGH
+            return self.rhat > _AGREED or self.health[1] < _ENOUGH
         return self.rhat > DOUBTED and self.rhat - 1.0 < LESSENS * (before - 1.0)
 
 

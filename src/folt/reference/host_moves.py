@@ -20,10 +20,10 @@ import scipy.special
 from jaxtyping import Float, Int
 
 from folt.chains import accepted
-from folt.problem import Points, Values
 from folt.problem.orbits import Components
 from folt.problem.orbits.components import log_sum_exp
 from folt.reference.landscape import Matrix
+from folt.types import HostPoints, HostValues
 
 LONGEST_LADDER = 500
 """Temperatures after which tempering gives up."""
@@ -70,22 +70,22 @@ def systematic_resample(
     return np.minimum(np.searchsorted(cumulative, positions * cumulative[-1]), count - 1)
 
 
-PATH = math.pi / 2
+_PATH = math.pi / 2
 """Mean length of a chain's path in whitened units: a quarter of a period."""
 
-LONGEST_PATH = 64
+_LONGEST_PATH = 64
 """Largest mean number of its leapfrog steps."""
 
-DEGREES = 4.0
+_DEGREES = 4.0
 """Degrees of freedom of the leaps: tails heavier than any posterior the particles come from."""
 
 
 class States(NamedTuple):
     """Chains: where they are, log π_F there, and its gradient (zero where nobody needs it)."""
 
-    points: Points
-    values: Values
-    gradients: Points
+    points: HostPoints
+    values: HostValues
+    gradients: HostPoints
 
     def choose(self, accept: np.ndarray, new: States) -> States:
         """The new states where accepted, these elsewhere."""
@@ -109,31 +109,31 @@ class LeapKernel:
     """
 
     origin: Float[np.ndarray, " dim"]
-    centres: Points
+    centres: HostPoints
     root: Matrix
     inverse: Matrix
 
     @classmethod
-    def around(cls, points: Points, covariance: Matrix, bandwidth: float) -> LeapKernel:
+    def around(cls, points: HostPoints, covariance: Matrix, bandwidth: float) -> LeapKernel:
         """Kernels of scale matrix bandwidth²·Σ around the points."""
         root = bandwidth * np.linalg.cholesky(covariance)
         inverse = scipy.linalg.solve_triangular(root, np.eye(root.shape[0]), lower=True)
         origin = points.mean(axis=0)
         return cls(origin, (points - origin) @ inverse.T, root, inverse)
 
-    def log_prob(self, points: Points) -> Values:
+    def log_prob(self, points: HostPoints) -> HostValues:
         """Log q, up to a constant.
 
         Powers of a ratio in (0, 1]: neither exponentials per centre nor underflow of the sum.
         """
         u = (points - self.origin) @ self.inverse.T
-        spread = u @ (-2.0 / DEGREES * self.centres.T)
-        spread += np.sum(self.centres**2, axis=1) / DEGREES + 1.0
-        spread += (np.sum(u**2, axis=1) / DEGREES)[:, None]
+        spread = u @ (-2.0 / _DEGREES * self.centres.T)
+        spread += np.sum(self.centres**2, axis=1) / _DEGREES + 1.0
+        spread += (np.sum(u**2, axis=1) / _DEGREES)[:, None]
         np.maximum(spread, 1.0, out=spread)
         nearest = spread.min(axis=1)
         np.divide(nearest[:, None], spread, out=spread)
-        halves = int(DEGREES) + points.shape[1]
+        halves = int(_DEGREES) + points.shape[1]
         kernels = _power(spread, halves)
         return np.log(kernels.sum(axis=1)) - 0.5 * halves * np.log(nearest)
 
@@ -141,15 +141,15 @@ class LeapKernel:
     def log_constant(self) -> float:
         """What `log_prob` leaves out."""
         dim = len(self.origin)
-        peak = math.lgamma(0.5 * (DEGREES + dim)) - math.lgamma(0.5 * DEGREES)
-        peak -= 0.5 * dim * math.log(DEGREES * math.pi)
+        peak = math.lgamma(0.5 * (_DEGREES + dim)) - math.lgamma(0.5 * _DEGREES)
+        peak -= 0.5 * dim * math.log(_DEGREES * math.pi)
         return peak - float(np.sum(np.log(np.diag(self.root)))) - math.log(len(self.centres))
 
-    def sample(self, generator: np.random.Generator, count: int) -> Points:
+    def sample(self, generator: np.random.Generator, count: int) -> HostPoints:
         """Particles chosen at random, and a step away from each."""
         chosen = generator.integers(len(self.centres), size=count)
         noise = generator.standard_normal((count, self.root.shape[0]))
-        noise /= np.sqrt(generator.chisquare(DEGREES, (count, 1)) / DEGREES)
+        noise /= np.sqrt(generator.chisquare(_DEGREES, (count, 1)) / _DEGREES)
         return self.origin + (self.centres[chosen] + noise) @ self.root.T
 
 
@@ -165,12 +165,12 @@ class UnionLeap:
     kernel: LeapKernel
     modes: Components
 
-    def log_prob(self, points: Points) -> Values:
+    def log_prob(self, points: HostPoints) -> HostValues:
         """Log of the density of both, up to a common constant."""
         known = log_sum_exp(self.modes.log_terms(points))
         return np.logaddexp(self.kernel.log_prob(points) + self.kernel.log_constant, known)
 
-    def sample(self, generator: np.random.Generator, count: int) -> Points:
+    def sample(self, generator: np.random.Generator, count: int) -> HostPoints:
         """Every proposal from either, as a coin falls."""
         points = self.kernel.sample(generator, count)
         known = np.flatnonzero(generator.uniform(size=count) < 0.5)
@@ -217,7 +217,7 @@ class StepSize:
 class Sloped(Protocol):
     """Whatever has a log density and a gradient at many points."""
 
-    def with_gradients(self, points: Points) -> tuple[Values, Points]:
+    def with_gradients(self, points: HostPoints) -> tuple[HostValues, HostPoints]:
         """Log density, -inf where it is unusable, and its gradient, zero there."""
         ...
 
@@ -240,8 +240,8 @@ class Paths:
         self,
         landscape: Sloped,
         covariance: Matrix,
-        length: float = PATH,
-        longest: int = LONGEST_PATH,
+        length: float = _PATH,
+        longest: int = _LONGEST_PATH,
     ) -> None:
         self.landscape, self.covariance = landscape, covariance
         self.length, self.longest = length, longest
@@ -249,7 +249,7 @@ class Paths:
         # Momenta p = R⁻ᵀξ with Σ̄ = R·Rᵀ, row by row.
         self.momentum_root = scipy.linalg.solve_triangular(root, np.eye(len(root)), lower=True)
 
-    def at(self, points: Points) -> States:
+    def at(self, points: HostPoints) -> States:
         """States with their gradients."""
         return States(points, *self.landscape.with_gradients(points))
 
@@ -271,5 +271,5 @@ class Paths:
         accept = accepted(generator, np.zeros(len(gain)), gain)
         return states.choose(accept, end), float(np.mean(np.exp(np.minimum(gain, 0.0))))
 
-    def _kinetic(self, momentum: Points) -> Values:
+    def _kinetic(self, momentum: HostPoints) -> HostValues:
         return 0.5 * np.sum((momentum @ self.covariance) * momentum, axis=1)

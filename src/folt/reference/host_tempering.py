@@ -16,17 +16,17 @@ import numpy as np
 from jaxtyping import Float, Int
 
 from folt.chains import accepted
-from folt.problem import Points, Problem, Values
+from folt.problem import Problem
 from folt.problem.orbits import Action
 from folt.reference.host_moves import LONGEST_LADDER, Paths, next_temperature, systematic_resample
 from folt.reference.landscape import Matrix, require_resolution
 from folt.reference.random_walk import ACCEPTANCE, SPREAD, first_scale
-from folt.types import Key, Progress, host_generator
+from folt.types import HostPoints, HostValues, Key, Progress, host_generator
 
 PATHS_FROM = 20
 """Dimensions from which on particles follow paths: in fewer, random walks cost less."""
 
-FIRST_STEP, PATH_LENGTH, LONGEST_PATH = 0.3, 1.0, 16
+_FIRST_STEP, _PATH_LENGTH, _LONGEST_PATH = 0.3, 1.0, 16
 """First step size of the paths, their mean length, and their largest mean number of steps."""
 
 PATH_ACCEPTANCE, PATH_RATE = 0.65, 1.0
@@ -40,9 +40,9 @@ RUNG_PARTICLES = 64
 class Walk(NamedTuple):
     """Walkers of a random walk: where they are, log π_F there, log of the start, log scale."""
 
-    points: Points
-    log_target: Values
-    log_start: Values
+    points: HostPoints
+    log_target: HostValues
+    log_start: HostValues
     log_scale: float
 
     def at(self, rows: np.ndarray) -> Walk:
@@ -78,15 +78,15 @@ class Ladder(NamedTuple):
 class Start(Protocol):
     """A normalised distribution from which a ladder may begin."""
 
-    def sample(self, key: Key, count: int) -> Points:
+    def sample(self, key: Key, count: int) -> HostPoints:
         """So many independent draws."""
         ...
 
-    def log_probs(self, points: Points) -> Values:
+    def log_probs(self, points: HostPoints) -> HostValues:
         """Its log density at every point."""
         ...
 
-    def with_gradients(self, points: Points) -> tuple[Values, Points]:
+    def with_gradients(self, points: HostPoints) -> tuple[HostValues, HostPoints]:
         """Its log density and the gradient of that at every point."""
         ...
 
@@ -94,15 +94,15 @@ class Start(Protocol):
 class Climbed(Protocol):
     """What a ladder climbs to: log π_F, or its part under one labelling."""
 
-    def first(self, points: Points) -> Values:
+    def first(self, points: HostPoints) -> HostValues:
         """Values where a run begins; one of them at least is finite."""
         ...
 
-    def __call__(self, points: Points, keep: np.ndarray | None = None) -> Values:
+    def __call__(self, points: HostPoints, keep: np.ndarray | None = None) -> HostValues:
         """Log density at every point; which of them may be learnt from later."""
         ...
 
-    def with_gradients(self, points: Points) -> tuple[Values, Points]:
+    def with_gradients(self, points: HostPoints) -> tuple[HostValues, HostPoints]:
         """Log density and its gradient at every point."""
         ...
 
@@ -122,7 +122,7 @@ class Rung(NamedTuple):
     temperature: float
     covariance: Matrix
 
-    def with_gradients(self, points: Points) -> tuple[Values, Points]:
+    def with_gradients(self, points: HostPoints) -> tuple[HostValues, HostPoints]:
         """Its log density and the gradient of that; none where either end vanishes."""
         log_target, slope = self.landscape.with_gradients(points)
         if self.temperature >= 1.0:
@@ -134,7 +134,7 @@ class Rung(NamedTuple):
         usable = np.isfinite(values) & np.isfinite(slopes).all(axis=1)
         return np.where(usable, values, -np.inf), np.where(usable[:, None], slopes, 0.0)
 
-    def learnt_from(self, points: Points) -> np.ndarray | None:
+    def learnt_from(self, points: HostPoints) -> np.ndarray | None:
         """Which points may be learnt from later: all at the end of the ladder."""
         return np.arange(len(points)) if self.temperature >= 1.0 else None
 
@@ -146,7 +146,7 @@ class Mover(Protocol):
         """The scale that tuning begins with."""
         ...
 
-    def log_start(self, start: Start, points: Points) -> Values:
+    def log_start(self, start: Start, points: HostPoints) -> HostValues:
         """Log density of the start, by the program that the moves need anyway."""
         ...
 
@@ -165,7 +165,7 @@ class RandomWalks:
         """The length of a step that suits a Gaussian of this dimension."""
         return first_scale(dim)
 
-    def log_start(self, start: Start, points: Points) -> Values:
+    def log_start(self, start: Start, points: HostPoints) -> HostValues:
         """Values alone."""
         return start.log_probs(points)
 
@@ -188,15 +188,15 @@ class TemperedPaths:
 
     def first_scale(self, dim: int) -> float:
         """The step size of the first path."""
-        return FIRST_STEP
+        return _FIRST_STEP
 
-    def log_start(self, start: Start, points: Points) -> Values:
+    def log_start(self, start: Start, points: HostPoints) -> HostValues:
         """Values with gradients, which are dropped."""
         return start.with_gradients(points)[0]
 
     def __call__(self, generator: np.random.Generator, walk: Walk, rung: Rung) -> Walk:
         """Paths one after the other; their ends may be learnt from."""
-        paths = Paths(rung, rung.covariance, PATH_LENGTH, LONGEST_PATH)
+        paths = Paths(rung, rung.covariance, _PATH_LENGTH, _LONGEST_PATH)
         states, log_scale = paths.at(walk.points), walk.log_scale
         for _ in range(self.paths):
             states, acceptance = paths.move(generator, states, math.exp(log_scale))
@@ -300,7 +300,7 @@ def random_walk_step(
     )
 
 
-def along(log_start: Values, log_target: Values, temperature: float) -> Values:
+def along(log_start: HostValues, log_target: HostValues, temperature: float) -> HostValues:
     """(1-λ)·log start + λ·log π, -inf where either vanishes."""
     if temperature == 1.0:
         return log_target

@@ -10,14 +10,14 @@ from concurrent.futures import Future
 import numpy as np
 from jaxtyping import Float
 
-from folt.problem import Points, Problem, Values
+from folt.problem import Problem
 from folt.problem.symmetry import MATTERS
-from folt.types import Key, host_generator
+from folt.types import HostPoints, HostValues, Key, host_generator
 
 PROBES = 256
 """Points at which the neighbourhood of the draws is tried."""
 
-CONSTANT = 1e-3
+_CONSTANT = 1e-3
 """Spread of log densities, as a share of their size, below which most of that is a constant."""
 
 FAULTY_SHARE = 0.01
@@ -54,7 +54,7 @@ def require_numbers_around(
     return len(points)
 
 
-def require_resolution(values: Values) -> None:
+def require_resolution(values: HostValues) -> None:
     """Refuse a log density with a constant so large that rounding hides differences which matter.
 
     Values that are large because their points are far from the mass differ among each other as
@@ -68,7 +68,7 @@ def require_resolution(values: Values) -> None:
         return
     best, spread = float(finite.max()), float(np.ptp(finite))
     apart = float(np.spacing(abs(best)))
-    if apart > MATTERS and spread < CONSTANT * abs(best):
+    if apart > MATTERS and spread < _CONSTANT * abs(best):
         raise ValueError(
             f"the log density is {best:.6g} where it is largest, and floating-point numbers of "
             f"that size are {apart:.2g} apart, so that the shape of the posterior is lost: "
@@ -92,7 +92,7 @@ def probes(
 Matrix = Float[np.ndarray, "dim dim"]
 
 
-DEPTH = 10.0
+_DEPTH = 10.0
 """How far below the best log density, and twice the dimension, points are worth learning from."""
 
 
@@ -113,10 +113,10 @@ class Landscape:
         self.values = 0
         self.gradients = 0
         self.faults = 0
-        self.visited: list[tuple[Points, Values]] = []
+        self.visited: list[tuple[HostPoints, HostValues]] = []
         self.ready: Future[None] | None = None
 
-    def __call__(self, points: Points, keep: np.ndarray | None = None) -> Values:
+    def __call__(self, points: HostPoints, keep: np.ndarray | None = None) -> HostValues:
         """Log π_F at every point.
 
         Args:
@@ -129,14 +129,14 @@ class Landscape:
             self.visited.append((points[keep], values[keep]))
         return values
 
-    def first(self, points: Points) -> Values:
+    def first(self, points: HostPoints) -> HostValues:
         """Values where a run begins; one of them at least is finite."""
         self.values += points.shape[0] * self.terms
         values = self.problem.log_folds(points)
         self.faults += int(np.sum(np.isnan(values) | np.isposinf(values)))
         return usable_start(values, points)
 
-    def with_gradients(self, points: Points) -> tuple[Values, Points]:
+    def with_gradients(self, points: HostPoints) -> tuple[HostValues, HostPoints]:
         """Log π_F and its gradient at every point; -inf where either is not a number.
 
         Paths that diverge end there often, so nothing is counted as a fault.
@@ -148,11 +148,11 @@ class Landscape:
         usable = np.isfinite(values) & np.isfinite(gradients).all(axis=1)
         return np.where(usable, values, -np.inf), np.where(usable[:, None], gradients, 0.0)
 
-    def worth_learning(self) -> tuple[Points, Values]:
+    def worth_learning(self) -> tuple[HostPoints, HostValues]:
         """The visited points inside the support, not too far below the best."""
         points = np.concatenate([part for part, _ in self.visited])
         values = np.concatenate([part for _, part in self.visited])
-        near = values >= values.max() - DEPTH - 2.0 * points.shape[1]
+        near = values >= values.max() - _DEPTH - 2.0 * points.shape[1]
         return points[near], values[near]
 
     @property
@@ -165,13 +165,13 @@ class Landscape:
         """Densities that one value of π_F costs."""
         return 1 if self.problem.invariant else self.problem.group.order
 
-    def _without_faults(self, values: Values) -> Values:
+    def _without_faults(self, values: HostValues) -> HostValues:
         fault = np.isnan(values) | np.isposinf(values)
         self.faults += int(fault.sum())
         return np.where(fault, -np.inf, values)
 
 
-def usable_start(values: Values, points: Points) -> Values:
+def usable_start(values: HostValues, points: HostPoints) -> HostValues:
     """Starting values, NaN and +inf as -inf: far from the mass a density may be anything.
 
     A standard deviation of exp(-1000) is zero, and what comes of it is no fault of the model's.

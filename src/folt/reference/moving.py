@@ -8,26 +8,25 @@ from typing import Protocol
 import numpy as np
 
 from folt.chains import accepted
-from folt.problem import Points, Values
 from folt.reference.exploration.chamber import Chamber, covariance_within, fisher_mean
 from folt.reference.exploration.modes import Modes
 from folt.reference.host_moves import LeapKernel, Paths, States, StepSize, UnionLeap
 from folt.reference.host_tempering import Walk, random_walk_step
 from folt.reference.landscape import Landscape, Matrix
-from folt.types import Progress
+from folt.types import HostPoints, HostValues, Progress
 
-FIRST_STEP = 0.5
+_FIRST_STEP = 0.5
 """First step size of the paths, in whitened units."""
 
 
-class Target(Protocol):
+class _Target(Protocol):
     """A log density at many points, with its gradient where that is asked for."""
 
-    def __call__(self, points: Points) -> Values:
+    def __call__(self, points: HostPoints) -> HostValues:
         """Log density."""
         ...
 
-    def with_gradients(self, points: Points) -> tuple[Values, Points]:
+    def with_gradients(self, points: HostPoints) -> tuple[HostValues, HostPoints]:
         """Log density and gradient."""
         ...
 
@@ -35,7 +34,7 @@ class Target(Protocol):
 class Moving:
     """Chains with their target, and the distribution from which leaps are proposed."""
 
-    def __init__(self, target: Target, proposal: LeapKernel | UnionLeap, states: States) -> None:
+    def __init__(self, target: _Target, proposal: LeapKernel | UnionLeap, states: States) -> None:
         self.target, self.proposal, self.states = target, proposal, states
 
     def move(self, generator: np.random.Generator) -> None:
@@ -59,12 +58,12 @@ class Moving:
         rows = np.flatnonzero(accepted(generator, here, there))
         self.put(rows, proposed[rows], values[rows])
 
-    def put(self, rows: np.ndarray, points: Points, values: Values) -> None:
+    def put(self, rows: np.ndarray, points: HostPoints, values: HostValues) -> None:
         """These chains at other points."""
         self.states.points[rows], self.states.values[rows] = points, values
 
     @property
-    def log_target(self) -> Values:
+    def log_target(self) -> HostValues:
         """Log π_F at the chains."""
         return self.states.values
 
@@ -94,9 +93,9 @@ class Hamiltonian(Moving):
 
     def __init__(
         self,
-        target: Target,
+        target: _Target,
         proposal: LeapKernel | UnionLeap,
-        points: Points,
+        points: HostPoints,
         covariance: Matrix,
         acceptance: float,
     ) -> None:
@@ -118,14 +117,14 @@ class Hamiltonian(Moving):
             self.leap(generator)
             tell((number + 1) / iterations, "warm-up")
 
-    def put(self, rows: np.ndarray, points: Points, values: Values) -> None:
+    def put(self, rows: np.ndarray, points: HostPoints, values: HostValues) -> None:
         """These chains at other points, with their gradients."""
         if rows.size:
             super().put(rows, points, values)
             self.states.gradients[rows] = self.target.with_gradients(points)[1]
 
-    def _set_metric(self, target: Target, covariance: Matrix) -> None:
-        self.paths, self.size = Paths(target, covariance), StepSize(FIRST_STEP, self.acceptance)
+    def _set_metric(self, target: _Target, covariance: Matrix) -> None:
+        self.paths, self.size = Paths(target, covariance), StepSize(_FIRST_STEP, self.acceptance)
 
 
 class InChamber(Hamiltonian):
@@ -135,7 +134,7 @@ class InChamber(Hamiltonian):
         self,
         chamber: Chamber,
         proposal: LeapKernel | UnionLeap,
-        points: Points,
+        points: HostPoints,
         covariance: Matrix,
         acceptance: float,
         modes: Modes,
@@ -155,7 +154,7 @@ class InChamber(Hamiltonian):
             tell((number + 1) / iterations, "warm-up")
 
     @property
-    def log_target(self) -> Values:
+    def log_target(self) -> HostValues:
         """Log π_F at the chains."""
         return self.states.values - self.chamber.log_shares(self.states.points)
 

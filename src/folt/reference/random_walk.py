@@ -168,7 +168,7 @@ def _starts(key: Key, landscape: Landscape, chains: int) -> tuple[Points, Scalar
     return jnp.asarray(points[best]), jnp.asarray(values[best])
 
 
-ROUNDS = 20
+_ROUNDS = 20
 """Covariance updates during adaptation."""
 
 
@@ -176,15 +176,15 @@ def _adapt(
     key: Key, target: Folded, walkers: Walkers, steps: int, progress: Progress | None
 ) -> tuple[Walkers, Float[Array, "dim dim"]]:
     """Tune covariance and scale over half of the run; the history of a round sets the next."""
-    length = max(1, steps // ROUNDS)
+    length = max(1, steps // _ROUNDS)
     root = jnp.linalg.cholesky(equivariant_covariance(target.group, walkers.points))
-    for number in range(ROUNDS):
+    for number in range(_ROUNDS):
         round_key = jax.random.fold_in(key, number)
         rate = jnp.asarray(1.0 / math.sqrt(1.0 + number))
         walkers, history = _recorded_walk(round_key, target, walkers, root, length, 1, rate)
         root = _root_of_history(target.group, history)
         if progress is not None:
-            progress(0.5 * (number + 1) / ROUNDS, "adapting the random walk")
+            progress(0.5 * (number + 1) / _ROUNDS, "adapting the random walk")
     return walkers, root
 
 

@@ -13,25 +13,26 @@ from folt.chains import accepted
 from folt.flows import StudentT
 from folt.flows.elliptical import require_positive_definite
 from folt.groups import Group
-from folt.problem import Points, Values
 from folt.problem.batching import map_points
 from folt.problem.orbits import HostDistribution, action_of
 from folt.reference.cautions import Caution, Concern
 from folt.reference.landscape import Landscape, Matrix, require_resolution
-from folt.types import Key, Point, host_generator
+from folt.types import HostPoints, HostValues, Key, Point, host_generator
 
 SMALLEST_RADIUS = 1e-2
 LARGEST_RADIUS = 1e3
 """Distances from the origin between which the search begins, evenly in the logarithm."""
 
-DEGREES = 5.0
+_DEGREES = 5.0
 """Degrees of freedom of the broad start."""
 
-INFLATION = 2.0
+_INFLATION = 2.0
 """Standard deviations of the broad start, as a multiple of those of the search."""
 
 
-def search(key: Key, landscape: Landscape, walkers: int, steps: int) -> tuple[Points, Values]:
+def search(
+    key: Key, landscape: Landscape, walkers: int, steps: int
+) -> tuple[HostPoints, HostValues]:
     """Where the mass is, within wide limits of its scale: ends of walkers with steps of their own.
 
     They begin at radii spread evenly in the logarithm and lengthen their steps on acceptance, so
@@ -61,7 +62,7 @@ def search(key: Key, landscape: Landscape, walkers: int, steps: int) -> tuple[Po
     return points[near], values[near]
 
 
-def near_the_best(values: Values, dim: int) -> Bool[np.ndarray, " n"]:
+def near_the_best(values: HostValues, dim: int) -> Bool[np.ndarray, " n"]:
     """Which ends of a search are worth keeping."""
     # Where the difference is below the rounding of large values, the best itself is still kept.
     return values >= float(np.max(values)) - 30.0 - 5.0 * dim
@@ -87,7 +88,7 @@ def starting_distribution(
     return HostDistribution(broad(images.mean(axis=0), action.average(covariance_of(images))))
 
 
-def start_around(key: Key, group: Group, points: Points) -> StudentT:
+def start_around(key: Key, group: Group, points: HostPoints) -> StudentT:
     """A broad t over random images of the points, for groups that are too large to be listed."""
     images = map_points(_image, (group, key), (np.arange(points.shape[0]), points))
     return broad(
@@ -95,7 +96,7 @@ def start_around(key: Key, group: Group, points: Points) -> StudentT:
     )
 
 
-def covariance_of(points: Points) -> Matrix:
+def covariance_of(points: HostPoints) -> Matrix:
     """Mean of the products of centred coordinates."""
     centred = points - points.mean(axis=0)
     return centred.T @ centred / len(points)
@@ -105,10 +106,10 @@ def broad(mean: Float[np.ndarray, " dim"], covariance: Matrix) -> StudentT:
     """A t that is wider than these moments, a trace of ridge added."""
     variances = np.diagonal(covariance)
     ridge = 1e-6 * variances + 1e-12 * variances.max() + 1e-300
-    widened = INFLATION**2 * (covariance + np.diag(ridge))
+    widened = _INFLATION**2 * (covariance + np.diag(ridge))
     require_positive_definite(widened)
-    root = np.linalg.inv(np.linalg.cholesky(widened * (DEGREES - 2) / DEGREES))
-    return StudentT(jax.device_put(mean), jax.device_put(root), DEGREES)
+    root = np.linalg.inv(np.linalg.cholesky(widened * (_DEGREES - 2) / _DEGREES))
+    return StudentT(jax.device_put(mean), jax.device_put(root), _DEGREES)
 
 
 def _image(context: tuple[Group, Key], numbered: tuple[Array, Point]) -> Point:

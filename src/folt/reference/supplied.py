@@ -10,9 +10,9 @@ import numpy as np
 from jaxtyping import Float
 
 from folt.problem import Problem
-from folt.reference.cautions import Caution, Concern, Draws, Reference, folded, health
+from folt.reference.cautions import Caution, Concern, Reference, folded, health
 from folt.store.draws import GROUPED, draws_by_name, split
-from folt.types import Key, Progress, in_float64
+from folt.types import HostDraws, Key, Progress, in_float64
 
 Pieces = Float[np.ndarray, "piece length dim"]
 
@@ -22,10 +22,10 @@ PSEUDO_CHAINS = 20
 FEWEST_CHAINS = 3
 """Chains that training, selection and certificate need, one each."""
 
-FEW_CHAINS = 6
+_FEW_CHAINS = 6
 """Chains so few that one whole chain each for training and selection would be too much."""
 
-ARRAYS = (np.ndarray, jax.Array, list, tuple, int, float)
+_ARRAYS = (np.ndarray, jax.Array, list, tuple, int, float)
 """Forms of points, which have no names."""
 
 DRAWS_PER_DIMENSION = 50
@@ -88,7 +88,7 @@ class Given:
     chains: int | None = None
 
     def __post_init__(self) -> None:
-        if isinstance(self.draws, ARRAYS) and not _are_files(self.draws):
+        if isinstance(self.draws, _ARRAYS) and not _are_files(self.draws):
             object.__setattr__(self, "draws", _array(self.draws))
 
     @in_float64
@@ -127,7 +127,7 @@ class Given:
             sealable=not one,
         )
 
-    def _one_chain(self, raw: Draws) -> bool:
+    def _one_chain(self, raw: HostDraws) -> bool:
         """Whether all draws may be of one chain: no axis or number tells of several."""
         flat = isinstance(self.draws, np.ndarray) and self.draws.ndim == 2
         return len(raw) == 1 or (flat and self.chains is None)
@@ -165,7 +165,7 @@ class Given:
         """
         self._checked(problem)
 
-    def _checked(self, problem: Problem, key: Key | None = None) -> Draws:
+    def _checked(self, problem: Problem, key: Key | None = None) -> HostDraws:
         raw = chains_told(_enough(self.points(problem, key)))
         _require_usable(raw)
         return raw
@@ -210,12 +210,12 @@ def _enough(points: np.ndarray) -> np.ndarray:
     return points
 
 
-def chains_told(points: np.ndarray) -> Draws:
+def chains_told(points: np.ndarray) -> HostDraws:
     """(chain, draw, dim); points without a chain axis as twenty pieces that stand for chains."""
     return points if points.ndim == 3 else _cut(points[None], PSEUDO_CHAINS)
 
 
-def _pieces(draws: Draws) -> int:
+def _pieces(draws: HostDraws) -> int:
     """Pieces to cut every chain into, so that whole chains can be divided among the parts.
 
     One or two chains become twenty pieces. Up to six are halved: the two halves of the first are
@@ -224,22 +224,22 @@ def _pieces(draws: Draws) -> int:
     chains = len(draws)
     if chains < FEWEST_CHAINS:
         return PSEUDO_CHAINS // chains
-    return 2 if chains <= FEW_CHAINS else 1
+    return 2 if chains <= _FEW_CHAINS else 1
 
 
-def _without_copies(draws: Draws) -> Float[np.ndarray, "kept draw dim"]:
+def _without_copies(draws: HostDraws) -> Float[np.ndarray, "kept draw dim"]:
     """The chains, each once: a copy under seal would judge what its twin has taught."""
     first = {chain.tobytes(): number for number, chain in reversed(list(enumerate(draws)))}
     return draws[sorted(first.values())]
 
 
-def _cut(draws: Draws, pieces: int) -> Pieces:
+def _cut(draws: HostDraws, pieces: int) -> Pieces:
     """Every chain cut, in order, into pieces of equal length."""
     chains, length, dim = draws.shape[0], draws.shape[1] // pieces, draws.shape[2]
     return draws[:, : length * pieces].reshape(chains * pieces, length, dim)
 
 
-def _require_usable(draws: Draws) -> None:
+def _require_usable(draws: HostDraws) -> None:
     """Refuse draws that are not finite, or whose covariance is degenerate."""
     flat = draws.reshape(-1, draws.shape[-1])
     bad = np.flatnonzero(~np.all(np.isfinite(flat), axis=1))
@@ -264,7 +264,7 @@ def _require_usable(draws: Draws) -> None:
         )
 
 
-def for_picture(raw: np.ndarray) -> Draws:
+def for_picture(raw: np.ndarray) -> HostDraws:
     """A few chains before folding, thinned to a few hundred draws each."""
     every = max(1, raw.shape[1] // PICTURE_DRAWS)
     return np.asarray(raw[:PICTURE_CHAINS, ::every], np.float64)

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from folt.fit import Fit
 
 
-RHAT_LIMIT = 1.01
+_RHAT_LIMIT = 1.01
 """R-hat above which chains are said not to agree."""
 
 
@@ -134,7 +134,7 @@ def _right(fit: Fit, shown: Labelling | None) -> list[str]:
     elif shown is not None and shown.visited > 1:
         sentences.append("Folded, on one copy of the posterior, a colour keeps its component.")
     rhat = fit.certificate.chains.rhat
-    if rhat > RHAT_LIMIT:
+    if rhat > _RHAT_LIMIT:
         sentences.append(f"R-hat of the folded chains is {rhat:.3f}: they do not agree yet.")
     return sentences
 

@@ -21,9 +21,9 @@ if TYPE_CHECKING:
 PROTOCOLS = {"target": "held-out target draws", "proposal": "proposal draws"}
 """Whose h the core is made from."""
 
-BARS = 60
+_BARS = 60
 
-DISTANCES = {0.001: "0.001", 0.01: "0.01", 0.1: "0.1", 1.0: "1"}
+_DISTANCES = {0.001: "0.001", 0.01: "0.01", 0.1: "0.1", 1.0: "1"}
 
 
 def certificate_charts(fit: Fit) -> list[Chart]:
@@ -124,7 +124,7 @@ def mixing_chart(mixing: Mixing) -> Chart:
         x_range=(0, last),
         y_range=(5e-4, 1.2),
         marks=tuple(marks) if curve.steps else (),
-        y_ticks=DISTANCES,
+        y_ticks=_DISTANCES,
         log=True,
         nothing="no bound can be given" if mixing.computed is None else UNSTATED,
     )
@@ -140,7 +140,7 @@ def log_ratio_chart(log_ratio: np.ndarray, certificate: Certificate) -> Chart:
     level = level if known else 0.0
     values = log_ratio[np.isfinite(log_ratio)] - level
     low, high = _middle(values)
-    counts, edges = np.histogram(values, bins=BARS, range=(low, high))
+    counts, edges = np.histogram(values, bins=_BARS, range=(low, high))
     shares = 100.0 * counts / max(values.size, 1)
     core = certificate.qc["target"][0.05]
     words = ["The log ratio h of target and proposal at the draws."]

@@ -17,8 +17,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-Values = Sequence[float] | np.ndarray
-Told = Mapping[str, Sequence[str]]
+_Values = Sequence[float] | np.ndarray
+_Told = Mapping[str, Sequence[str]]
 """What a pointer reads at each point, by name."""
 
 
@@ -37,15 +37,15 @@ class Line(NamedTuple):
         told: what a pointer reads.
     """
 
-    x: Values
-    y: Values
+    x: _Values
+    y: _Values
     colour: str
     name: str = ""
     joined: bool = True
     dashed: bool = False
     marker: str = ""
     labels: Sequence[str] = ()
-    told: Told = MappingProxyType({})
+    told: _Told = MappingProxyType({})
 
     @property
     def look(self) -> str:
@@ -60,7 +60,7 @@ class Bars(NamedTuple):
     heights: np.ndarray
     colour: str
     name: str
-    told: Told
+    told: _Told
     look: str = "square"
 
 
@@ -130,7 +130,7 @@ class Chart:
 BARS = 60
 """Of a histogram."""
 
-CHAINS = 4
+_CHAINS = 4
 """Chains that are pictured."""
 
 ROOM = 0.06
@@ -196,7 +196,7 @@ class Side:
     @classmethod
     def thinned(cls, name: str, title: str, remark: str, values: np.ndarray, most: int) -> Side:
         """Of (chain, draw, scalar), at most so many draws of the first chains, evenly spaced."""
-        shown = values[:CHAINS]
+        shown = values[:_CHAINS]
         every = max(1, math.ceil(shown.shape[0] * shown.shape[1] / most))
         chains = "chains" if len(shown) == len(values) else f"first {len(shown)} chains"
         words = ["draw"]

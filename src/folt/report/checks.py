@@ -20,13 +20,13 @@ if TYPE_CHECKING:
 
     from folt.fit import Fit
 
-DRAWS = 400
+_DRAWS = 400
 """Replicated data sets: tail probabilities have standard errors up to .025."""
 
-NUMBERS = 1 << 22
+_NUMBERS = 1 << 22
 """Replicated observations in memory at once; of large data fewer sets are made."""
 
-FEWEST = 40
+_FEWEST = 40
 """Sets that are made of any data."""
 
 VARIABLES = 3
@@ -35,7 +35,7 @@ VARIABLES = 3
 EXTREME = 0.025
 """Tail probability below which a quantity is said to be unlike the replicates."""
 
-BARS = (12, 40)
+_BARS = (12, 40)
 """Fewest and most bars of a histogram."""
 
 
@@ -112,7 +112,7 @@ def predictive_checks(fit: Fit) -> Checks | None:
     if len(leaves) != 1 or leaves[0].ndim not in (1, 2) or len(np.unique(leaves[0])) < 3:
         return None
     observed = np.asarray(leaves[0], float)
-    most = int(np.clip(NUMBERS // observed.size, FEWEST, DRAWS))
+    most = int(np.clip(_NUMBERS // observed.size, _FEWEST, _DRAWS))
     made = [np.asarray(one[0], float) for one in replicates(fit, most=most).values()]
     if len(made) != 1 or made[0].shape[1:] != observed.shape:
         return None
@@ -176,10 +176,10 @@ def _overlay(panel: Axes, checks: Checks, j: int) -> None:
     observed, made = checks.observed[:, j], checks.replicated[:, :, j]
     low, high = np.quantile(made, [0.001, 0.999])
     low, high = min(low, observed.min()), max(high, observed.max())
-    if checks.counts and high - low < BARS[1]:
+    if checks.counts and high - low < _BARS[1]:
         edges = np.arange(low, high + 2.0) - 0.5
     else:
-        bars = int(np.clip(2.0 * np.sqrt(observed.size), *BARS))
+        bars = int(np.clip(2.0 * np.sqrt(observed.size), *_BARS))
         edges = np.linspace(low, high, bars + 1)
     scale = 1.0 / (len(observed) * (edges[1] - edges[0]))
     heights = np.stack([np.histogram(one, edges)[0] for one in made]) * scale

@@ -21,9 +21,9 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 
-Row = Document
+_Row = Document
 
-TEMPLATE = "fleet.html.j2"
+_TEMPLATE = "fleet.html.j2"
 
 PICTURES = 12
 """Columns that are drawn."""
@@ -34,7 +34,7 @@ POINTS = 400
 STILL_ROWS = 200
 """Rows that stand in the page for readers without scripts."""
 
-LARGEST = 1e300
+_LARGEST = 1e300
 """Numbers beyond it are not drawn: their differences leave double precision."""
 
 HIDDEN = ("started_from",)
@@ -44,7 +44,7 @@ OWN_TONE = "note"
 
 
 def fleet_page(
-    rows: list[Row], columns: Sequence[str], estimates: Sequence[str], total: int, pages: bool
+    rows: list[_Row], columns: Sequence[str], estimates: Sequence[str], total: int, pages: bool
 ) -> str:
     """The page as HTML.
 
@@ -55,7 +55,7 @@ def fleet_page(
         total: how many jobs there are.
         pages: whether every fit has a report of its own to link to.
     """
-    return render(TEMPLATE, _content(rows, columns, estimates, total, pages), shown=shown)
+    return render(_TEMPLATE, _content(rows, columns, estimates, total, pages), shown=shown)
 
 
 def linked_to_pages(page: str) -> str:
@@ -69,7 +69,7 @@ HINT = "<code>folt report FOLDER --all</code> makes a page of every fit, which n
 
 
 def _content(
-    rows: list[Row], columns: Sequence[str], estimates: Sequence[str], total: int, pages: bool
+    rows: list[_Row], columns: Sequence[str], estimates: Sequence[str], total: int, pages: bool
 ) -> Document:
     from markupsafe import Markup
 
@@ -102,7 +102,7 @@ def _content(
     }
 
 
-def _verdicts(rows: list[Row], failed: int) -> list[tuple[str, str, int]]:
+def _verdicts(rows: list[_Row], failed: int) -> list[tuple[str, str, int]]:
     """Every verdict with its tone and how often it was given, the gravest last."""
     counts = Counter(str(row["verdict"]) for row in rows if row.get("verdict") is not None)
     found = []
@@ -126,11 +126,11 @@ def shown(value: object) -> str:
     return f"{value:.4g}" if abs(value) < 1e4 else f"{value:.6g}"
 
 
-def _is_nested(rows: list[Row], name: str) -> bool:
+def _is_nested(rows: list[_Row], name: str) -> bool:
     return any(isinstance(row.get(name), list | dict) for row in rows)
 
 
-def _numbers(rows: list[Row], names: Sequence[str]) -> list[str]:
+def _numbers(rows: list[_Row], names: Sequence[str]) -> list[str]:
     """Columns of numbers, where there are no estimates to draw."""
     there = [[row.get(name) for row in rows] for name in names]
     return [
@@ -143,10 +143,10 @@ def _numbers(rows: list[Row], names: Sequence[str]) -> list[str]:
 
 def _is_number(value: object) -> bool:
     number = isinstance(value, int | float) and not isinstance(value, bool)
-    return number and abs(value) <= LARGEST  # type: ignore[arg-type]
+    return number and abs(value) <= _LARGEST  # type: ignore[arg-type]
 
 
-def _picture(rows: list[Row], name: str, interval: bool) -> str:
+def _picture(rows: list[_Row], name: str, interval: bool) -> str:
     """A value over the jobs, in their order, with its interval as a line."""
     every = -(-len(rows) // POINTS)
     chosen = [(k, row) for k, row in enumerate(rows) if k % every == 0]
@@ -182,10 +182,10 @@ CALIBRATION_TEMPLATE = "calibration.html.j2"
 ACROSS = 3
 """Pictures in a row."""
 
-ENOUGH = 100
+_ENOUGH = 100
 """Simulations below which the page says that only coarse faults would show."""
 
-ERRORS = 3.0
+_ERRORS = 3.0
 """Standard errors by which the mean ratio of evidence may differ from one."""
 
 
@@ -198,7 +198,7 @@ def calibration_page(found: Document) -> str:
     outside = [name for name, one in found["quantities"].items() if not one["inside"]]
     joint = found["joint_p_value"] > 1 - found["band"]
     evidence = found["evidence"]
-    good = joint and (evidence is None or abs(evidence["score"]) <= ERRORS)
+    good = joint and (evidence is None or abs(evidence["score"]) <= _ERRORS)
     content = {
         "found": found,
         "tone": "good" if good else "bad",
@@ -207,7 +207,7 @@ def calibration_page(found: Document) -> str:
         "outside": outside,
         "joint": joint,
         "percent": f"{100 * found['band']:g} %",
-        "errors": ERRORS,
+        "errors": _ERRORS,
         "widest": max((max(one["high"]) for one in found["quantities"].values()), default=0.0),
         "figure": Markup(svg(ranks_figure(found["quantities"]), "ranks")),
     }
@@ -215,7 +215,7 @@ def calibration_page(found: Document) -> str:
 
 
 def _headline(good: bool, finished: int) -> str:
-    if good and finished < ENOUGH:
+    if good and finished < _ENOUGH:
         return f"In {finished} simulations, too few to be sure, draws are as uncertain as they say"
     if good:
         return "Posterior draws are as uncertain as they say"

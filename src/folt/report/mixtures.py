@@ -22,15 +22,15 @@ if TYPE_CHECKING:
     from folt.certificate.comparison import Candidate
     from folt.fit import Fit
 
-Posterior = Mapping[str, np.ndarray]
-Draw = Callable[["Axes", Posterior], None]
+_Posterior = Mapping[str, np.ndarray]
+Draw = Callable[["Axes", _Posterior], None]
 
 PANELS_PER_ROW = 5
 
-PAIRED = 4
+_PAIRED = 4
 """Variables that are shown in pairs."""
 
-PICTURED = 400
+_PICTURED = 400
 """Draws of which the fitted components are an average."""
 
 RASTER = 80
@@ -47,7 +47,7 @@ NEAR = 12.0
 
 
 def weighted_mixture_figure(
-    observations: np.ndarray, posterior: Posterior, name: str = "observation"
+    observations: np.ndarray, posterior: _Posterior, name: str = "observation"
 ) -> Figure:
     """Histogram, posterior mean density with its 95 % band, and the components.
 
@@ -59,7 +59,7 @@ def weighted_mixture_figure(
     return _single((6.6, 4.1), 3, partial(draw_weighted, observations, name=name), posterior)
 
 
-def poisson_figure(observations: np.ndarray, posterior: Posterior, name: str = "count") -> Figure:
+def poisson_figure(observations: np.ndarray, posterior: _Posterior, name: str = "count") -> Figure:
     """Share of every count, with the posterior mean probabilities and their 95 % band.
 
     Args:
@@ -70,15 +70,15 @@ def poisson_figure(observations: np.ndarray, posterior: Posterior, name: str = "
     return _single((6.6, 4.1), 3, partial(draw_counts, observations, name=name), posterior)
 
 
-def plane_figure(observations: np.ndarray, posterior: Posterior, names: Sequence[str]) -> Figure:
+def plane_figure(observations: np.ndarray, posterior: _Posterior, names: Sequence[str]) -> Figure:
     """Variables in pairs: the whole mixture shaded, ellipses around half and 90 % of a component.
 
     Args:
-        observations: (n, p), of which the first `PAIRED` variables are shown.
+        observations: (n, p), of which the first `_PAIRED` variables are shown.
         posterior: weight, mu and covariance with the leading axes (draw, component).
         names: of the variables.
     """
-    pairs = list(itertools.combinations(range(min(observations.shape[1], PAIRED)), 2))
+    pairs = list(itertools.combinations(range(min(observations.shape[1], _PAIRED)), 2))
     columns = min(len(pairs), 3)
     rows = math.ceil(len(pairs) / columns)
     with styled():
@@ -115,12 +115,12 @@ def thinned_posterior(fit: Fit) -> dict[str, np.ndarray]:
     """Some 400 draws of every parameter, all chains together: more would change no line."""
     count = fit.draws.shape[0] * fit.draws.shape[1]
     return {
-        name: value.reshape(count, *value.shape[2:])[:: max(count // PICTURED, 1)]
+        name: value.reshape(count, *value.shape[2:])[:: max(count // _PICTURED, 1)]
         for name, value in fit.posterior.items()
     }
 
 
-def sizes_figure(posteriors: Mapping[int, Posterior], draw: Draw) -> Figure:
+def sizes_figure(posteriors: Mapping[int, _Posterior], draw: Draw) -> Figure:
     """The fitted mixture of every size, side by side over the same data.
 
     Args:
@@ -144,7 +144,7 @@ def sizes_figure(posteriors: Mapping[int, Posterior], draw: Draw) -> Figure:
 
 
 def draw_weighted(
-    observations: np.ndarray, panel: Axes, posterior: Posterior, name: str = "observation"
+    observations: np.ndarray, panel: Axes, posterior: _Posterior, name: str = "observation"
 ) -> None:
     """A panel of `weighted_mixture_figure`."""
     margin = 0.08 * float(np.ptp(observations))
@@ -170,7 +170,7 @@ def draw_weighted(
 
 
 def draw_counts(
-    observations: np.ndarray, panel: Axes, posterior: Posterior, name: str = "count"
+    observations: np.ndarray, panel: Axes, posterior: _Posterior, name: str = "count"
 ) -> None:
     """A panel of `poisson_figure`."""
     from scipy.stats import poisson
@@ -188,7 +188,7 @@ def draw_counts(
 def draw_plane(
     observations: np.ndarray,
     panel: Axes,
-    posterior: Posterior,
+    posterior: _Posterior,
     names: Sequence[str],
     pair: tuple[int, int] = (0, 1),
 ) -> None:
@@ -215,7 +215,9 @@ def draw_plane(
     _title(panel, posterior)
 
 
-def _whole_mixture(panel: Axes, shown: np.ndarray, posterior: Posterior, chosen: list[int]) -> None:
+def _whole_mixture(
+    panel: Axes, shown: np.ndarray, posterior: _Posterior, chosen: list[int]
+) -> None:
     """The posterior mean of the density, shaded: lines hold half and 90 % of its probability."""
     margin = 0.12 * np.ptp(shown, axis=0)
     low, high = shown.min(axis=0) - margin, shown.max(axis=0) + margin
@@ -314,7 +316,7 @@ def _evidences(panel: Axes, ranking: Sequence[Candidate], firm: Sequence[bool]) 
         panel.text(0.98, 0.03, "hollow: not certified", transform=panel.transAxes, **look)
 
 
-def _single(size: tuple[float, float], columns: int, draw: Draw, posterior: Posterior) -> Figure:
+def _single(size: tuple[float, float], columns: int, draw: Draw, posterior: _Posterior) -> Figure:
     """One panel with its legend beneath."""
     with styled():
         figure = blank(*size)
@@ -343,6 +345,6 @@ def _band(panel: Axes, grid: np.ndarray, terms: np.ndarray) -> None:
         )
 
 
-def _title(panel: Axes, posterior: Posterior) -> None:
+def _title(panel: Axes, posterior: _Posterior) -> None:
     count = posterior["weight"].shape[1]
     panel.set_title("One component" if count == 1 else f"Mixture of {count} components")

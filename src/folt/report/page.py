@@ -78,7 +78,7 @@ def bibtex(fit: Fit) -> str:
     return f"{PAPER}\n\n{SOFTWARE.format(version=version)}"
 
 
-TEMPLATE = "page.html.j2"
+_TEMPLATE = "page.html.j2"
 
 MOST_CURVES = 36
 """Curves among the marginals of a page; each takes some ten thousand bytes."""
@@ -102,7 +102,7 @@ def page(fit: Fit, sections: Sequence[Section] = ()) -> str:
     """
     require("a report", "bokeh", "jinja2", "matplotlib")
     shown = content(fit, sections)
-    return render(TEMPLATE, shown, number=number, seconds=seconds, thousands="{:,.0f}".format)
+    return render(_TEMPLATE, shown, number=number, seconds=seconds, thousands="{:,.0f}".format)
 
 
 def content(fit: Fit, sections: Sequence[Section] = ()) -> Document:

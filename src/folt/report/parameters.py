@@ -23,10 +23,10 @@ if TYPE_CHECKING:
     from folt.fit import Fit
     from folt.groups import Group
 
-PICTURED = 600
+_PICTURED = 600
 """Draws of each scalar that are pictured; more would only darken the dots."""
 
-FEWEST = 100
+_FEWEST = 100
 """Draws that remain where there are very many parameters."""
 
 VALUES = 100_000
@@ -34,7 +34,7 @@ VALUES = 100_000
 
 EXCHANGED = "exchanged by relabelling"
 
-LARGEST = 8
+_LARGEST = 8
 """Members of a family shown together, one per colour."""
 
 
@@ -80,7 +80,7 @@ class Parameters:
     def of(cls, fit: Fit) -> Parameters:
         """The scalars of a fit."""
         flat = entries(fit.posterior, fit)
-        most = max(FEWEST, min(PICTURED, VALUES // (2 * len(flat))))
+        most = max(_FEWEST, min(_PICTURED, VALUES // (2 * len(flat))))
         raw = entries(fit.reference.raw_posterior or {}, fit)
         labelling = Labelling.of(fit) if set(raw) == set(flat) else None
         sides, several = [], fit.group.order > 1
@@ -276,7 +276,7 @@ def _exchanged(fit: Fit) -> list[Family]:
     return [
         Family(EXCHANGED, f"{', '.join(fit.names[j] for j in orbit)} together", orbit)
         for orbit in coordinate_orbits(fit.group)
-        if 1 < len(orbit) <= LARGEST
+        if 1 < len(orbit) <= _LARGEST
     ]
 
 
@@ -332,13 +332,13 @@ def component_axis(axes: Sequence[str]) -> int:
 def _by_eights(parameter: str, label: str, members: list[int]) -> list[Family]:
     """All components in one family, or as many of them as there are colours in each."""
     count = len(members)
-    if count <= LARGEST:
+    if count <= _LARGEST:
         return [Family(parameter, f"{label}: all {count} together", tuple(members))]
     return [
         Family(
             parameter,
-            f"{label}: {first} to {min(first + LARGEST, count) - 1} of {count}",
-            tuple(members[first : first + LARGEST]),
+            f"{label}: {first} to {min(first + _LARGEST, count) - 1} of {count}",
+            tuple(members[first : first + _LARGEST]),
         )
-        for first in range(0, count, LARGEST)
+        for first in range(0, count, _LARGEST)
     ]

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
     from folt.fit import Fit
 
-DATA, WHO, PATH, CHECKS = (
+_DATA, _WHO, _PATH, _CHECKS = (
     "The data and the mixture",
     "Who belongs where",
     "The path of the states",
@@ -48,12 +48,12 @@ def model_sections(fit: Fit) -> list[Section]:
 
 def _data_section(fit: Fit) -> Section | None:
     figure = data_figure(fit)
-    return None if figure is None else Section(DATA, MIXTURE, figure)
+    return None if figure is None else Section(_DATA, MIXTURE, figure)
 
 
 def _checks_section(fit: Fit) -> Section | None:
     checks = predictive_checks(fit)
-    return None if checks is None else Section(CHECKS, checks.text, checks_figure(checks))
+    return None if checks is None else Section(_CHECKS, checks.text, checks_figure(checks))
 
 
 def _component_sections(fit: Fit) -> list[Section]:
@@ -78,7 +78,7 @@ def membership_section(fit: Fit, found: Memberships) -> Section:
         f"probable: {shares}. For {doubtful:,} of {len(found.mean):,} no component has {DOUBTFUL} "
         "of the probability."
     )
-    return Section(WHO, text, memberships_figure(fit, found))
+    return Section(_WHO, text, memberships_figure(fit, found))
 
 
 def memberships_figure(fit: Fit, found: Memberships) -> Figure:
@@ -117,7 +117,7 @@ def path_section(fit: Fit, path: Path, found: Memberships) -> Section:
         f"than {1.0 - DOUBTFUL:.0%} of the draws have another state in their own most probable "
         "path. Beneath, the probability of every state at every time, whatever the others."
     )
-    return Section(PATH, text.replace("%", " %"), path_figure(fit, path, found))
+    return Section(_PATH, text.replace("%", " %"), path_figure(fit, path, found))
 
 
 def path_figure(fit: Fit, path: Path, found: Memberships) -> Figure:

@@ -55,7 +55,7 @@ SYMMETRY_DRAWS = 2_048
 """Held-out draws at which labels are looked at."""
 
 
-FRESH = (AdaptiveRandomWalk, Exact, HostChains)
+_FRESH = (AdaptiveRandomWalk, Exact, HostChains)
 """Samplers whose draws are new whenever their key is."""
 
 
@@ -238,7 +238,7 @@ def _reference_draws(
     run = sampler(key, problem, tell)
     if start is not None and start.learnt is not None:
         run = known_first(run, problem, start.learnt)
-    elif start is not None and not isinstance(sampler, FRESH):
+    elif start is not None and not isinstance(sampler, _FRESH):
         unknown = Caution.of(Concern.UNKNOWN_START)
         run = dataclasses.replace(run, cautions=(*run.cautions, unknown), sealable=False)
     target.add(run.evaluations)

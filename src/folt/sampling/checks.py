@@ -16,7 +16,7 @@ from jaxtyping import PyTree
 from folt.certificate.held_out import named_point
 from folt.diagnostics import Faults
 from folt.fit import Fit
-from folt.problem import Points, Problem
+from folt.problem import Problem
 from folt.problem.named_values import Naming, SortKey
 from folt.problem.orbits import HostDistribution
 from folt.problem.requirements import require_scalar
@@ -25,21 +25,21 @@ from folt.problem.symmetry import check as check_symmetry
 from folt.sampling.presets import Options, Preset, named
 from folt.sampling.spending import FEWEST, in_bytes, require_memory
 from folt.training.effort import Effort
-from folt.types import Distribution, Trainer, host_generator, in_float64, root_key
+from folt.types import Distribution, HostPoints, Trainer, host_generator, in_float64, root_key
 
-FAR, FAR_CALLS = 256, 32
+_FAR, _FAR_CALLS = 256, 32
 """Points far out at which the density is tried; fewer where every one is a call of a function."""
 
 FAR_STREAM = 2
 """Number of their random stream; the symmetry check has the first two."""
 
-FARTHEST = 8.0
+_FARTHEST = 8.0
 """The farthest prior draws are moved to so many times their distance from the mean."""
 
-RADII = (1e-2, 1e3)
+_RADII = (1e-2, 1e3)
 """Distances between which the search of a reference run begins."""
 
-RESERVED = ("chain", "draw")
+_RESERVED = ("chain", "draw")
 """Names of the axes of every posterior; a parameter cannot have them."""
 
 
@@ -92,7 +92,7 @@ def check(
     whole_orbit: bool = True,
     progress: bool = True,
     evaluations: int | None = None,
-    points: Points | None = None,
+    points: HostPoints | None = None,
     allow_rotation: bool = False,
 ) -> Account:
     """Check all that `folt.sample` checks before it starts, with the same options; sample nothing.
@@ -147,7 +147,7 @@ def check(
     )
 
 
-def _far_points(problem: Problem, seed: int, start: Fit | None) -> Points:
+def _far_points(problem: Problem, seed: int, start: Fit | None) -> HostPoints:
     """Points where the tails of a proposal may go.
 
     Draws of the prior or of the exact sampler, spread out about their mean; without either, points
@@ -155,15 +155,15 @@ def _far_points(problem: Problem, seed: int, start: Fit | None) -> Points:
     """
     key = jax.random.fold_in(root_key(seed), FAR_STREAM)
     generator = host_generator(key)
-    count = FAR if problem.black_box is None else FAR_CALLS
+    count = _FAR if problem.black_box is None else _FAR_CALLS
     if problem.prior is None and problem.sampler is None:
         directions = generator.standard_normal((count, problem.dim))
         radii = np.linalg.norm(directions, axis=1, keepdims=True)
-        low, high = (math.log(radius) for radius in RADII)
+        low, high = (math.log(radius) for radius in _RADII)
         far = directions / radii * np.exp(generator.uniform(low, high, (count, 1)))
     else:
         drawn = scattered_points(key, problem, count)
-        spread = np.exp(generator.uniform(0.0, math.log(FARTHEST), (count, 1)))
+        spread = np.exp(generator.uniform(0.0, math.log(_FARTHEST), (count, 1)))
         far = drawn.mean(axis=0) + spread * (drawn - drawn.mean(axis=0))
     if start is not None and start.proposal is not None:
         far = np.concatenate([far, HostDistribution(start.proposal).sample(key, count)])
@@ -261,5 +261,5 @@ def require_names(what: str, names: Iterable[object]) -> None:
                 f"one without, such as {name.replace('/', '.')!r} (in NumPyro, "
                 "handlers.scope(divider='.'))"
             )
-        if name in RESERVED:
+        if name in _RESERVED:
             raise ValueError(f"the name {name!r} of {what} is that of an axis: expected another")

@@ -26,7 +26,7 @@ from folt.types import Distribution, Trainer
 GUARD_WEIGHT = 0.02
 """λ of the tail safety."""
 
-VALUES_PER_GRADIENT = 3
+_VALUES_PER_GRADIENT = 3
 """What a gradient costs, in values."""
 
 PARTICLES_PER_MODE = 5
@@ -77,7 +77,7 @@ def _economical(evaluations: int, dim: int) -> dict[str, Any]:
     """
     first, more = 30, 8
     walkers = evaluations // (10 * (first + more * dim))
-    rounds = evaluations // (10 * SLOTS * VALUES_PER_GRADIENT)
+    rounds = evaluations // (10 * SLOTS * _VALUES_PER_GRADIENT)
     return {
         "share": 0.4,
         "descents": min(rounds, ROUNDS) if rounds > LAST_STARTS else 0,

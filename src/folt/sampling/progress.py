@@ -18,7 +18,7 @@ from rich.text import Text
 
 Tell = Callable[[float, str], None]
 
-WIDTH = 96
+_WIDTH = 96
 """Columns used of a wide terminal; all of them on a narrow one."""
 
 
@@ -32,7 +32,7 @@ GUESSABLE = 0.25
 """Share of a stage after which the time that is left can be guessed."""
 
 
-class Clock(ProgressColumn):
+class _Clock(ProgressColumn):
     """Seconds spent, and while a stage runs the time that is left, once that can be guessed."""
 
     max_refresh = 0.5
@@ -126,7 +126,7 @@ class Stages:
 
     def __init__(self, show: bool = True) -> None:
         console = Console(stderr=True)
-        console.width = min(console.width, WIDTH)
+        console.width = min(console.width, _WIDTH)
         self.wall: dict[str, float] = {}
         self._apart = 0.0
         message = Column(ratio=1, no_wrap=True, overflow="ellipsis")
@@ -134,7 +134,7 @@ class Stages:
             TextColumn("{task.description:<11}", style="bold", markup=False),
             BarColumn(bar_width=20),
             TextColumn("{task.fields[message]}", markup=False, table_column=message),
-            Clock(table_column=Column(min_width=16, no_wrap=True)),
+            _Clock(table_column=Column(min_width=16, no_wrap=True)),
             console=console,
             expand=True,
             transient=True,

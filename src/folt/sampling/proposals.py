@@ -25,7 +25,7 @@ PILOT = 1_000
 
 PILOT_DRAWS = 2_048
 
-WORTHWHILE = 1.2
+_WORTHWHILE = 1.2
 """Autocorrelation time of recorded draws above which more steps lie between them."""
 
 SHARP = 0.0013
@@ -155,7 +155,7 @@ def worthwhile(
     proposals += proposals // 2 if given else 0  # a reference run is saved
     _, fresh = ratio.draw(jax.random.fold_in(key, PILOT), PILOT_DRAWS)
     states = selection.log_target - ratio.log_proposal(selection.points)
-    steps = steps_worth_taking(chances_to_leave(fresh, states), WORTHWHILE, effort.steps_per_draw)
+    steps = steps_worth_taking(chances_to_leave(fresh, states), _WORTHWHILE, effort.steps_per_draw)
     finite = fresh[np.isfinite(fresh)]
     if finite.size == 0:
         return steps, proposals

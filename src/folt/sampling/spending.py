@@ -27,11 +27,11 @@ TEMPERATURES = 12
 GRADIENTS_PER_DRAW = 4
 """Gradients of a usual path."""
 
-VALUES_PER_GRADIENT = 3
+_VALUES_PER_GRADIENT = 3
 """What a gradient costs, in values."""
 
 
-class Forecast(NamedTuple):
+class _Forecast(NamedTuple):
     """Work that lies ahead.
 
     Attributes:
@@ -43,17 +43,17 @@ class Forecast(NamedTuple):
     seconds: float
 
 
-def forecast(problem: Problem, account: SymmetryAccount, evaluations: int) -> Forecast:
+def forecast(problem: Problem, account: SymmetryAccount, evaluations: int) -> _Forecast:
     """Evaluations of π_F at the pace that the check of the symmetry had."""
     images = 1 if problem.invariant else problem.group.order
-    return Forecast(evaluations * images, evaluations * images * account.pace)
+    return _Forecast(evaluations * images, evaluations * images * account.pace)
 
 
 def reference_work(problem: Problem, sampler: object) -> int:
     """Evaluations of a reference run, about; zero where nothing is known of it."""
     if not isinstance(sampler, HostChains):
         return 0
-    per_draw = GRADIENTS_PER_DRAW * VALUES_PER_GRADIENT
+    per_draw = GRADIENTS_PER_DRAW * _VALUES_PER_GRADIENT
     first, more = sampler.search_steps
     search = 0 if problem.prior is not None else sampler.searchers * (first + more * problem.dim)
     per_draw = per_draw if problem.differentiable else sampler.thin
@@ -65,7 +65,7 @@ def reference_work(problem: Problem, sampler: object) -> int:
 
 COMPILED = "/jax/core/compile/backend_compile_duration"
 
-SHARE = 0.2
+_SHARE = 0.2
 """Part of a fit's evaluations that goes to its draws, unless their number is given. Twenty thousand
 draws take .6 of the 28 CPU seconds of a mixture of regressions, so that a fifth is many more."""
 
@@ -115,8 +115,8 @@ def draws_within_budget(
         chains: how many chains.
         width: coordinates and parameters of a draw.
     """
-    spent = evaluations["value"] + VALUES_PER_GRADIENT * evaluations["gradient"]
-    bought = int(spent * SHARE / (1.0 - SHARE)) // (chains * per_draw)
+    spent = evaluations["value"] + _VALUES_PER_GRADIENT * evaluations["gradient"]
+    bought = int(spent * _SHARE / (1.0 - _SHARE)) // (chains * per_draw)
     most = min(MOST, NUMBERS // (chains * width))
     return max(FEWEST, min(bought, most))
 

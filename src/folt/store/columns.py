@@ -14,7 +14,7 @@ from jaxtyping import Float
 
 from folt.store.words import BRACKET
 
-CODES = frozenset(sign * value for sign in (-1.0, 1.0) for value in (999.0, 9999.0, 99999.0)) | {
+_CODES = frozenset(sign * value for sign in (-1.0, 1.0) for value in (999.0, 9999.0, 99999.0)) | {
     -99.0,
     -999.9,
     -999.99,
@@ -192,7 +192,7 @@ class Table:
 def suspected(values: Float[np.ndarray, " row"]) -> int | None:
     """The first row whose number is written for a missing value: -999 far from all others."""
     finite = values[np.isfinite(values)]
-    for code in sorted(CODES & {float(finite.min()), float(finite.max())} if finite.size else ()):
+    for code in sorted(_CODES & {float(finite.min()), float(finite.max())} if finite.size else ()):
         others = finite[finite != code]
         if others.size > 1:
             gap = np.min(np.abs(others - code))

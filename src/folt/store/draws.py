@@ -123,7 +123,7 @@ GROUPED = (
     "take mcmc.get_samples(group_by_chain=True), or say how many chains stand one after the other: "
 )
 
-NUMBERS = "fiu"
+_NUMBERS = "fiu"
 """Kinds of arrays that are draws of numbers."""
 
 
@@ -217,7 +217,7 @@ def _of_dataset(dataset: xarray.Dataset) -> dict[str, np.ndarray]:
         raise ValueError(f"expected draws, got {lengths}: the sampler kept none")
     found = {}
     for name, variable in dataset.data_vars.items():
-        if {"chain", "draw"} <= set(variable.dims) and variable.dtype.kind in NUMBERS:
+        if {"chain", "draw"} <= set(variable.dims) and variable.dtype.kind in _NUMBERS:
             found[str(name)] = np.asarray(variable.transpose("chain", "draw", ...).values)
     return found
 

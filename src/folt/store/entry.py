@@ -30,7 +30,7 @@ from folt.store.files import (
 )
 from folt.store.strict_json import Document, plain, strict_json
 
-FORMAT = 1
+_FORMAT = 1
 """Format of the note. Another one is no note."""
 
 Request = Mapping[str, object]
@@ -228,7 +228,7 @@ def _digest_at(path: Path) -> str | None:
 
 
 def _text(note: Note) -> bytes:
-    tree = {"folt": "finished result", "format": FORMAT, **note._asdict()}
+    tree = {"folt": "finished result", "format": _FORMAT, **note._asdict()}
     return (strict_json({**tree, "digest": digest(_canonical(plain(tree)))}) + "\n").encode()
 
 
@@ -237,7 +237,7 @@ def _read(path: Path) -> Note | None:
     try:
         tree = json.loads(path.read_text(encoding="utf-8"))
         known = tree.pop("digest")
-        if tree["format"] != FORMAT or known != digest(_canonical(tree)):
+        if tree["format"] != _FORMAT or known != digest(_canonical(tree)):
             return None
         files = {_plain_name(name): str(value) for name, value in tree["files"].items()}
         gone = tuple(_plain_name(name) for name in tree["gone"])

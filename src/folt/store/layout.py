@@ -41,7 +41,7 @@ TIME_NAMES = re.compile(
 """Headings of a column that is a clock."""
 
 
-class Line(NamedTuple):
+class _Line(NamedTuple):
     """One row of a file: the number of its line, its text, whether a blank line stands above."""
 
     number: int
@@ -66,7 +66,7 @@ class Layout(NamedTuple):
     names: tuple[str, ...] | None
     units: tuple[str, ...]
     width: int
-    body: list[Line]
+    body: list[_Line]
 
 
 def fields(text: str, delimiter: str | None) -> list[str]:
@@ -115,10 +115,10 @@ def layout(text: str, where: str, delimiter: str | None = None) -> Layout:
     return Layout(delimiter, style, names, unit_row, width, body)
 
 
-def _lines(text: str) -> tuple[list[Line], list[Line]]:
+def _lines(text: str) -> tuple[list[_Line], list[_Line]]:
     """Lines that hold something, and remarks; a quoted field may go over several lines."""
-    lines: list[Line] = []
-    remarks: list[Line] = []
+    lines: list[_Line] = []
+    remarks: list[_Line] = []
     physical = re.split(r"\r\n|\r|\n", text)
     apart, at = False, 0
     while at < len(physical):
@@ -133,11 +133,11 @@ def _lines(text: str) -> tuple[list[Line], list[Line]]:
         if not words and not line.strip(" \x1a\0"):
             apart = True
         elif line.lstrip(' "').startswith(REMARKS) and not line.lstrip(' "').startswith("#N"):
-            remarks.append(Line(number, line))
+            remarks.append(_Line(number, line))
         elif not words and not lines:
             continue  # delimiters alone above the table, as spreadsheets write empty rows
         else:
-            lines.append(Line(number, line, apart))
+            lines.append(_Line(number, line, apart))
             apart = False
     while lines and not lines[-1].text.strip(' \t;,"'):
         lines.pop()
@@ -184,7 +184,7 @@ def _width(rows: Sequence[list[str]]) -> int:
 
 
 def _start(
-    sample: Sequence[Line], rows: Sequence[list[str]], width: int, where: str
+    sample: Sequence[_Line], rows: Sequence[list[str]], width: int, where: str
 ) -> tuple[int | None, int, int | None]:
     """The row of the heading, the first row of numbers, the row of units.
 
@@ -227,7 +227,7 @@ def _start(
 
 
 def _heading(
-    sample: Sequence[Line], rows: Sequence[list[str]], headings: Sequence[int]
+    sample: Sequence[_Line], rows: Sequence[list[str]], headings: Sequence[int]
 ) -> int | None:
     """Of several rows of words the one that names a clock, or the first after the last break."""
     if not headings:
@@ -267,7 +267,7 @@ def _is_counted_heading(row: Sequence[str]) -> bool:
 
 
 def _require_no_names(
-    sample: Sequence[Line], rows: Sequence[list[str]], first: int, width: int, where: str
+    sample: Sequence[_Line], rows: Sequence[list[str]], first: int, width: int, where: str
 ) -> None:
     above = rows[first - 1] if first else []
     if first and 1 < len(above) != width:
@@ -277,7 +277,7 @@ def _require_no_names(
         )
 
 
-def _require_row_names(heading: Line, body: Sequence[list[str]], width: int, where: str) -> None:
+def _require_row_names(heading: _Line, body: Sequence[list[str]], width: int, where: str) -> None:
     """A heading is one name short above names of rows, or where a delimiter ends the lines."""
     whole = [row for row in body if len(row) == width]
     if all(not row[-1] for row in whole):
@@ -291,7 +291,7 @@ def _require_row_names(heading: Line, body: Sequence[list[str]], width: int, whe
 
 
 def _remarked(
-    remarks: Sequence[Line], first: int, delimiter: str | None, width: int
+    remarks: Sequence[_Line], first: int, delimiter: str | None, width: int
 ) -> tuple[str, ...] | None:
     """Names in the last remark above the numbers, where NumPy writes them."""
     above = [line.text for line in remarks if line.number == first - 1]
@@ -302,7 +302,7 @@ def _remarked(
 
 
 def _style(
-    rows: Sequence[list[str]], lines: Sequence[Line], delimiter: str | None, where: str
+    rows: Sequence[list[str]], lines: Sequence[_Line], delimiter: str | None, where: str
 ) -> Style:
     style = style_of((word for row in rows for word in row), delimiter)
     if style is not None:
@@ -319,7 +319,7 @@ def _style(
     )
 
 
-def _require_width(body: Sequence[Line], delimiter: str | None, width: int, where: str) -> None:
+def _require_width(body: Sequence[_Line], delimiter: str | None, width: int, where: str) -> None:
     for line in body:
         if '"' in line.text and OPEN_QUOTE.search(line.text):
             raise ValueError(f"{where}, line {line.number}: a quotation mark is not closed")

@@ -114,7 +114,7 @@ OFF = ("off", "0", "no", "false", "none")
 MOST_BYTES = 256 * 1024**2
 """Size of the folder above which programs that were used longest ago are removed."""
 
-QUIET = r"Error (reading|writing) persistent compilation cache entry"
+_QUIET = r"Error (reading|writing) persistent compilation cache entry"
 """What JAX warns of where the folder fails; the program is then compiled."""
 
 
@@ -137,7 +137,7 @@ def remember_compilations() -> Path | None:
     if folder is None or private_folder(folder) is None:
         return None
     _tidy(folder)
-    warnings.filterwarnings("ignore", message=QUIET)
+    warnings.filterwarnings("ignore", message=_QUIET)
     jax.config.update("jax_compilation_cache_dir", str(folder))
     jax.config.update("jax_compilation_cache_max_size", MOST_BYTES)
     jax.config.update("jax_persistent_cache_min_compile_time_secs", 0.0)

@@ -117,7 +117,7 @@ NOTE = "settings.json"
 _begun: list[Path] = []
 """Folders made for results, the innermost first; empty ones go when a run is cut short."""
 
-ATTEMPTS = 20
+_ATTEMPTS = 20
 """Times that a folder is made again which another process removes because it is empty."""
 
 
@@ -141,14 +141,14 @@ class Store:
         self._lock = Lock(self.folder)
 
     def __enter__(self) -> Store:
-        for attempt in range(ATTEMPTS):
+        for attempt in range(_ATTEMPTS):
             made = files.make_folder(self.folder)
             self._made += [part for part in made if part not in self._made]
             try:
                 self._lock.acquire()
                 break
             except files.WriteError as error:
-                if not _is_gone(error) or attempt == ATTEMPTS - 1:
+                if not _is_gone(error) or attempt == _ATTEMPTS - 1:
                     self._tidy()
                     raise
         _begun[:0] = self._made

@@ -55,7 +55,7 @@ OPENERS: dict[str, Callable[[bytes], bytes]] = {
     ".xz": lzma.decompress,
 }
 
-MARKS = (
+_MARKS = (
     (codecs.BOM_UTF8, "utf-8-sig"),
     (codecs.BOM_UTF16_LE, "utf-16"),
     (codecs.BOM_UTF16_BE, "utf-16"),
@@ -102,7 +102,7 @@ def _opened(path: Path, data: bytes, opener: Callable[[bytes], bytes]) -> bytes:
 def _decoded(path: Path, data: bytes) -> str:
     """Text in UTF-8 or UTF-16 or, where it is neither, in the encoding of Western Windows."""
     wide = data[1:400:2].count(0) > len(data[1:400:2]) // 2
-    marked = (encoding for mark, encoding in MARKS if data.startswith(mark))
+    marked = (encoding for mark, encoding in _MARKS if data.startswith(mark))
     encoding = next(marked, "utf-16-le" if wide else "utf-8")
     for attempt in (encoding, "cp1252", "latin-1"):
         try:

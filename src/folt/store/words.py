@@ -110,7 +110,7 @@ def style_of(words: Iterable[str], delimiter: str | None) -> Style | None:
     return Style.COMMA if delimiter == ";" else Style.POINT
 
 
-class Moments(NamedTuple):
+class _Moments(NamedTuple):
     """Dates or times of the day as seconds after the first of them; NaN where one is missing.
 
     Attributes:
@@ -126,7 +126,7 @@ class Moments(NamedTuple):
     resolution: float
 
 
-def moments(words: Sequence[str]) -> Moments | None:
+def moments(words: Sequence[str]) -> _Moments | None:
     """Dates and times as seconds, or None where a word is neither of these nor missing.
 
     Of 3/4/2026 the order of day and month is the one that gives the shorter time in all.
@@ -141,7 +141,7 @@ def moments(words: Sequence[str]) -> Moments | None:
             return None
         fractions = [re.search(r":\d\d[.,](\d+)", word) for word in words]
         digits = max((len(found[1]) for found in fractions if found), default=0)
-        return Moments(_seconds(named), True, ":" in first, 10.0**-digits)
+        return _Moments(_seconds(named), True, ":" in first, 10.0**-digits)
     found = [None if is_missing(word) else DATE.fullmatch(word.strip()) for word in words]
     parts = [part for part in found if part is not None]
     is_day, is_clock = (any(part[key] for part in parts) for key in ("a", "hour"))
@@ -162,7 +162,7 @@ def moments(words: Sequence[str]) -> Moments | None:
         return None
     seconds = min(spans, key=lambda values: np.nanmax(values) - np.nanmin(values))
     shown = 86_400.0 if not is_clock else 10.0**-digits if parts[0]["second"] else 60.0
-    return Moments(seconds, is_day, is_clock, shown)
+    return _Moments(seconds, is_day, is_clock, shown)
 
 
 def _seconds(times: pd.DatetimeIndex) -> np.ndarray:

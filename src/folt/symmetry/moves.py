@@ -14,7 +14,7 @@ import numpy as np
 
 from folt.groups import Blocks, Part, Square, ZeroSum, ZeroSumRows, zero_sum_basis
 
-Values = np.ndarray
+_Values = np.ndarray
 """Coordinates of a mover at many points, (n, *shape)."""
 
 
@@ -22,7 +22,7 @@ class Move(ABC):
     """One way in which labels move the coordinates of a mover, laid out as (n, *shape)."""
 
     @abstractmethod
-    def swapped(self, values: Values, first: int, second: int) -> Values:
+    def swapped(self, values: _Values, first: int, second: int) -> _Values:
         """The coordinates after two labels changed places."""
 
     @abstractmethod
@@ -48,7 +48,7 @@ class AlongAxis(Move):
 
     axis: int
 
-    def swapped(self, values: Values, first: int, second: int) -> Values:
+    def swapped(self, values: _Values, first: int, second: int) -> _Values:
         """The two slices exchanged."""
         places = np.arange(values.shape[self.axis + 1])
         places[[first, second]] = second, first
@@ -77,7 +77,7 @@ class AxisReversed(AlongAxis):
     The chance of the second of two states given the present one: p1 and p2 become 1 - p2, 1 - p1.
     """
 
-    def swapped(self, values: Values, first: int, second: int) -> Values:
+    def swapped(self, values: _Values, first: int, second: int) -> _Values:
         """The two slices exchanged, with the other sign."""
         return -super().swapped(values, first, second)
 
@@ -91,7 +91,7 @@ class AxisReversed(AlongAxis):
 class Negated(Move):
     """Two labels at the two ends of a coordinate, such as a weight and one minus it."""
 
-    def swapped(self, values: Values, first: int, second: int) -> Values:
+    def swapped(self, values: _Values, first: int, second: int) -> _Values:
         """Every coordinate with the other sign."""
         return -values
 
@@ -125,7 +125,7 @@ class Among(Move):
 class Entries(Among):
     """The entries of simplices in centred scores along the last axis."""
 
-    def swapped(self, values: Values, first: int, second: int) -> Values:
+    def swapped(self, values: _Values, first: int, second: int) -> _Values:
         """Two columns of the logarithms exchanged."""
         one, other = self.place(first), self.place(second)
         basis = zero_sum_basis(values.shape[-1] + 1)
@@ -146,7 +146,7 @@ class Entries(Among):
 class SquareSides(Among):
     """A square matrix with the labels on both sides."""
 
-    def swapped(self, values: Values, first: int, second: int) -> Values:
+    def swapped(self, values: _Values, first: int, second: int) -> _Values:
         """Rows and columns exchanged."""
         pair = self.place(first), self.place(second)
         return AlongAxis(1).swapped(AlongAxis(0).swapped(values, *pair), *pair)
@@ -166,7 +166,7 @@ class SquareSides(Among):
 class TransitionSides(Among):
     """A transition matrix, one simplex per row, with the labels on both sides."""
 
-    def swapped(self, values: Values, first: int, second: int) -> Values:
+    def swapped(self, values: _Values, first: int, second: int) -> _Values:
         """Rows exchanged, and the entries of every row."""
         pair = self.place(first), self.place(second)
         return Entries().swapped(AlongAxis(0).swapped(values, *pair), *pair)

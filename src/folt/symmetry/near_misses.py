@@ -24,8 +24,9 @@ from folt.symmetry.candidates import (
 )
 from folt.symmetry.findings import Attempt, Factor, Kind, Reason, Remark
 from folt.symmetry.moves import AlongAxis, Mover, Negated
-from folt.symmetry.probe import TOLERANCE, Points, Probe
+from folt.symmetry.probe import TOLERANCE, Probe
 from folt.symmetry.search import Search
+from folt.types import HostPoints
 
 
 def near_misses(probe: Probe, places: Sequence[Place]) -> tuple[list[Attempt], list[Remark]]:
@@ -149,7 +150,7 @@ def _spared(likelihood: Probe, sticks: Place, movers: Sequence[Mover]) -> bool:
     return likelihood.changes([points])[0].holds
 
 
-def _swapped(logits: Points) -> Points:
+def _swapped(logits: HostPoints) -> HostPoints:
     """Logits of the sticks after the first two weights have changed places."""
     sticks = 1.0 / (1.0 + np.exp(-logits))
     first, second = sticks[:, 0], (1 - sticks[:, 0]) * sticks[:, 1]

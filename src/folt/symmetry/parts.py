@@ -23,10 +23,10 @@ from folt.symmetry.moves import (
     SquareSides,
     TransitionSides,
 )
-from folt.symmetry.probe import BLOCK, Points, Probe
+from folt.symmetry.probe import BLOCK, Probe
 from folt.symmetry.search import Search
 from folt.symmetry.signs import lone_signs, rotation, with_signs
-from folt.types import Scalar, in_float64
+from folt.types import HostPoints, Scalar, in_float64
 
 
 @in_float64
@@ -38,7 +38,7 @@ def detect(
     names: Sequence[str] | None = None,
     data: PyTree = None,
     flips: bool = True,
-    points: Points | None = None,
+    points: HostPoints | None = None,
     seed: int = 0,
 ) -> SymmetryFound:
     """The symmetry of a log density whose point is laid out in parts of m labels.
@@ -62,11 +62,11 @@ def detect(
     Raises:
         ValueError: wrong parts, or a density that is finite at too few points.
     """
-    layout = Layout(m, tuple(parts), names)
+    layout = _Layout(m, tuple(parts), names)
     problem = Problem(log_density, Trivial(layout.dim), data=data)
     require_scalar(problem)
 
-    def evaluate(block: Points) -> np.ndarray:
+    def evaluate(block: HostPoints) -> np.ndarray:
         return np.concatenate(
             [problem.log_probs(block[start : start + 64]) for start in range(0, BLOCK, 64)]
         )[:, None]
@@ -76,7 +76,7 @@ def detect(
     return _found(probe, layout, flips)
 
 
-class Layout:
+class _Layout:
     """The parts of a point with their names and places."""
 
     def __init__(self, m: int, parts: tuple[Part, ...], names: Sequence[str] | None) -> None:
@@ -117,7 +117,7 @@ def _shape_and_moves(part: Part, m: int) -> tuple[tuple[int, ...], tuple[Move, .
     return (), ()
 
 
-def _found(probe: Probe, layout: Layout, flips: bool) -> SymmetryFound:
+def _found(probe: Probe, layout: _Layout, flips: bool) -> SymmetryFound:
     movers = layout.movers()
     search = Search(probe, movers, layout.columns, layout.m)
     factors, attempts = list(search.factors()), list(search.attempts)
@@ -146,7 +146,7 @@ def _found(probe: Probe, layout: Layout, flips: bool) -> SymmetryFound:
     )
 
 
-def _alone(probe: Probe, layout: Layout, movers: list[Mover]) -> list[Attempt]:
+def _alone(probe: Probe, layout: _Layout, movers: list[Mover]) -> list[Attempt]:
     """Each part moved alone and all together, where nothing was worth trying at random points."""
     if layout.m < 2:
         return []
@@ -161,7 +161,7 @@ def _alone(probe: Probe, layout: Layout, movers: list[Mover]) -> list[Attempt]:
 
 def _signed(
     probe: Probe,
-    layout: Layout,
+    layout: _Layout,
     movers: list[Mover],
     factors: list[Factor],
     remarks: list[Remark],
@@ -190,7 +190,7 @@ def _signed(
     return found, attempts
 
 
-def _group(layout: Layout, factors: list[Factor], remarks: list[Remark]) -> Group:
+def _group(layout: _Layout, factors: list[Factor], remarks: list[Remark]) -> Group:
     """The largest group among those found that acts on the parts where they stand."""
     if len(factors) == 1 and not factors[0].signed:
         return _factors(layout, range(len(layout.parts)), factors[0])[0]
@@ -211,7 +211,7 @@ def _group(layout: Layout, factors: list[Factor], remarks: list[Remark]) -> Grou
     return product(pieces)
 
 
-def _factors(layout: Layout, places: range, factor: Factor | None) -> list[Group]:
+def _factors(layout: _Layout, places: range, factor: Factor | None) -> list[Group]:
     """Groups for some consecutive parts, moved by one factor."""
     m = layout.m
     parts = {place: layout.parts[place] for place in places if layout.parts[place].length(m)}

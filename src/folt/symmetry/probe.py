@@ -14,7 +14,8 @@ from collections.abc import Callable
 import numpy as np
 from jaxtyping import Float
 
-Points = Float[np.ndarray, "n dim"]
+from folt.types import HostPoints
+
 Terms = Float[np.ndarray, "n terms"]
 
 TOLERANCE = 1e-9
@@ -23,8 +24,8 @@ TOLERANCE = 1e-9
 Stricter than the check of a declared symmetry: one that is overlooked costs time, one that is
 imagined would cost correctness."""
 
-POINTS = 16
-CANDIDATES = 96
+_POINTS = 16
+_CANDIDATES = 96
 FEWEST_POINTS = 3
 BLOCK = 128
 """Points that are evaluated at once."""
@@ -64,12 +65,12 @@ class Probe:
 
     def __init__(
         self,
-        evaluate: Callable[[Points], Terms],
+        evaluate: Callable[[HostPoints], Terms],
         terms: tuple[str, ...],
         centre: np.ndarray,
         spread: np.ndarray,
         seed: int = 0,
-        points: Points | None = None,
+        points: HostPoints | None = None,
     ) -> None:
         self._evaluate, self.terms = evaluate, terms
         self.likelihood_alone = False
@@ -86,7 +87,7 @@ class Probe:
         """Number of coordinates."""
         return self.centre.size
 
-    def evaluate(self, points: Points) -> Terms:
+    def evaluate(self, points: HostPoints) -> Terms:
         """All terms at all points, block by block."""
         count = len(points)
         self.evaluations += count
@@ -94,7 +95,7 @@ class Probe:
         blocks = points[rows].reshape(-1, BLOCK, points.shape[1])
         return np.concatenate([self._evaluate(block) for block in blocks])[:count]
 
-    def changes(self, images: list[Points], slots: slice = slice(None)) -> list[Change]:
+    def changes(self, images: list[HostPoints], slots: slice = slice(None)) -> list[Change]:
         """How much the density changes from the points to each list of images."""
         if not images:
             return []
@@ -110,7 +111,7 @@ class Probe:
         worst = np.where(np.isfinite(steps), steps, np.inf).max(axis=0)
         return Change(max(sums), sums[-1], self.terms[int(np.argmax(worst))])
 
-    def differ(self, before: Points, after: Points) -> np.ndarray:
+    def differ(self, before: HostPoints, after: HostPoints) -> np.ndarray:
         """For every pair of points the relative change between them."""
         if not len(before):
             return np.zeros(0)
@@ -142,21 +143,21 @@ class Probe:
             relative = change / (1.0 + np.abs(before[:, part]).sum(axis=1))
         return np.where(np.isfinite(relative), relative, np.inf)
 
-    def _likely_points(self) -> Points:
+    def _likely_points(self) -> HostPoints:
         """The likeliest of normal points of several scales.
 
         Where the log density is not huge, a small difference between labels does not drown in it.
         """
-        scales = np.repeat([1.0, 1.0, 0.3, 3.0], CANDIDATES // 4)
-        steps = scales[:, None] * self.generator.normal(size=(CANDIDATES, self.dim))
+        scales = np.repeat([1.0, 1.0, 0.3, 3.0], _CANDIDATES // 4)
+        steps = scales[:, None] * self.generator.normal(size=(_CANDIDATES, self.dim))
         candidates = self.centre + self.spread * steps
         values = self.evaluate(candidates).sum(axis=1)
         values = np.where(np.isfinite(values), values, -np.inf)
-        best = np.argsort(-values, kind="stable")[:POINTS]
+        best = np.argsort(-values, kind="stable")[:_POINTS]
         best = best[np.isfinite(values[best])]
         if best.size < FEWEST_POINTS:
             raise ValueError(
-                f"the log density is finite at only {best.size} of {CANDIDATES} normal points: "
+                f"the log density is finite at only {best.size} of {_CANDIDATES} normal points: "
                 "pass points=... inside its support"
             )
         return candidates[best]

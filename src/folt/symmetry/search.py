@@ -17,9 +17,10 @@ import numpy as np
 
 from folt.symmetry.findings import Attempt, Factor, Kind
 from folt.symmetry.moves import Move, Mover, Negated
-from folt.symmetry.probe import TOLERANCE, Change, Points, Probe
+from folt.symmetry.probe import TOLERANCE, Change, Probe
+from folt.types import HostPoints
 
-DIRECTIONS = 2
+_DIRECTIONS = 2
 """Random steps away from the centre, each tried."""
 
 MOST_CHOICES = 300
@@ -61,7 +62,7 @@ class Search:
         self.probe, self.m = probe, m
         self.nodes = [Node(mover, move) for mover in movers for move in mover.moves]
         self.blocks = [frozenset(np.asarray(block).reshape(-1).tolist()) for block in blocks]
-        shape = (DIRECTIONS, probe.dim)
+        shape = (_DIRECTIONS, probe.dim)
         self.steps = probe.spread * np.random.default_rng(m).normal(size=shape)
         self.attempts: list[Attempt] = []
 
@@ -118,7 +119,7 @@ class Search:
             self.attempts.append(Attempt(kind, names, labels, change))
         return changes
 
-    def image(self, points: Points, numbers: Iterable[int], pair: Pair) -> Points:
+    def image(self, points: HostPoints, numbers: Iterable[int], pair: Pair) -> HostPoints:
         """Points with two labels exchanged in some nodes."""
         for number in numbers:
             node = self.nodes[number]
@@ -138,19 +139,19 @@ class Search:
             _collect((seed,), self, likely, needs, fits, found)
         return list(dict.fromkeys(tuple(sorted(each)) for each in found))
 
-    def _stepped(self, places: Iterable[int]) -> Points:
+    def _stepped(self, places: Iterable[int]) -> HostPoints:
         """The centre with some coordinates stepped away, once per direction."""
         columns = list(places)
-        points = np.tile(self.probe.centre, (DIRECTIONS, 1))
+        points = np.tile(self.probe.centre, (_DIRECTIONS, 1))
         points[:, columns] += self.steps[:, columns]
         return points
 
-    def _felt(self, before: list[Points], after: list[Points]) -> list[bool]:
+    def _felt(self, before: list[HostPoints], after: list[HostPoints]) -> list[bool]:
         """Whether the density tells each list of points from its images."""
         if not before:
             return []
         change = self.probe.differ(np.concatenate(before), np.concatenate(after))
-        return (change.reshape(-1, DIRECTIONS).max(axis=1) > TOLERANCE).tolist()
+        return (change.reshape(-1, _DIRECTIONS).max(axis=1) > TOLERANCE).tolist()
 
     def _likely(self, pair: Pair) -> list[int]:
         """Nodes whose swap is not felt while everything else is at the centre."""

@@ -12,7 +12,7 @@ from folt.symmetry.findings import Attempt, Factor, Kind, Rotation
 from folt.symmetry.moves import AlongAxis, AxisReversed, Entries, Move, Mover, Negated
 from folt.symmetry.probe import Probe
 
-ANGLE = 0.6
+_ANGLE = 0.6
 """Radians by which labels are rotated; no multiple of a right angle, which signs would allow."""
 
 MOST_JOINED = 3
@@ -90,7 +90,7 @@ def rotation(probe: Probe, factor: Factor) -> Rotation | None:
     """
     if factor.m < 2 or len(factor.flipped) < 2 * factor.m:
         return None
-    cosine, sine = np.cos(ANGLE), np.sin(ANGLE)
+    cosine, sine = np.cos(_ANGLE), np.sin(_ANGLE)
     points = probe.points.copy()
     for number, (mover, move) in enumerate(zip(factor.movers, factor.moves, strict=True)):
         assert isinstance(move, AlongAxis)
@@ -101,7 +101,7 @@ def rotation(probe: Probe, factor: Factor) -> Rotation | None:
         points[:, columns[0]] = cosine * first - sine * second
         points[:, columns[1]] = sine * first + cosine * second
     change = probe.changes([points])[0]
-    return Rotation(factor.sites, factor.m, (0, 1), change, ANGLE) if change.holds else None
+    return Rotation(factor.sites, factor.m, (0, 1), change, _ANGLE) if change.holds else None
 
 
 def per_group(probe: Probe, factor: Factor) -> list[Factor]:

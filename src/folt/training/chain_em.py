@@ -20,9 +20,10 @@ from jaxtyping import Float
 from folt.flows import ClassChain
 from folt.flows.class_chain import block_form_of
 from folt.groups import Group
-from folt.problem.orbits.host_chain import HostChain, Points, Values
+from folt.problem.orbits.host_chain import HostChain
+from folt.types import HostPoints, HostValues
 
-NOTHING = np.zeros(0)
+_NOTHING = np.zeros(0)
 
 
 class Moments(NamedTuple):
@@ -55,20 +56,20 @@ class Moments(NamedTuple):
         return Moments(*(mine + yours for mine, yours in zip(self, other, strict=True)))
 
 
-def expectation(chain: ClassChain, points: Points) -> tuple[Moments, Values]:
+def expectation(chain: ClassChain, points: HostPoints) -> tuple[Moments, HostValues]:
     """Expected moments of the points under a chain, and log q_F at every point."""
     aims = np.zeros((len(points), 3))
     aims[:, 0] = 1.0
-    return pulled_moments(chain, points, aims, NOTHING)
+    return pulled_moments(chain, points, aims, _NOTHING)
 
 
 def pulled_moments(
-    chain: ClassChain, points: Points, aims: np.ndarray, how: np.ndarray
-) -> tuple[Moments, Values]:
+    chain: ClassChain, points: HostPoints, aims: np.ndarray, how: np.ndarray
+) -> tuple[Moments, HostValues]:
     """Moments with the weights of `folt.problem.orbits.set_loops.pulled`, and log q_F."""
     host, dim = HostChain(chain), points.shape[1]
 
-    def some(rows: np.ndarray) -> tuple[Moments, Values]:
+    def some(rows: np.ndarray) -> tuple[Moments, HostValues]:
         return _moments(host, rows[:, :dim], rows[:, dim:], how)
 
     parts = host.mapped(some, np.concatenate([points, aims], axis=1))
@@ -79,8 +80,8 @@ def pulled_moments(
 
 
 def _moments(
-    host: HostChain, points: Points, aims: np.ndarray, how: np.ndarray
-) -> tuple[Moments, Values]:
+    host: HostChain, points: HostPoints, aims: np.ndarray, how: np.ndarray
+) -> tuple[Moments, HostValues]:
     shares = host.shares(points, aims, how)
     blocks, fixed = host.split(points)
     flat = blocks.reshape(-1, host.size)
@@ -111,14 +112,14 @@ SMOOTHING = 0.1
 """Expected transitions out of every class that are added, evenly spread."""
 
 
-class Spread(NamedTuple):
+class _Spread(NamedTuple):
     """Covariances of the labelled draws, towards which those of classes are drawn."""
 
     blocks: Float[np.ndarray, "labels p p"]
     fixed: Float[np.ndarray, "f f"]
 
 
-def maximisation(group: Group, moments: Moments, spread: Spread) -> ClassChain:
+def maximisation(group: Group, moments: Moments, spread: _Spread) -> ClassChain:
     """The chain with these moments.
 
     Covariances are those under an inverse Wishart prior worth p + 2 draws of half the spread of
@@ -159,12 +160,12 @@ def roots_of(covariance: Float[np.ndarray, "*n p p"]) -> Float[np.ndarray, "*n p
     return np.tril(np.linalg.inv(np.linalg.cholesky(covariance)))
 
 
-def spread_of(group: Group, points: np.ndarray) -> Spread:
+def spread_of(group: Group, points: np.ndarray) -> _Spread:
     """Covariances of the blocks and of the fixed coordinates of labelled draws."""
     blocks, fixed = (np.asarray(part) for part in block_form_of(group).split(points))
     each = [np.cov(column.T).reshape(column.shape[1], -1) for column in blocks.swapaxes(0, 1)]
     still = np.cov(fixed.T).reshape(fixed.shape[1], -1) if fixed.shape[1] else np.zeros((0, 0))
-    return Spread(np.stack(each), still)
+    return _Spread(np.stack(each), still)
 
 
 def starting_chain(

@@ -79,10 +79,10 @@ class Effort(Shown):
         modes: a cap is for densities whose calls are dear.
 
         Raises:
-            ValueError: fewer than `FEWEST`.
+            ValueError: fewer than `_FEWEST`.
         """
-        if evaluations < FEWEST:
-            raise ValueError(f"expected at least {FEWEST} evaluations, got {evaluations}")
+        if evaluations < _FEWEST:
+            raise ValueError(f"expected at least {_FEWEST} evaluations, got {evaluations}")
         chains = _between(12, evaluations // 1_250, self.chains)
         most = self.chains * self.draws // chains
         draws = _between(24, 2 * evaluations // (15 * chains), most)
@@ -161,7 +161,7 @@ class Effort(Shown):
         )
 
 
-FEWEST = 5_000
+_FEWEST = 5_000
 """Fewest evaluations with which a reference run, training and certificate make sense."""
 
 

@@ -20,7 +20,8 @@ from jaxtyping import Float
 from folt.problem.orbits import Components, ListedSum
 from folt.problem.orbits.components import log_sum_exp, log_sum_of
 from folt.problem.orbits.sums import Part
-from folt.training.orbit_em import Points, images_at
+from folt.training.orbit_em import images_at
+from folt.types import HostPoints
 
 KEPT = 2
 """Images of a point whose terms are trained; the others are frozen."""
@@ -28,7 +29,7 @@ KEPT = 2
 TRIES = 5
 """Dampings that are tried for one step."""
 
-FLOOR = 0.1
+_FLOOR = 0.1
 """Share of the mean curvature that every direction is damped by at least."""
 
 Main = TypeVar("Main", bound=Part)
@@ -118,7 +119,7 @@ class Pool(NamedTuple):
 
 
 def resolve(
-    main: ListedSum, guard: ListedSum | None, points: Points, log_target: np.ndarray
+    main: ListedSum, guard: ListedSum | None, points: HostPoints, log_target: np.ndarray
 ) -> Pool:
     """A pool of these points under a proposal.
 
@@ -187,7 +188,7 @@ def linearise(
         curvature = curvature + rows.T @ rows
     curvature = curvature - np.outer(mean, mean)
     diagonal = np.diag(curvature)
-    damping = diagonal + FLOOR * diagonal.mean()
+    damping = diagonal + _FLOOR * diagonal.mean()
     return Quadratic(current.value, curvature, descent, damping)
 
 

@@ -18,17 +18,15 @@ from folt.problem.orbits.warped import Margins, WarpedComponents
 from folt.training.gauss_newton import stepped
 from folt.training.orbit_em import core_of, score_regression
 from folt.training.task import Bench, Judged
-from folt.types import Progress
+from folt.types import HostPoints, Progress
 
-Points = Float[np.ndarray, "n dim"]
-
-WIDTH = 0.7
+_WIDTH = 0.7
 """Where the Huber loss turns from square to linear: h is rougher in many dimensions."""
 
 FITTED = 2_048
 """Draws that the margins are fitted to."""
 
-ITERATIONS = 40
+_ITERATIONS = 40
 """Most steps of their likelihood."""
 
 FAR_DRAWS, MOST_FAR = 8, 6
@@ -40,7 +38,7 @@ FAR_WIDER = 1.3
 OUTLYING = 8.0
 """Standard deviations of a gradient beyond which a draw says nothing about the core."""
 
-LEAST_DAMPING = 1e-3
+_LEAST_DAMPING = 1e-3
 
 
 @dataclasses.dataclass(frozen=True)
@@ -75,11 +73,11 @@ class FittedMargins:
         progress: Progress | None = None,
     ) -> Judged[WarpedComponents]:
         """Gauss-Newton rounds while they pay."""
-        current, damping, recent = best.main, LEAST_DAMPING, [best.fresh]
+        current, damping, recent = best.main, _LEAST_DAMPING, [best.fresh]
         for number in range(self.rounds):
             pool = bench.pool(current, recent)
-            current, damping = stepped(current, pool, damping, WIDTH, slopes, moved)
-            damping = max(damping / 3.0, LEAST_DAMPING)
+            current, damping = stepped(current, pool, damping, _WIDTH, slopes, moved)
+            damping = max(damping / 3.0, _LEAST_DAMPING)
             found, before = bench.judge(current), best.time
             recent = [recent[-1], found.fresh]
             best = found if found.time < best.time else best
@@ -121,7 +119,7 @@ def _first(bench: Bench, pilot: Components) -> WarpedComponents | None:
     return WarpedComponents(single, margins)
 
 
-def _around(generator: np.random.Generator, far: Points, single: Components) -> Components:
+def _around(generator: np.random.Generator, far: HostPoints, single: Components) -> Components:
     """A few components around draws that the single one does not reach, by k-means."""
     count = max(1, min(MOST_FAR, len(far) // FAR_DRAWS))
     factor = single.factors[0]
@@ -140,7 +138,7 @@ def _around(generator: np.random.Generator, far: Points, single: Components) -> 
     return Components(np.log(weights / weights.sum()), centres, factors)
 
 
-def fit_margins(points: Points) -> Margins:
+def fit_margins(points: HostPoints) -> Margins:
     """Margins under which every coordinate is as nearly standard normal as it can be.
 
     Damped steps by the outer products of the scores (Berndt, Hall, Hall and Hausman), all
@@ -149,7 +147,7 @@ def fit_margins(points: Points) -> Margins:
     zeros = np.zeros(points.shape[1])
     margins = Margins(np.median(points, axis=0), np.log(points.std(axis=0)), zeros, zeros)
     value, damping = _likelihood(margins, points), np.full(points.shape[1], 0.1)
-    for _ in range(ITERATIONS):
+    for _ in range(_ITERATIONS):
         y, _ = margins.pull(points)
         into, plus = derivatives(margins, points)
         scores = plus - y[..., None] * into
@@ -176,7 +174,7 @@ def fit_margins(points: Points) -> Margins:
     return margins
 
 
-def _likelihood(margins: Margins, points: Points) -> Float[np.ndarray, " dim"]:
+def _likelihood(margins: Margins, points: HostPoints) -> Float[np.ndarray, " dim"]:
     """Mean log likelihood of every coordinate, up to a constant."""
     y, slopes = margins.pull(points)
     with np.errstate(over="ignore"):
@@ -200,7 +198,7 @@ def derivatives(
     return np.cosh(w) * inner, np.tanh(w) * inner + extra
 
 
-def slope_of_log_slopes(margins: Margins, x: Points) -> Points:
+def slope_of_log_slopes(margins: Margins, x: HostPoints) -> HostPoints:
     """Derivative of log dy/dx in x."""
     scale, tail = np.exp(margins.log_scale), np.exp(margins.log_tail)
     v = (x - margins.centre) / scale

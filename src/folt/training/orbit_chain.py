@@ -29,10 +29,10 @@ from folt.training.task import TrainingTask, stage
 from folt.training.truncated import likely_orbits, sums_in_part
 from folt.types import Distribution, Key, OrbitSummed, Progress, host_generator
 
-STEPS = 1 << 15
+_STEPS = 1 << 15
 """Sets of blocks times classes that a chain may go through for one point."""
 
-FEWEST, MOST = 4, 48
+_FEWEST, _MOST = 4, 48
 """Classes of the largest chain, whatever the number of labels."""
 
 SINGLE_STEPS = 150
@@ -41,7 +41,7 @@ SINGLE_STEPS = 150
 
 def largest_chain(labels: int) -> int:
     """Classes of the largest chain that is tried for this many labels."""
-    return max(FEWEST, min(MOST, STEPS >> labels))
+    return max(_FEWEST, min(_MOST, _STEPS >> labels))
 
 
 @dataclasses.dataclass(frozen=True)
@@ -137,7 +137,7 @@ class OrbitChain:
         progress: Progress,
     ) -> ClassChain:
         """More classes by EM, twice as many each time, while held-out draws become likelier."""
-        points = relabelled(single, task.training.points)
+        points = _relabelled(single, task.training.points)
         best, value = single, _held_out(single, task)
         sizes = self._sizes(task.group)
         for number, size in enumerate(sizes):
@@ -155,7 +155,7 @@ class OrbitChain:
             return (self.classes,)
         most = largest_chain(block_form_of(group).labels)
         halved = [most]
-        while halved[-1] >= 2 * FEWEST and len(halved) < 3:
+        while halved[-1] >= 2 * _FEWEST and len(halved) < 3:
             halved.append(halved[-1] // 2)
         return tuple(halved[::-1])
 
@@ -184,7 +184,7 @@ class OrbitChain:
         return _on_device(chain)
 
 
-def relabelled(chain: ClassChain, points: np.ndarray) -> np.ndarray:
+def _relabelled(chain: ClassChain, points: np.ndarray) -> np.ndarray:
     """Draws under the labelling that a chain finds likeliest."""
     return HostChain(chain).labellings(points)
 

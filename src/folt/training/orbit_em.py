@@ -20,10 +20,9 @@ from jaxtyping import Bool, Float
 
 from folt.problem.orbits import Action, Components, ListedSum
 from folt.problem.orbits.components import log_sum_exp
+from folt.types import HostPoints
 
-Points = Float[np.ndarray, "n dim"]
-
-CHUNK_TERMS = 1 << 20
+_CHUNK_TERMS = 1 << 20
 """Images times components that are in memory at once."""
 
 LEAST_WEIGHT = 0.01
@@ -33,24 +32,24 @@ NEGLIGIBLE = 1e-9
 """Share of a component below which an image adds nothing to its moments: in many dimensions that is
 all images but one."""
 
-CANDIDATES = 16
+_CANDIDATES = 16
 """Images that are looked at where a pilot says which."""
 
 
 def candidate_images(
-    action: Action, points: Points, pilot: Components | None
+    action: Action, points: HostPoints, pilot: Components | None
 ) -> Float[np.ndarray, "n images dim"]:
     """All images of every point, or of a large group those that the pilot finds likeliest."""
     order = action.group.order
-    if pilot is None or order <= CANDIDATES:
+    if pilot is None or order <= _CANDIDATES:
         return action.images(points)
     shares = ListedSum((pilot,), action).responsibilities(points)
-    best = np.argpartition(shares, order - CANDIDATES, axis=1)[:, -CANDIDATES:]
+    best = np.argpartition(shares, order - _CANDIDATES, axis=1)[:, -_CANDIDATES:]
     return images_at(action, points, best)
 
 
 def images_at(
-    action: Action, points: Points, places: np.ndarray
+    action: Action, points: HostPoints, places: np.ndarray
 ) -> Float[np.ndarray, "n images dim"]:
     """The images of every point at its own places of the list."""
     columns = [action.move(places[:, number], points) for number in range(places.shape[1])]
@@ -60,7 +59,7 @@ def images_at(
 def fit_components(
     generator: np.random.Generator,
     images: Float[np.ndarray, "n images dim"],
-    points: Points,
+    points: HostPoints,
     count: int,
     iterations: int,
     tolerance: float = 1e-3,
@@ -128,7 +127,7 @@ def _step(
     rows, columns = np.triu_indices(dim)
     mass, first = np.full(count, 1e-10), np.zeros((count, dim))
     second, total = np.zeros((count, rows.size)), 0.0
-    length = max(1, CHUNK_TERMS // (candidates * max(count, rows.size)))
+    length = max(1, _CHUNK_TERMS // (candidates * max(count, rows.size)))
     for start in range(0, n, length):
         flat = images[start : start + length].reshape(-1, dim)
         terms = components.log_terms(flat).reshape(-1, candidates * count)
@@ -158,7 +157,7 @@ TRIMMINGS = 8
 """Most rounds of trimming."""
 
 
-def core_of(points: Points) -> Bool[np.ndarray, " n"]:
+def core_of(points: HostPoints) -> Bool[np.ndarray, " n"]:
     """Whether each draw lies in the ellipsoid |u|² < d + 6·sqrt(2d) of the others that do.
 
     A Gaussian has practically all of its draws there; those of a minor mode lie outside.
@@ -180,7 +179,7 @@ def core_of(points: Points) -> Bool[np.ndarray, " n"]:
     return core
 
 
-def score_regression(points: Points, gradients: Points) -> Components | None:
+def score_regression(points: HostPoints, gradients: HostPoints) -> Components | None:
     """The Gaussian whose score is nearest to the gradients at the points.
 
     P = -sym(Cov(s, x)·Cov(x)⁻¹) and μ = x̄ + P⁻¹s̄.

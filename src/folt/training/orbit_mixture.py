@@ -33,7 +33,7 @@ from folt.training.task import (
 from folt.training.widening import Widening
 from folt.types import Distribution, Key, Progress, Trainer, host_generator
 
-PARAMETERS = 560
+_PARAMETERS = 560
 """Parameters of a mixture whose Gauss-Newton steps are cheap. Where two components have more, from
 23 dimensions on, margins around one take the place of a mixture: a mixture of regressions (d = 20)
 accepts .77 with two components and .74 with margins, latent classes (d = 26) .69 and .76."""
@@ -41,13 +41,13 @@ accepts .77 with two components and .74 with margins, latent classes (d = 26) .6
 DRAWS_PER_COMPONENT = 64
 """Training draws that each component must have."""
 
-LARGEST = 12
+_LARGEST = 12
 """Most components."""
 
 LEAST_DAMPING, EXACT_DAMPING = 0.1, 1e-6
 """Smallest damping of the steps, of a mixture and of a component that may be exact."""
 
-WORTHWHILE, EXACT_WORTHWHILE = 0.02, 0.002
+_WORTHWHILE, _EXACT_WORTHWHILE = 0.02, 0.002
 """Gain in autocorrelation time that a round must bring, likewise."""
 
 WIDER, WIDER_SHARE = 2.5, 0.05
@@ -66,7 +66,7 @@ CERTAIN = 0.99
 """Share of its labelling above which a draw says what one component looks like: where two images
 are about as likely, the gradient is that of their sum."""
 
-FLAT = 0.015
+_FLAT = 0.015
 """Spread of h at which nothing more is asked."""
 
 POLISHING = 3
@@ -142,7 +142,7 @@ class OrbitMixture:
             return self.beyond(key, task, start, progress)
         single = first_component(bench, self.labellings)
         best = bench.judge(single)
-        if FLAT < best.spread < promising_spread(task) and _steps_afforded(single):
+        if _FLAT < best.spread < promising_spread(task) and _steps_afforded(single):
             best = self._exact_rounds(bench, best)
         if self._enough(best):
             return as_mixture(best.main)
@@ -152,7 +152,7 @@ class OrbitMixture:
 
     def _enough(self, judged: Judged[Components]) -> bool:
         """Whether training ends with a single component."""
-        return judged.spread < FLAT or (self.widening is None and judged.accept >= self.goal)
+        return judged.spread < _FLAT or (self.widening is None and judged.accept >= self.goal)
 
     def _bent(
         self, bench: Bench, start: Distribution | None, progress: Progress | None
@@ -172,7 +172,7 @@ class OrbitMixture:
         """Margins around one component, or a mixture; the component where that is better."""
         modes = _labelled_modes(bench, single)
         each = parameters_per_component(single.dim)
-        if self.size is None and self.margins is not None and 2 * each > PARAMETERS:
+        if self.size is None and self.margins is not None and 2 * each > _PARAMETERS:
             bent = self.margins(bench, single, progress)
             if bent is not None and modes is None:
                 return bent.main if bent.time < best.time else best.main
@@ -241,7 +241,7 @@ class OrbitMixture:
             damping = max(damping / 3.0, EXACT_DAMPING)
             found = bench.judge(current)
             recent = [recent[-1], found.fresh]
-            stale = 0 if found.time < best.time - EXACT_WORTHWHILE else stale + 1
+            stale = 0 if found.time < best.time - _EXACT_WORTHWHILE else stale + 1
             best = found if found.time < best.time else best
         return best
 
@@ -264,7 +264,7 @@ class OrbitMixture:
                 current, damping = candidate, max(damping / 3.0, LEAST_DAMPING)
             else:
                 damping *= 5.0
-            stale = 0 if found.time < best.time - WORTHWHILE else stale + 1
+            stale = 0 if found.time < best.time - _WORTHWHILE else stale + 1
             best = found if found.time < best.time else best
             if progress is not None:
                 message = f"{best.main.count} components, acceptance {best.accept:.3f}"
@@ -347,7 +347,7 @@ def _labelled_modes(bench: Bench, single: Components) -> Components | None:
 
 def affordable(dim: int) -> int:
     """Components of a mixture in this dimension whose Gauss-Newton steps are cheap, 2 to 12."""
-    return max(2, min(LARGEST, PARAMETERS // parameters_per_component(dim)))
+    return max(2, min(_LARGEST, _PARAMETERS // parameters_per_component(dim)))
 
 
 def _nearest(generator: np.random.Generator, images: np.ndarray) -> np.ndarray:

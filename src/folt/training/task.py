@@ -91,7 +91,7 @@ def _root(function: Callable[[float], float], low: float, high: float) -> float:
     return 0.5 * (low + high)
 
 
-Evaluate = Callable[[np.ndarray], np.ndarray]
+_Evaluate = Callable[[np.ndarray], np.ndarray]
 Differentiate = Callable[[np.ndarray], tuple[np.ndarray, np.ndarray]]
 
 
@@ -123,7 +123,7 @@ class TrainingTask(NamedTuple):
     target: Density
     guard: Distribution | None
     guard_weight: float
-    evaluate: Evaluate
+    evaluate: _Evaluate
     training: Sample
     selection: Sample
     visited: Sample | None = None

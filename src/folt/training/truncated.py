@@ -28,15 +28,13 @@ from folt.training.gauss_newton import KEPT, Pool, stepped
 from folt.training.orbit_em import fit_components
 from folt.training.orbit_mixture import LEAST_DAMPING, affordable
 from folt.training.task import WIDTH, Sample, TrainingTask, as_mixture
-from folt.types import Key, Point, Progress, host_generator
-
-Points = Float[np.ndarray, "n dim"]
+from folt.types import HostPoints, Key, Point, Progress, host_generator
 
 LISTED_ONE_BY_ONE = 1_000
 """Most labellings that are gone through one by one where they do not move whole blocks; 6! is
 below it."""
 
-RIDGE = 1e-6
+_RIDGE = 1e-6
 """Share of the spread over all labels that is added to that of every label."""
 
 
@@ -178,19 +176,19 @@ class _Bench:
         self.training = Sample(*(part[::every] for part in task.training))
         self.guard = None if task.guard is None else HostDistribution(task.guard)
 
-    def about(self, points: Points) -> TruncatedOrbit:
+    def about(self, points: HostPoints) -> TruncatedOrbit:
         """One component and the normals of all labels, from labelled draws."""
         dim = points.shape[1]
         spread = np.cov(points.T).reshape(dim, dim)
-        ridge = RIDGE * np.maximum(points.var(axis=0), 1e-3 * points.var())
+        ridge = _RIDGE * np.maximum(points.var(axis=0), 1e-3 * points.var())
         factor = np.asarray(precision_root(spread + np.diag(ridge)))
         single = Components(np.zeros(1), points.mean(axis=0)[None], factor[None])
         return self.with_labels(single, points)
 
-    def with_labels(self, main: Components, points: Points) -> TruncatedOrbit:
+    def with_labels(self, main: Components, points: HostPoints) -> TruncatedOrbit:
         """A mixture with the normals of what every label carries in labelled draws."""
         carried = map_points(_carried, self.group, points)
-        ridge = np.diag(RIDGE * carried.var(axis=(0, 1)))
+        ridge = np.diag(_RIDGE * carried.var(axis=(0, 1)))
         own = [np.atleast_2d(np.cov(label.T)) + ridge for label in np.moveaxis(carried, 1, 0)]
         factors = [np.asarray(precision_root(each)) for each in own]
         return TruncatedOrbit(
@@ -201,7 +199,7 @@ class _Bench:
             self.kept,
         )
 
-    def images(self, flow: TruncatedOrbit, points: Points) -> Float[np.ndarray, "n kept dim"]:
+    def images(self, flow: TruncatedOrbit, points: HostPoints) -> Float[np.ndarray, "n kept dim"]:
         """The likeliest images of every point, the best assignment first."""
         return map_points(TruncatedOrbit.likely_images, flow, points, terms=flow.kept)
 
@@ -244,13 +242,13 @@ class _Bench:
         log_rest = np.logaddexp(log_rest, self._log_guard(points))
         return Pool(chosen, log_rest, np.concatenate([part.log_target for part in parts]))
 
-    def log_sum(self, flow: TruncatedOrbit, main: Components, points: Points) -> np.ndarray:
+    def log_sum(self, flow: TruncatedOrbit, main: Components, points: HostPoints) -> np.ndarray:
         """Log of what lives, main part and guard, up to the share of the main part."""
         _, terms = self._terms(flow, main, points)
         return np.logaddexp(log_sum_exp(terms), self._log_guard(points))
 
     def _terms(
-        self, flow: TruncatedOrbit, main: Components, points: Points
+        self, flow: TruncatedOrbit, main: Components, points: HostPoints
     ) -> tuple[np.ndarray, np.ndarray]:
         """The images of every point that are summed over, and the log density of each."""
         images = self.images(flow, points)
@@ -258,7 +256,7 @@ class _Bench:
         logs = main.log_terms(images.reshape(-1, dim)).reshape(n, kept, -1)
         return images, log_sum_exp(logs)
 
-    def _log_guard(self, points: Points) -> np.ndarray:
+    def _log_guard(self, points: HostPoints) -> np.ndarray:
         """Log of λ/(1-λ)·s·r, r being the same at every image."""
         if self.guard is None:
             return np.full(len(points), -np.inf)

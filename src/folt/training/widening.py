@@ -28,7 +28,7 @@ from folt.training.gauss_newton import Pool, huber, parameters_per_component
 from folt.training.task import Bench, Judged
 from folt.types import Progress
 
-SLOW, FAST = 0.99, 0.9
+_SLOW, _FAST = 0.99, 0.9
 """Memories of Adam for squares and for slopes."""
 
 RAMP = 20.0
@@ -48,10 +48,10 @@ class Adam:
         if not self.known:
             self.known = [(np.zeros_like(slope), np.zeros_like(slope)) for slope in slopes]
         self.known = [
-            (FAST * mean + (1 - FAST) * slope, SLOW * square + (1 - SLOW) * slope**2)
+            (_FAST * mean + (1 - _FAST) * slope, _SLOW * square + (1 - _SLOW) * slope**2)
             for (mean, square), slope in zip(self.known, slopes, strict=True)
         ]
-        fast, slow = 1 - FAST**self.count, 1 - SLOW**self.count
+        fast, slow = 1 - _FAST**self.count, 1 - _SLOW**self.count
         return [mean / fast / (np.sqrt(square / slow) + 1e-8) for mean, square in self.known]
 
 
@@ -90,11 +90,11 @@ def moved_gaussians(
     return means + step, left @ factors
 
 
-TERMS = 11_000
+_TERMS = 11_000
 """Images times components of the largest mixture: what every evaluation of q_F costs. With 720
 images and 16 components a fit of the galaxies took three times as long as with 8."""
 
-PARAMETERS = 16_384
+_PARAMETERS = 16_384
 """Parameters of the largest mixture."""
 
 OFFSET = 0.6
@@ -131,7 +131,7 @@ class Widening:
         """The flattest mixture on the way, judged on selection draws and fresh proposals."""
         main, adam, fresh = best.main, Adam(), best.fresh
         order, most = bench.action.group.order, self.components
-        most = min(most, TERMS // order, PARAMETERS // parameters_per_component(main.dim))
+        most = min(most, _TERMS // order, _PARAMETERS // parameters_per_component(main.dim))
         while 2 * main.count <= most:
             main = doubled(bench.generator, main)
         recent: list[Pool] = []

@@ -14,7 +14,7 @@ from scipy.optimize import linear_sum_assignment
 Costs = Float[np.ndarray, "draw component label"]
 Permutations = Int[np.ndarray, "draw label"]
 Features = Float[np.ndarray, "draw component feature"]
-CHUNK = 2_000
+_CHUNK = 2_000
 """Draws whose costs are computed at once."""
 
 
@@ -34,7 +34,7 @@ class Material(NamedTuple):
     allocations: Int[np.ndarray, "draw observation"] | None = None
 
 
-class Labelling(NamedTuple):
+class _Labelling(NamedTuple):
     """Permutations with the number of rounds that found them and whether they settled."""
 
     permutations: Permutations
@@ -51,7 +51,7 @@ class Relabeller(Protocol):
         """What the method is called, in one word."""
         ...
 
-    def __call__(self, material: Material) -> Labelling:
+    def __call__(self, material: Material) -> _Labelling:
         """Choose one arrangement of the labels for every draw."""
         ...
 
@@ -62,9 +62,9 @@ class Sort:
 
     name: str = "sort"
 
-    def __call__(self, material: Material) -> Labelling:
+    def __call__(self, material: Material) -> _Labelling:
         """Sort the components of every draw by their keys."""
-        return Labelling(np.argsort(material.keys, axis=1, kind="stable"), 1, True)
+        return _Labelling(np.argsort(material.keys, axis=1, kind="stable"), 1, True)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -78,7 +78,7 @@ class Pivot:
     rounds: int = 100
     name: str = "pivot"
 
-    def __call__(self, material: Material) -> Labelling:
+    def __call__(self, material: Material) -> _Labelling:
         """Alternate assignment and pivot from several starts, keeping the cheapest."""
         return _best_of(material, self._costs, self.rounds)
 
@@ -104,7 +104,7 @@ class GaussianOrbit:
     rounds: int = 100
     name: str = "gaussian"
 
-    def __call__(self, material: Material) -> Labelling:
+    def __call__(self, material: Material) -> _Labelling:
         """Alternate assignment and moments from several starts, keeping the likeliest."""
         return _best_of(material, self._costs, self.rounds)
 
@@ -131,7 +131,7 @@ class Stephens:
     rounds: int = 100
     name: str = "stephens"
 
-    def __call__(self, material: Material) -> Labelling:
+    def __call__(self, material: Material) -> _Labelling:
         """Alternate assignment and mean probabilities.
 
         Raises:
@@ -168,7 +168,7 @@ class Ecr:
     rounds: int = 100
     name: str = "ecr"
 
-    def __call__(self, material: Material) -> Labelling:
+    def __call__(self, material: Material) -> _Labelling:
         """Alternate assignment and modal allocation.
 
         Raises:
@@ -194,7 +194,7 @@ class Ecr:
 CostMaker = Callable[[Features, Features], Callable[[slice], Costs]]
 
 
-def _best_of(material: Material, make: CostMaker, rounds: int) -> Labelling:
+def _best_of(material: Material, make: CostMaker, rounds: int) -> _Labelling:
     """The cheapest of the labellings reached from sorted draws and from draws as they came."""
     found = [_alternate(material.features, start, make, rounds) for start in _starts(material)]
     return min(found, key=lambda pair: pair[1])[0]
@@ -221,21 +221,21 @@ def _starts(material: Material) -> list[Permutations]:
 
 def _alternate(
     features: Features, permutations: Permutations, make: CostMaker, rounds: int
-) -> tuple[Labelling, float]:
+) -> tuple[_Labelling, float]:
     cost = math.inf
     for number in range(1, rounds + 1):
         costs = make(features, permuted(features, permutations))
         new, cost = _assigned(costs, len(features))
         if np.array_equal(new, permutations):
-            return Labelling(permutations, number, True), cost
+            return _Labelling(permutations, number, True), cost
         permutations = new
-    return Labelling(permutations, rounds, False), cost
+    return _Labelling(permutations, rounds, False), cost
 
 
 def _assigned(costs: Callable[[slice], Costs], count: int) -> tuple[Permutations, float]:
     parts, total = [], 0.0
-    for start in range(0, count, CHUNK):
-        some = costs(slice(start, start + CHUNK))
+    for start in range(0, count, _CHUNK):
+        some = costs(slice(start, start + _CHUNK))
         parts.append(assign(some))
         total += total_cost(some, parts[-1])
     return np.concatenate(parts), total

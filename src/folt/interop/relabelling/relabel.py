@@ -24,7 +24,7 @@ from folt.interop.relabelling.methods import (
 )
 from folt.store.draws import GROUPED, draws_by_name
 
-UNEVEN = 1e-3
+_UNEVEN = 1e-3
 """How far probabilities, perhaps in single precision, may be from one in sum."""
 
 LEAST_DRAWS = 4
@@ -220,7 +220,7 @@ def _proportions(values: np.ndarray | None) -> np.ndarray | None:
     if values.dtype.kind not in "fiu" or not np.isfinite(values).all() or (values < 0).any():
         raise ValueError("expected allocation probabilities from 0 to 1, got others")
     off = float(np.abs(values.sum(axis=-1) - 1.0).max())
-    if off > UNEVEN:
+    if off > _UNEVEN:
         raise ValueError(
             f"expected allocation probabilities that sum to one over the components, got sums that "
             f"are off by {off:.2g}"

@@ -11,13 +11,13 @@ import numpy as np
 from folt.groups import Group
 from folt.paper.theorems.conditions import Conditions, Interpolation, theorem_conditions
 from folt.paper.theorems.cover import ALPHA, DELTA, Covering, Side, covering_of
-from folt.paper.theorems.oscillation import LARGEST_TABLE, Draws, halves, require_draws, thinned
+from folt.paper.theorems.oscillation import LARGEST_TABLE, halves, require_draws, thinned
 from folt.problem import Problem
 from folt.problem.batching import map_points
 from folt.problem.fold import Folded
 from folt.problem.ratio import Target
 from folt.store.strict_json import Document
-from folt.types import Distribution, Point, Scalar, in_float64
+from folt.types import Distribution, HostPoints, Point, Scalar, in_float64
 
 
 @dataclasses.dataclass(frozen=True)
@@ -40,7 +40,7 @@ def conditions(
     problem: Problem,
     folded: Distribution,
     unfolded: Distribution,
-    draws: Draws,
+    draws: HostPoints,
     *,
     log_evidence: float,
     labels: Literal["sorted", "proposal"] = "sorted",

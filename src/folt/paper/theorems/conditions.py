@@ -27,7 +27,7 @@ import numpy as np
 
 
 @dataclasses.dataclass(frozen=True)
-class Comparison:
+class _Comparison:
     """The sufficient condition Δ > c·(M_F·ε_F - M_U·ε_U)⁺ and what it promises, C_F < C_U.
 
     Attributes:
@@ -84,8 +84,8 @@ class Conditions:
     unfolded_lemma: bool | None
     hit_probability: float
     unhit: int
-    published: Comparison
-    corrected: Comparison
+    published: _Comparison
+    corrected: _Comparison
 
 
 @dataclasses.dataclass(frozen=True)
@@ -96,7 +96,7 @@ class Interpolation:
     unfolded: float | None
 
 
-NOTHING = Interpolation(None, None)
+_NOTHING = Interpolation(None, None)
 
 
 def cross_copy_gaps(log_ratios: np.ndarray, labels: np.ndarray) -> tuple[int, dict[int, float]]:
@@ -145,8 +145,8 @@ def theorem_conditions(
     order: int,
     alpha: float,
     draws: int,
-    published: Interpolation = NOTHING,
-    corrected: Interpolation = NOTHING,
+    published: Interpolation = _NOTHING,
+    corrected: Interpolation = _NOTHING,
 ) -> Conditions:
     """All conditions from log ratios at draws in the core.
 
@@ -222,15 +222,15 @@ def _comparison(
     delta: float | None,
     osc_folded: float | None,
     osc_unfolded: float | None,
-) -> Comparison:
+) -> _Comparison:
     if terms.folded is None or terms.unfolded is None:
-        return Comparison(None, None, None, None, None)
+        return _Comparison(None, None, None, None, None)
     slack = factor * max(terms.folded - terms.unfolded, 0.0)
     folded = _total(osc_folded, factor * terms.folded)
     unfolded = _total(osc_unfolded, factor * terms.unfolded)
     sufficient = None if delta is None else delta > slack
     share = None if delta is None or not unfolded else delta / unfolded
-    return Comparison(slack, sufficient, folded, unfolded, share)
+    return _Comparison(slack, sufficient, folded, unfolded, share)
 
 
 def _range(values: np.ndarray) -> float | None:

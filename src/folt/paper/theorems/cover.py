@@ -28,7 +28,6 @@ from folt.paper.theorems.covering import (
 )
 from folt.paper.theorems.oscillation import (
     LARGEST_TABLE,
-    Draws,
     OscillationTerm,
     halves,
     largest_gradient,
@@ -43,7 +42,7 @@ from folt.problem.batching import map_points
 from folt.problem.fold import Folded
 from folt.problem.ratio import LogRatio, Target
 from folt.store.strict_json import Document
-from folt.types import Distribution, Point, in_float64
+from folt.types import Distribution, HostPoints, Point, in_float64
 
 ALPHA = 0.05
 """Share of the target outside the core, that of the paper's separation table."""
@@ -51,7 +50,7 @@ ALPHA = 0.05
 DELTA = 0.05
 """One minus the confidence."""
 
-RADII, BASES = 96, 32
+_RADII, _BASES = 96, 32
 """Distances from the core at which its widened floor is looked for, and draws to start from."""
 
 
@@ -112,20 +111,20 @@ class Covering:
 class _Core(NamedTuple):
     """Covering draws with log π_F, the threshold, and which draws lie in the core."""
 
-    points: Draws
+    points: HostPoints
     log_target: np.ndarray
     log_scale: float
     threshold: float
     inside: np.ndarray
 
     @property
-    def draws(self) -> Draws:
+    def draws(self) -> HostPoints:
         return self.points[self.inside]
 
     @property
-    def edge(self) -> Draws:
+    def edge(self) -> HostPoints:
         """The draws in the core with the lowest density."""
-        return self.draws[np.argsort(self.log_target[self.inside])[:BASES]]
+        return self.draws[np.argsort(self.log_target[self.inside])[:_BASES]]
 
 
 @in_float64
@@ -170,8 +169,8 @@ def covering(
 def covering_of(
     problem: Problem,
     proposal: Distribution | None,
-    threshold_draws: Draws,
-    draws: Draws,
+    threshold_draws: HostPoints,
+    draws: HostPoints,
     *,
     log_evidence: float,
     unfolded: Distribution | None = None,
@@ -222,7 +221,9 @@ def covering_of(
     )
 
 
-def _core_of(target: Target, own: Draws, points: Draws, log_evidence: float, alpha: float) -> _Core:
+def _core_of(
+    target: Target, own: HostPoints, points: HostPoints, log_evidence: float, alpha: float
+) -> _Core:
     # The floor is that of π = π_F/s: s enters the covering condition by itself.
     log_scale = math.log(target.problem.group.order) + log_evidence
     threshold = hpd_threshold(log_scale - target(own), alpha)
@@ -242,7 +243,7 @@ def _radii(
     width = max(folded_width, diameter(draws, lambda some: _orbits(group, some)))
     # On K itself π ≥ e^(-u_α) by definition; around it the floor has to be looked for.
     floor = -core.threshold
-    distances = max(width, np.finfo(float).tiny) * np.geomspace(1e-3, 1.0, RADII)
+    distances = max(width, np.finfo(float).tiny) * np.geomspace(1e-3, 1.0, _RADII)
     found = widened_floors(generator, target, core.edge, draws.mean(axis=0), distances)
     around = np.minimum(found - core.log_scale, floor)
     effective = effective_draws(core.points.shape[0], alpha, delta)
@@ -270,7 +271,7 @@ def _radii(
 def _oscillation(
     h: np.ndarray,
     pair: tuple[Folded, Folded],
-    points: Draws,
+    points: HostPoints,
     radii: Radii,
 ) -> OscillationTerm:
     gradient, count, reason = largest_gradient(*pair, points)
@@ -281,7 +282,7 @@ def _ratio(folded: float | None, unfolded: float | None) -> float | None:
     return None if folded is None or not unfolded else folded / unfolded
 
 
-def _scales(group: Group, core: Draws) -> np.ndarray:
+def _scales(group: Group, core: HostPoints) -> np.ndarray:
     some = thinned(core, LARGEST_TABLE // group.order)
     return overlap_scales(map_points(_image_distances, group, some, terms=group.order))
 
@@ -290,11 +291,11 @@ def _image_distances(group: Group, z: Point) -> Float[Array, " order"]:
     return jnp.linalg.norm(z - group.orbit(z), axis=-1)
 
 
-def _orbits(group: Group, points: Draws) -> np.ndarray:
+def _orbits(group: Group, points: HostPoints) -> np.ndarray:
     return map_points(Group.orbit, group, points, terms=group.order)
 
 
-def _random_images(generator: np.random.Generator, group: Group, points: Draws) -> Draws:
+def _random_images(generator: np.random.Generator, group: Group, points: HostPoints) -> HostPoints:
     positions = generator.integers(group.order, size=points.shape[0])
     elements = jax.tree.map(lambda leaf: np.asarray(leaf)[positions], group.elements)
     return map_points(_image, group, (elements, points))

@@ -27,7 +27,7 @@ MASS_CEILING = 1.0 - 1e-12
 """Share of the target that a ball may claim; from here on it counts as one."""
 
 
-LARGEST_TABLE = 2_000_000
+_LARGEST_TABLE = 2_000_000
 """Distances held in memory at once."""
 
 HEURISTIC = (
@@ -279,7 +279,7 @@ def diameter(points: np.ndarray, orbit: Callable[[np.ndarray], np.ndarray] | Non
 
 def _farthest(images: np.ndarray, points: np.ndarray, squares: np.ndarray) -> tuple[int, float]:
     """The point farthest from any image of one query, all images having the same norm."""
-    rows = max(LARGEST_TABLE // points.shape[0], 1)
+    rows = max(_LARGEST_TABLE // points.shape[0], 1)
     best, at = -math.inf, 0
     for start in range(0, images.shape[0], rows):
         reach = (squares - 2.0 * (images[start : start + rows] @ points.T)).max(axis=0)

@@ -17,7 +17,7 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Float, PyTree
+from jaxtyping import PyTree
 from scipy.special import chdtri
 
 from folt.diagnostics.chains import effective_size
@@ -27,16 +27,13 @@ from folt.problem import Problem
 from folt.problem.batching import map_points
 from folt.problem.fold import Folded
 from folt.problem.ratio import Target
-from folt.types import Point, Scalar
-
-Draws = Float[np.ndarray, "n dim"]
-ChainDraws = Float[np.ndarray, "chain draw dim"]
+from folt.types import HostDraws, HostPoints, Point, Scalar
 
 LARGEST_TABLE = 5_000_000
 """Most numbers in a table of draws times group elements."""
 
 
-def halves(draws: ChainDraws) -> tuple[Draws, Draws]:
+def halves(draws: HostDraws) -> tuple[HostPoints, HostPoints]:
     """Two sets of draws from different chains; from the two ends of a single chain."""
     count, length, dim = draws.shape
     if count > 1:
@@ -46,7 +43,7 @@ def halves(draws: ChainDraws) -> tuple[Draws, Draws]:
     return first.reshape(-1, dim), second.reshape(-1, dim)
 
 
-def nearly_independent(fit: Fit) -> ChainDraws:
+def nearly_independent(fit: Fit) -> HostDraws:
     """Every k-th draw, k the draws per effective one of the slowest coordinate and of h.
 
     A frozen chain has no effective draws and is left with a single one.
@@ -57,14 +54,14 @@ def nearly_independent(fit: Fit) -> ChainDraws:
     return fit.draws[:, ::step]
 
 
-def thinned(points: Draws, most: int) -> Draws:
+def thinned(points: HostPoints, most: int) -> HostPoints:
     """At most `most` rows, evenly spaced."""
     if points.shape[0] <= most:
         return points
     return points[np.linspace(0, points.shape[0] - 1, max(most, 1)).astype(int)]
 
 
-def require_draws(problem: Problem, draws: object) -> Draws:
+def require_draws(problem: Problem, draws: object) -> HostPoints:
     """The draws as an array, or a ValueError; the target must be invariant."""
     if not problem.invariant:
         raise ValueError(
@@ -80,12 +77,12 @@ def require_draws(problem: Problem, draws: object) -> Draws:
 GRADIENT_DRAWS = 2_000
 """Most draws at which |∇h| is looked at."""
 
-DIRECTIONS = 8
+_DIRECTIONS = 8
 """Random directions, besides outwards and downhill, in which the floor is looked for."""
 
 
 def largest_gradient(
-    target: Folded, proposal: Folded, points: Draws
+    target: Folded, proposal: Folded, points: HostPoints
 ) -> tuple[float | None, int, str | None]:
     """M = max |∇(log π_F - log q_F)| over at most `GRADIENT_DRAWS` draws.
 
@@ -107,7 +104,7 @@ def largest_gradient(
 def widened_floors(
     generator: np.random.Generator,
     target: Target,
-    bases: Draws,
+    bases: HostPoints,
     centre: np.ndarray,
     radii: np.ndarray,
 ) -> np.ndarray:
@@ -127,7 +124,7 @@ def widened_floors(
     """
     count, dim = bases.shape
     folded = target.problem.folded()
-    ways = [bases - centre, *generator.normal(size=(DIRECTIONS, count, dim))]
+    ways = [bases - centre, *generator.normal(size=(_DIRECTIONS, count, dim))]
     if _untraceable(_slope, folded, dim) is None:
         ways.append(-map_points(_slope, folded, bases))
     lengths = np.linalg.norm(ways, axis=-1, keepdims=True)

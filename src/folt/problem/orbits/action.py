@@ -14,9 +14,7 @@ from jaxtyping import Array, Bool, Float
 from folt.groups import Element, Group
 from folt.problem.batching import LARGE_CHUNK, map_points
 from folt.problem.orbits.components import rows_times
-from folt.types import in_float64
-
-Points = Float[np.ndarray, "n dim"]
+from folt.types import HostPoints, in_float64
 
 LISTED = 5_040
 """Largest group whose matrices are listed."""
@@ -38,15 +36,15 @@ class Action:
         self.group = group
         self.listed = group.order <= LISTED and group.order * group.dim**2 <= LISTED_ENTRIES
 
-    def fold(self, points: Points) -> Points:
+    def fold(self, points: HostPoints) -> HostPoints:
         """The representatives of the points in the fundamental domain D."""
         return self._folded(points)[1]
 
-    def folding_elements(self, points: Points) -> Element:
+    def folding_elements(self, points: HostPoints) -> Element:
         """The elements that fold the points, as arrays with the point along the leading axis."""
         return self._folded(points)[0]
 
-    def contains(self, points: Points) -> Bool[np.ndarray, " n"]:
+    def contains(self, points: HostPoints) -> Bool[np.ndarray, " n"]:
         """Whether each point lies in D: whether the identity folds it."""
         elements = jax.tree.leaves(self.folding_elements(points))
         identity = jax.tree.leaves(self.group.identity)
@@ -76,7 +74,7 @@ class Action:
         sought = np.concatenate([_flat(leaf, count) for leaf in wanted], axis=1)
         return np.array([np.flatnonzero((rows == one).all(axis=1))[0] for one in sought], int)
 
-    def images(self, points: Points) -> Float[np.ndarray, "n order dim"]:
+    def images(self, points: HostPoints) -> Float[np.ndarray, "n order dim"]:
         """All images of every point."""
         if not self.listed:
             return map_points(Group.orbit, self.group, points, terms=self.group.order)
@@ -84,13 +82,13 @@ class Action:
         flat = points @ self.matrices.transpose(2, 0, 1).reshape(dim, order * dim)
         return flat.reshape(len(points), order, dim)
 
-    def other_images(self, points: Points) -> Float[np.ndarray, "n others dim"]:
+    def other_images(self, points: HostPoints) -> Float[np.ndarray, "n others dim"]:
         """Images under all elements but the identity, or under those nearest to it."""
         if self.listed:
             return self.images(points)[:, 1:]
         return map_points(_near_images, self.group, points, terms=self.group.dim)
 
-    def move(self, indices: np.ndarray, points: Points) -> Points:
+    def move(self, indices: np.ndarray, points: HostPoints) -> HostPoints:
         """Every point moved by the element at its own position of the list."""
         return rows_times(self.matrices, indices, points)
 
@@ -106,7 +104,7 @@ class Action:
             return _averaged(Group.average_mean, self.group, jax.device_put(vector))
         return np.mean(self.matrices @ vector, axis=0)
 
-    def covariance(self, points: Points) -> Float[np.ndarray, "dim dim"]:
+    def covariance(self, points: HostPoints) -> Float[np.ndarray, "dim dim"]:
         """Σ̄, the averaged covariance of the folded points: it commutes with the action.
 
         A trace of ridge keeps it positive definite when a few points have many copies.
@@ -118,14 +116,14 @@ class Action:
         ridge = 1e-8 * variances + 1e-14 * variances.max() + np.finfo(float).tiny
         return covariance + np.diag(ridge)
 
-    def _folded(self, points: Points) -> tuple[Element, Points]:
+    def _folded(self, points: HostPoints) -> tuple[Element, HostPoints]:
         """Folding elements and folded points, chunk by chunk."""
         starts = range(0, max(len(points), 1), LARGE_CHUNK)
         pieces = [self._chunk(points[i : i + LARGE_CHUNK])[:2] for i in starts]
         return jax.tree.map(lambda *parts: np.concatenate(parts), *pieces)
 
     @in_float64
-    def _chunk(self, points: Points) -> tuple[Element, Points, np.ndarray]:
+    def _chunk(self, points: HostPoints) -> tuple[Element, HostPoints, np.ndarray]:
         count = len(points)
         padded = np.zeros((LARGE_CHUNK, self.group.dim))
         padded[:count] = points

@@ -69,10 +69,10 @@ def _given(function: Callable[..., Any]) -> Callable[..., Any]:
         return njit(nogil=True)(function)
 
 
-SLACK = 10.0
+_SLACK = 10.0
 """Nats per label by which the product of the auction may fall short of the largest."""
 
-FINEST = 1e-12
+_FINEST = 1e-12
 """Smallest bid relative to the spread of the table: below it a bid is lost in rounding."""
 
 BIDS = 20_000
@@ -84,7 +84,7 @@ def potentials(
 ) -> tuple[Float[np.ndarray, "n labels"], Float[np.ndarray, "n blocks"]]:
     """Numbers v_j, u_i with table(j, i) ≤ v_j + u_i and near equality along some assignment.
 
-    The sum of the entries along it falls short of the potentials by at most m·`SLACK`. The
+    The sum of the entries along it falls short of the potentials by at most m·`_SLACK`. The
     inequality holds whatever the auction does.
     """
     prices = np.zeros(tables.shape[:2])
@@ -103,7 +103,7 @@ def _auctions(tables, prices):  # type: ignore[no-untyped-def]
         if m == 1 or not finite:
             continue
         spread = high - low
-        least = max(SLACK, FINEST * spread)
+        least = max(_SLACK, _FINEST * spread)
         raised, bids = max(least, spread / 4.0), 0
         while True:
             bids = _sale(table, price, raised, bids)

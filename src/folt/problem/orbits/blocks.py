@@ -18,15 +18,14 @@ from folt.groups import BlockForm
 from folt.problem.orbits.action import Action
 from folt.problem.orbits.components import HARMLESS, Components
 from folt.problem.orbits.warped import WarpedComponents
-
-Points = Float[np.ndarray, "n dim"]
+from folt.types import HostPoints
 
 SAVED = 3.0
 """Factor by which the table must need fewer multiplications than the images: its own are in smaller
 products. Measured from 6 to 80 dimensions."""
 
 
-class Blocks(NamedTuple):
+class _Blocks(NamedTuple):
     """What every element of a group does to the blocks.
 
     Attributes:
@@ -43,7 +42,7 @@ class Blocks(NamedTuple):
         return self.form.labels * (2 if self.form.signed else 1)
 
 
-def blocks_of(action: Action) -> Blocks | None:
+def blocks_of(action: Action) -> _Blocks | None:
     """How a listed group moves blocks; None where it does anything else."""
     form = action.group.block_form
     if form is None or form.labels < 2 or not action.listed:
@@ -59,10 +58,10 @@ def blocks_of(action: Action) -> Blocks | None:
     signs = np.where(turned, -1.0, 1.0)[..., None]
     expected = np.tile(probe, (len(matrices), 1))
     expected[:, places] = probe[places][owner[source]] * signs
-    return Blocks(form, given) if np.array_equal(matrices @ probe, expected) else None
+    return _Blocks(form, given) if np.array_equal(matrices @ probe, expected) else None
 
 
-def pays(part: Components | WarpedComponents, blocks: Blocks) -> bool:
+def pays(part: Components | WarpedComponents, blocks: _Blocks) -> bool:
     """Whether the table is cheaper than the images, and loses no digits that matter."""
     base = part.base if isinstance(part, WarpedComponents) else part
     m, p, dim = blocks.form.labels, blocks.form.size, base.dim
@@ -87,7 +86,7 @@ class BlockSum:
         blocks: what the group's elements do.
     """
 
-    def __init__(self, part: Components | WarpedComponents, blocks: Blocks) -> None:
+    def __init__(self, part: Components | WarpedComponents, blocks: _Blocks) -> None:
         self.base = part.base if isinstance(part, WarpedComponents) else part
         self.margins = part.margins if isinstance(part, WarpedComponents) else None
         self.blocks, self.count = blocks, len(blocks.given) * part.count
@@ -107,7 +106,7 @@ class BlockSum:
         pairs = width + chosen[:, first] * width + chosen[:, second]
         return np.concatenate([chosen, pairs], axis=1)
 
-    def log_terms(self, points: Points) -> Float[np.ndarray, "n components"]:
+    def log_terms(self, points: HostPoints) -> Float[np.ndarray, "n components"]:
         """Log w_k + log p_k(g·x) of every point, element and component."""
         form, n = self.blocks.form, len(points)
         blocks, fixed = form.split(points)
@@ -131,7 +130,7 @@ class BlockSum:
         return terms.reshape(n, self.count)
 
     def _squares(
-        self, number: int, given: list[np.ndarray], fixed: Points
+        self, number: int, given: list[np.ndarray], fixed: HostPoints
     ) -> Float[np.ndarray, "n order"]:
         """|factor·(g·y - mean)|² of one component at every image."""
         form = self.blocks.form

@@ -11,8 +11,8 @@ from jaxtyping import Float
 from folt.flows import ClassChain
 from folt.problem.orbits.action import action_of
 from folt.problem.orbits.host_chain import HostChain
-from folt.problem.orbits.sums import HostDistribution, OrbitSum, Points, Values
-from folt.types import Distribution, Key, host_generator
+from folt.problem.orbits.sums import HostDistribution, OrbitSum
+from folt.types import Distribution, HostPoints, HostValues, Key, host_generator
 
 
 class ChainSum(OrbitSum):
@@ -29,11 +29,11 @@ class ChainSum(OrbitSum):
         self.guard = None if guard is None else HostDistribution(guard)
         self.weight = weight if guard is not None else 0.0
 
-    def log_sum(self, points: Points) -> Values:
+    def log_sum(self, points: HostPoints) -> HostValues:
         """Log of (1-λ)·q_F + λ·s·r."""
         return self._with_guard(self.host.log_sums(points), points, self.group.log_order)
 
-    def draw(self, key: Key, count: int) -> Points:
+    def draw(self, key: Key, count: int) -> HostPoints:
         """Draws of the whole proposal, folded into D."""
         generator = host_generator(key)
         points = self.host.sample(generator, count)
@@ -42,7 +42,7 @@ class ChainSum(OrbitSum):
             points[guarded] = self.guard.sample(jax.random.fold_in(key, 1), guarded.size)
         return action_of(self.group).fold(points)
 
-    def responsibilities(self, points: Points) -> Float[np.ndarray, "n order"]:
+    def responsibilities(self, points: HostPoints) -> Float[np.ndarray, "n order"]:
         """Not for groups whose elements are never listed.
 
         Raises:
@@ -50,17 +50,17 @@ class ChainSum(OrbitSum):
         """
         raise ValueError(f"a sum over {self.group.order} labellings has too many terms to be told")
 
-    def largest_shares(self, points: Points) -> Values:
+    def largest_shares(self, points: HostPoints) -> HostValues:
         """The share of the labelling that is likeliest together with its classes."""
         images = self.likeliest_images(points)
         plain = self._with_guard(self.host.log_prob(images), images, 0.0)
         return np.exp(np.minimum(plain - self.log_sum(points), 0.0))
 
-    def likeliest_images(self, points: Points) -> Points:
+    def likeliest_images(self, points: HostPoints) -> HostPoints:
         """Every point under the labelling that is likeliest together with its classes."""
         return self.host.labellings(points)
 
-    def _with_guard(self, main: Values, points: Points, log_images: float) -> Values:
+    def _with_guard(self, main: HostValues, points: HostPoints, log_images: float) -> HostValues:
         if self.guard is None:
             return main
         guard = self.guard.log_probs(points) + math.log(self.weight) + log_images

@@ -12,7 +12,7 @@ import numpy as np
 from jaxtyping import Float
 from scipy.special import gammaln
 
-Points = Float[np.ndarray, "n dim"]
+from folt.types import HostPoints
 
 HARMLESS = 1e-9
 """Rounding of a log density that no certificate can notice."""
@@ -78,7 +78,7 @@ class Components:
             self.degrees,
         )
 
-    def log_terms(self, points: Points) -> Float[np.ndarray, "n components"]:
+    def log_terms(self, points: HostPoints) -> Float[np.ndarray, "n components"]:
         """Log w_k + log p_k(x) of every point and component.
 
         |factor_k (x - μ_k)|² is a quadratic in x, so all of them are one product of the monomials
@@ -102,7 +102,7 @@ class Components:
         squared += self.constants
         return squared
 
-    def with_gradients(self, points: Points) -> tuple[Float[np.ndarray, " n"], Points]:
+    def with_gradients(self, points: HostPoints) -> tuple[Float[np.ndarray, " n"], HostPoints]:
         """Log of the sum and its gradient, Σ_k r_k ∇log p_k with the shares r_k of the components.
 
         ∇log p = -c·Fᵀu with u = F·(x - μ), where c is one for a Gaussian and
@@ -130,7 +130,7 @@ class Components:
         pulled = np.einsum("kij,kj->ki", self.factors, self.means - self.means.mean(axis=0))
         return not np.finfo(float).eps * float(np.max(np.sum(pulled**2, axis=-1))) <= HARMLESS
 
-    def _standardised(self, points: Points) -> Float[np.ndarray, "n components"]:
+    def _standardised(self, points: HostPoints) -> Float[np.ndarray, "n components"]:
         """|factor_k (x - μ_k)|² with the subtraction first but one."""
         offsets = np.einsum("kij,kj->ki", self.factors, self.means).ravel()
         u = points @ self.factors.reshape(-1, self.dim).T
@@ -138,12 +138,12 @@ class Components:
         np.square(u, out=u)
         return u.reshape(len(points), self.count, self.dim).sum(axis=-1)
 
-    def _by_monomials(self, points: Points) -> Float[np.ndarray, "n components"]:
+    def _by_monomials(self, points: HostPoints) -> Float[np.ndarray, "n components"]:
         """|factor_k (x - μ_k)|² as one matrix product."""
         centre, coefficients = self._quadratic
         return monomials(points - centre) @ coefficients
 
-    def sample(self, generator: np.random.Generator, count: int) -> Points:
+    def sample(self, generator: np.random.Generator, count: int) -> HostPoints:
         """Independent draws of the normalised mixture."""
         weights = np.exp(self.log_weights - np.logaddexp.reduce(self.log_weights))
         chosen = generator.choice(self.count, count, p=weights / weights.sum())
@@ -183,8 +183,8 @@ class Components:
 
 
 def rows_times(
-    matrices: Float[np.ndarray, "choices dim dim"], chosen: np.ndarray, points: Points
-) -> Points:
+    matrices: Float[np.ndarray, "choices dim dim"], chosen: np.ndarray, points: HostPoints
+) -> HostPoints:
     """Every point times a matrix of its own choice, choice by choice: no copies of matrices."""
     result = np.empty_like(points)
     order = np.argsort(chosen, kind="stable")
@@ -194,7 +194,7 @@ def rows_times(
     return result
 
 
-def monomials(points: Points) -> Float[np.ndarray, "n monomials"]:
+def monomials(points: HostPoints) -> Float[np.ndarray, "n monomials"]:
     """x_i x_j for i ≤ j, then x_i, then 1."""
     count, dim = points.shape
     rows, columns = np.triu_indices(dim)
@@ -218,11 +218,11 @@ def log_sum_exp(terms: Float[np.ndarray, "*n terms"]) -> Float[np.ndarray, "*n"]
 class HasTerms(Protocol):
     """Whatever gives the logs of the terms of a sum."""
 
-    def log_terms(self, points: Points) -> Float[np.ndarray, "n components"]:
+    def log_terms(self, points: HostPoints) -> Float[np.ndarray, "n components"]:
         """Log of every term at every point."""
 
 
-def log_sum_of(parts: Sequence[HasTerms], points: Points) -> Float[np.ndarray, " n"]:
+def log_sum_of(parts: Sequence[HasTerms], points: HostPoints) -> Float[np.ndarray, " n"]:
     """Log of the sum of several sets of components."""
     sums = [log_sum_exp(part.log_terms(points)) for part in parts]
     return functools.reduce(np.logaddexp, sums)

@@ -20,18 +20,17 @@ from folt.flows.class_chain import FLOOR
 from folt.problem.batching import THREADS
 from folt.problem.orbits import set_loops
 from folt.problem.orbits.auction import potentials
+from folt.types import HostPoints, HostValues
 
-Points = Float[np.ndarray, "n dim"]
-Values = Float[np.ndarray, " n"]
 T = TypeVar("T")
 
-CHUNK = 1 << 18
+_CHUNK = 1 << 18
 """Densities of blocks that are in memory at once, signs apart."""
 
 LOST = 1e-250
 """Below this a sum is computed anew with better potentials."""
 
-LOWEST = -1e290
+_LOWEST = -1e290
 """Log densities are held above this, so that differences of them stay finite."""
 
 
@@ -45,7 +44,7 @@ class Shares(NamedTuple):
         steps: expected transitions, summed over the points.
     """
 
-    log_sums: Values
+    log_sums: HostValues
     blocks: Float[np.ndarray, "n labels blocks classes"]
     directed: Float[np.ndarray, "n labels blocks classes"]
     steps: Float[np.ndarray, "steps classes classes"]
@@ -71,11 +70,11 @@ class HostChain:
         self.turned = np.ascontiguousarray(self.steps.transpose(0, 2, 1))
         self.sets = set_loops.sets_of(self.labels)
 
-    def log_sums(self, points: Points) -> Values:
+    def log_sums(self, points: HostPoints) -> HostValues:
         """Log q_F at every point."""
         return np.concatenate(self.mapped(self._log_sums, points))
 
-    def shares(self, points: Points, aims: np.ndarray, how: np.ndarray) -> Shares:
+    def shares(self, points: HostPoints, aims: np.ndarray, how: np.ndarray) -> Shares:
         """Probabilities of labels and classes with weights (see `set_loops.pulled`).
 
         Args:
@@ -97,7 +96,7 @@ class HostChain:
             directed = blocks * np.tanh(0.5 * (signed[0] - signed[1]))
         return Shares(np.log(sums) + shift.ravel()[: len(points)], blocks, directed, steps)
 
-    def labellings(self, points: Points, uniforms: np.ndarray | None = None) -> Points:
+    def labellings(self, points: HostPoints, uniforms: np.ndarray | None = None) -> HostPoints:
         """The likeliest image of every point, classes together; or one drawn given the point.
 
         Args:
@@ -110,7 +109,7 @@ class HostChain:
         parts = self.mapped(lambda rows: self._labelled(rows[:, :width], rows[:, width:]), joined)
         return np.concatenate(parts)
 
-    def log_prob(self, points: Points) -> Values:
+    def log_prob(self, points: HostPoints) -> HostValues:
         """The plain log density, labels as they are."""
         signed, _ = self._log_densities(points)
         own = np.einsum("njjc->njc", signed[0])
@@ -120,7 +119,7 @@ class HostChain:
             reached = np.log(np.exp(reached - largest) @ step) + largest + row
         return np.logaddexp.reduce(reached, axis=1)
 
-    def sample(self, generator: np.random.Generator, count: int) -> Points:
+    def sample(self, generator: np.random.Generator, count: int) -> HostPoints:
         """Draws of the plain chain."""
         state = _categorical(generator, np.exp(self.log_first)[None], np.zeros(count, int))
         roots = np.linalg.inv(self.factors)
@@ -138,14 +137,14 @@ class HostChain:
             blocks[:, label] = self.means[label, state] + moved
         return np.asarray(self._joined(blocks, fixed))
 
-    def _log_sums(self, points: Points) -> Values:
+    def _log_sums(self, points: HostPoints) -> HostValues:
         _, logs = self._log_densities(points)
         own, shift = self._scaled(logs)
         found = np.zeros((len(own), own.shape[-1] // self.classes))
         set_loops.totals(own, self.steps, self.sets, found)
         return self._finished(found, shift, logs, lambda better: self._again(logs, better))
 
-    def _again(self, logs: np.ndarray, rows: np.ndarray) -> Values:
+    def _again(self, logs: np.ndarray, rows: np.ndarray) -> HostValues:
         """Log sums at points whose sums were lost, under potentials of an auction."""
         own, shift = self._scaled(logs[rows], careful=True)
         found = np.zeros((len(own), own.shape[-1] // self.classes))
@@ -158,8 +157,8 @@ class HostChain:
         found: np.ndarray,
         shift: np.ndarray,
         logs: np.ndarray,
-        again: Callable[[np.ndarray], Values],
-    ) -> Values:
+        again: Callable[[np.ndarray], HostValues],
+    ) -> HostValues:
         count = len(logs)
         sums = found.ravel()[:count]
         with np.errstate(divide="ignore", invalid="ignore"):
@@ -187,7 +186,7 @@ class HostChain:
             steps[:] = shares[:, 0].sum()
         return found, shares, steps * self.steps
 
-    def _labelled(self, points: Points, choices: np.ndarray) -> Points:
+    def _labelled(self, points: HostPoints, choices: np.ndarray) -> HostPoints:
         signed, logs = self._log_densities(points)
         likeliest = bool(np.any(choices < 0.0))
         if likeliest:
@@ -209,7 +208,7 @@ class HostChain:
             moved = np.where((odds >= level)[..., None], moved, -moved)
         return np.asarray(self._joined(moved, fixed))
 
-    def _log_densities(self, points: Points) -> tuple[list[np.ndarray], np.ndarray]:
+    def _log_densities(self, points: HostPoints) -> tuple[list[np.ndarray], np.ndarray]:
         """Log F(n, label, block, class) under every sign, and summed over the signs."""
         blocks, fixed = self.split(points)
         flat = blocks.reshape(-1, self.size)
@@ -231,7 +230,7 @@ class HostChain:
             shape = (len(points), self.labels, self.labels, self.classes)
             logs = np.ascontiguousarray(total.reshape(shape).swapaxes(1, 2))
             logs[:, 0] += first[:, None]
-            each.append(np.maximum(logs, LOWEST))
+            each.append(np.maximum(logs, _LOWEST))
         return each, functools.reduce(np.logaddexp, each)
 
     def _log_first(self, fixed: np.ndarray) -> Float[np.ndarray, "n classes"]:
@@ -272,18 +271,18 @@ class HostChain:
         apart = shares.reshape(*shares.shape[:3], per_row, self.classes).transpose(0, 3, 1, 2, 4)
         return apart.reshape(-1, *shares.shape[1:3], self.classes)[:count]
 
-    def split(self, points: Points) -> tuple[np.ndarray, np.ndarray]:
+    def split(self, points: HostPoints) -> tuple[np.ndarray, np.ndarray]:
         """The blocks of points and their fixed coordinates."""
         blocks, fixed = self.form.split(points)
         return np.asarray(blocks), np.asarray(fixed)
 
-    def _joined(self, blocks: np.ndarray, fixed: np.ndarray) -> Points:
+    def _joined(self, blocks: np.ndarray, fixed: np.ndarray) -> HostPoints:
         flat = np.concatenate([blocks.reshape(len(blocks), self.labels * self.size), fixed], axis=1)
         return flat[:, np.argsort(self.form.order)]
 
     def mapped(self, function: Callable[[np.ndarray], T], rows: np.ndarray) -> list[T]:
         """A function of chunks that fit into memory, two at a time."""
-        length = max(32, CHUNK // (self.labels**2 * self.classes))
+        length = max(32, _CHUNK // (self.labels**2 * self.classes))
         chunks = [rows[i : i + length] for i in range(0, max(len(rows), 1), length)]
         if len(chunks) < 2:
             return [function(chunk) for chunk in chunks]

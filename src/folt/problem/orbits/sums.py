@@ -25,10 +25,17 @@ from folt.problem.orbits.action import Action, action_of
 from folt.problem.orbits.blocks import BlockSum, blocks_of, pays
 from folt.problem.orbits.components import Components, log_sum_exp, log_sum_of
 from folt.problem.orbits.warped import FoldedWarped, Margins, WarpedComponents
-from folt.types import Density, Distribution, Key, OrbitSummed, Point, Scalar, host_generator
-
-Points = Float[np.ndarray, "n dim"]
-Values = Float[np.ndarray, " n"]
+from folt.types import (
+    Density,
+    Distribution,
+    HostPoints,
+    HostValues,
+    Key,
+    OrbitSummed,
+    Point,
+    Scalar,
+    host_generator,
+)
 
 Part = Components | WarpedComponents
 """What a proposal on the host is made of."""
@@ -36,7 +43,7 @@ Part = Components | WarpedComponents
 Summed = Components | FoldedWarped | BlockSum
 """The same after the sum over a group."""
 
-CHUNK_TERMS = 1 << 19
+_CHUNK_TERMS = 1 << 19
 """Terms of an orbit sum that are in memory at once."""
 
 MOST_TERMS = 1 << 14
@@ -47,18 +54,18 @@ class OrbitSum(ABC):
     """A proposal q and its orbit sum q_F(z) = Σ_g q(g·z)."""
 
     @abstractmethod
-    def log_sum(self, points: Points) -> Values:
+    def log_sum(self, points: HostPoints) -> HostValues:
         """Log q_F at many points; the same at every image of a point."""
 
     @abstractmethod
-    def draw(self, key: Key, count: int) -> Points:
+    def draw(self, key: Key, count: int) -> HostPoints:
         """Draws of q, folded into D."""
 
     @abstractmethod
-    def responsibilities(self, points: Points) -> Float[np.ndarray, "n order"]:
+    def responsibilities(self, points: HostPoints) -> Float[np.ndarray, "n order"]:
         """q(g·z)/q_F(z) for every g, in the order of `group.elements`."""
 
-    def largest_shares(self, points: Points) -> Values:
+    def largest_shares(self, points: HostPoints) -> HostValues:
         """The largest of q(g·z)/q_F(z) over g, or that of a likely g in a large group."""
         return self.responsibilities(points).max(axis=1)
 
@@ -86,15 +93,15 @@ class ListedSum(OrbitSum):
             for part in self.parts
         )
 
-    def log_sum(self, points: Points) -> Values:
+    def log_sum(self, points: HostPoints) -> HostValues:
         """Log q_F, chunk by chunk."""
         return self._mapped(functools.partial(log_sum_of, self.folded), points)
 
-    def draw(self, key: Key, count: int) -> Points:
+    def draw(self, key: Key, count: int) -> HostPoints:
         """Draws of q, folded into D."""
         return self.action.fold(self.sample(host_generator(key), count))
 
-    def sample(self, generator: np.random.Generator, count: int) -> Points:
+    def sample(self, generator: np.random.Generator, count: int) -> HostPoints:
         """Draws of q before they are folded: parts in proportion to their weights."""
         shares = np.exp([np.logaddexp.reduce(part.log_weights) for part in self.parts])
         chosen = generator.choice(len(self.parts), count, p=shares / shares.sum())
@@ -104,11 +111,11 @@ class ListedSum(OrbitSum):
             points[rows] = part.sample(generator, rows.size)
         return points
 
-    def responsibilities(self, points: Points) -> Float[np.ndarray, "n order"]:
+    def responsibilities(self, points: HostPoints) -> Float[np.ndarray, "n order"]:
         """Shares of the images, all components of an image together."""
         order = len(self.action.matrices)
 
-        def shares(some: Points) -> np.ndarray:
+        def shares(some: HostPoints) -> np.ndarray:
             logs = [
                 log_sum_exp(part.log_terms(some).reshape(len(some), order, part.count // order))
                 for part in self.folded
@@ -120,10 +127,12 @@ class ListedSum(OrbitSum):
 
         return self._mapped(shares, points)
 
-    def _mapped(self, function: Callable[[Points], np.ndarray], points: Points) -> np.ndarray:
+    def _mapped(
+        self, function: Callable[[HostPoints], np.ndarray], points: HostPoints
+    ) -> np.ndarray:
         """A function of chunks that fit into memory, two at a time."""
         terms = sum(part.count for part in self.folded)
-        length = max(1, min(1024, CHUNK_TERMS // terms))
+        length = max(1, min(1024, _CHUNK_TERMS // terms))
         chunks = [points[i : i + length] for i in range(0, max(len(points), 1), length)]
         if len(chunks) == 1:
             return function(chunks[0])
@@ -138,21 +147,21 @@ class CompiledSum(OrbitSum):
     proposal: Distribution
     group: Group
 
-    def log_sum(self, points: Points) -> Values:
+    def log_sum(self, points: HostPoints) -> HostValues:
         """Log q_F, chunk by chunk."""
         return map_points(Folded.log_prob, self._folded, points, terms=self._folded.terms)
 
-    def draw(self, key: Key, count: int) -> Points:
+    def draw(self, key: Key, count: int) -> HostPoints:
         """Draws of q, folded into D."""
         return map_keys(_draw, self._folded, key, count)
 
-    def responsibilities(self, points: Points) -> Float[np.ndarray, "n order"]:
+    def responsibilities(self, points: HostPoints) -> Float[np.ndarray, "n order"]:
         """Softmax of the terms of the sum."""
         logs = map_points(Folded.log_terms, self._folded, points, terms=self.group.order)
         logs = np.exp(logs - logs.max(axis=1, keepdims=True))
         return logs / logs.sum(axis=1, keepdims=True)
 
-    def largest_shares(self, points: Points) -> Values:
+    def largest_shares(self, points: HostPoints) -> HostValues:
         """Read off one likely image where the proposal sums itself over a group beyond listing."""
         if not isinstance(self.proposal, OrbitSummed):
             return super().largest_shares(points)
@@ -244,17 +253,17 @@ class HostDistribution:
         self.distribution = distribution
         self.parts = components_of(distribution)
 
-    def log_probs(self, points: Points) -> Float[np.ndarray, " n"]:
+    def log_probs(self, points: HostPoints) -> Float[np.ndarray, " n"]:
         """Its log density at every point."""
         if self.parts is not None:
             return log_sum_of(self.parts, points)
         return map_points(_log_prob, self.distribution, points, length=LARGE_CHUNK)
 
-    def with_gradients(self, points: Points) -> tuple[Float[np.ndarray, " n"], Points]:
+    def with_gradients(self, points: HostPoints) -> tuple[Float[np.ndarray, " n"], HostPoints]:
         """Its log density and the gradient of that at every point."""
         return map_points(_with_gradient, self.distribution, points, length=LARGE_CHUNK)
 
-    def sample(self, key: Key, count: int) -> Points:
+    def sample(self, key: Key, count: int) -> HostPoints:
         """So many independent draws."""
         if self.parts is None:
             return map_keys(_sample, self.distribution, key, count, length=LARGE_CHUNK, once=True)

@@ -10,8 +10,7 @@ import numpy as np
 from jaxtyping import Float
 
 from folt.problem.orbits.components import Components
-
-Points = Float[np.ndarray, "n dim"]
+from folt.types import HostPoints
 
 
 class Margins(NamedTuple):
@@ -84,12 +83,12 @@ class WarpedComponents:
         """The same with all weights times a share."""
         return dataclasses.replace(self, base=self.base.scaled(log_share))
 
-    def log_terms(self, points: Points) -> Float[np.ndarray, "n components"]:
+    def log_terms(self, points: HostPoints) -> Float[np.ndarray, "n components"]:
         """Log w_k + log p_k(x) of every point and component."""
         y, slopes = self.margins.pull(points)
         return self.base.log_terms(y) + slopes.sum(axis=1)[:, None]
 
-    def sample(self, generator: np.random.Generator, count: int) -> Points:
+    def sample(self, generator: np.random.Generator, count: int) -> HostPoints:
         """Independent draws of the normalised mixture."""
         return self.margins.push(self.base.sample(generator, count))
 
@@ -131,7 +130,7 @@ class FoldedWarped:
         """Weights of all images."""
         return np.tile(self.part.log_weights, self.order)
 
-    def log_terms(self, points: Points) -> Float[np.ndarray, "n components"]:
+    def log_terms(self, points: HostPoints) -> Float[np.ndarray, "n components"]:
         """Log w_k + log p_k(g·x) of every point, element and component."""
         y, slopes = self.margins.pull(points @ self.rows.T)
         images = y[:, self.places].reshape(-1, self.part.dim)

@@ -16,18 +16,18 @@ import numpy as np
 import scipy.linalg
 from jaxtyping import Float, Int
 
-from folt.problem import Points, Values
 from folt.problem.orbits import Action, Components
 from folt.reference.exploration.modes import Modes, PerMode
 from folt.reference.landscape import Landscape, Matrix
+from folt.types import HostPoints, HostValues
 
-ROUNDS = 5
+_ROUNDS = 5
 """Most rounds in which points are moved to one labelling and that is made anew of them."""
 
-RIDGE = 1e-8
+_RIDGE = 1e-8
 """Share of the variances that keeps covariances of few points positive definite."""
 
-Vector = Float[np.ndarray, " dim"]
+_Vector = Float[np.ndarray, " dim"]
 
 
 class Chamber:
@@ -39,7 +39,7 @@ class Chamber:
         direction: a; zero leaves π_F as it is.
     """
 
-    def __init__(self, landscape: Landscape, action: Action, direction: Vector) -> None:
+    def __init__(self, landscape: Landscape, action: Action, direction: _Vector) -> None:
         self.landscape, self.action = landscape, action
         direction = direction - action.average_mean(direction)
         # a·gx = (gᵀa)·x for every element.
@@ -51,26 +51,26 @@ class Chamber:
         precision = action.average(modes.factors[0].T @ modes.factors[0])
         return cls(landscape, action, precision @ modes.points[0])
 
-    def __call__(self, points: Points, keep: np.ndarray | None = None) -> Values:
+    def __call__(self, points: HostPoints, keep: np.ndarray | None = None) -> HostValues:
         """Log ρ at every point, as `Landscape` gives log π_F."""
         return self.landscape(points, keep) + self.log_shares(points)
 
-    def first(self, points: Points) -> Values:
+    def first(self, points: HostPoints) -> HostValues:
         """Values where a run begins; one of them at least is finite."""
         return self.landscape.first(points) + self.log_shares(points)
 
-    def with_gradients(self, points: Points) -> tuple[Values, Points]:
+    def with_gradients(self, points: HostPoints) -> tuple[HostValues, HostPoints]:
         """Log ρ and its gradient; -inf and zero where that of π_F is unusable."""
         values, slopes = self.landscape.with_gradients(points)
         log_shares, weights = self._weighed(points)
         tilted = slopes + self.directions[0] - weights @ self.directions
         return values + log_shares, np.where(np.isfinite(values)[:, None], tilted, 0.0)
 
-    def log_shares(self, points: Points) -> Values:
+    def log_shares(self, points: HostPoints) -> HostValues:
         """Log of the probability of every point's own labels, ρ/π_F."""
         return self._weighed(points)[0]
 
-    def _weighed(self, points: Points) -> tuple[Values, Float[np.ndarray, "n order"]]:
+    def _weighed(self, points: HostPoints) -> tuple[HostValues, Float[np.ndarray, "n order"]]:
         """Log shares, and exp(a·gx) for every element, normalised."""
         weights = points @ self.directions.T
         weights -= weights.max(axis=1, keepdims=True)
@@ -80,11 +80,11 @@ class Chamber:
         weights /= totals
         return own - np.log(totals[:, 0]), weights
 
-    def elements(self, points: Points) -> Int[np.ndarray, " n"]:
+    def elements(self, points: HostPoints) -> Int[np.ndarray, " n"]:
         """For every point the element that moves it to its likeliest image."""
         return (points @ self.directions.T).argmax(axis=1)
 
-    def aligned(self, points: Points) -> Points:
+    def aligned(self, points: HostPoints) -> HostPoints:
         """The likeliest image of every point."""
         return self.action.move(self.elements(points), points)
 
@@ -96,7 +96,7 @@ class Chamber:
         return Components(plain.log_weights, moved, factors, plain.degrees)
 
 
-def chamber_of(landscape: Landscape, action: Action, points: Points, modes: Modes) -> Chamber:
+def chamber_of(landscape: Landscape, action: Action, points: HostPoints, modes: Modes) -> Chamber:
     """The chamber of the heaviest mode, made anew of the points that are moved into it.
 
     Args:
@@ -107,7 +107,7 @@ def chamber_of(landscape: Landscape, action: Action, points: Points, modes: Mode
     """
     chamber = Chamber.at_heaviest(landscape, action, modes)
     chosen = chamber.elements(points)
-    for _ in range(ROUNDS if action.group.order > 1 else 0):
+    for _ in range(_ROUNDS if action.group.order > 1 else 0):
         images = action.move(chosen, points)
         covariance = action.average(covariance_within(images, modes, chamber))
         direction = scipy.linalg.solve(covariance, images.mean(axis=0), assume_a="pos")
@@ -118,7 +118,7 @@ def chamber_of(landscape: Landscape, action: Action, points: Points, modes: Mode
     return chamber
 
 
-def covariance_within(points: Points, modes: Modes, chamber: Chamber) -> Matrix:
+def covariance_within(points: HostPoints, modes: Modes, chamber: Chamber) -> Matrix:
     """Covariance of points around the modes that they belong to, under one labelling.
 
     Points between two modes have nothing to do with the shape of either.
@@ -135,10 +135,10 @@ def covariance_within(points: Points, modes: Modes, chamber: Chamber) -> Matrix:
 def ridged(matrix: Matrix) -> Matrix:
     """A covariance with a trace of ridge."""
     variances = np.diagonal(matrix)
-    return matrix + np.diag(RIDGE * variances + 1e-14 * variances.max() + np.finfo(float).tiny)
+    return matrix + np.diag(_RIDGE * variances + 1e-14 * variances.max() + np.finfo(float).tiny)
 
 
-def fisher_mean(covariance: Matrix, gradients: Points) -> Matrix:
+def fisher_mean(covariance: Matrix, gradients: HostPoints) -> Matrix:
     """The geometric mean of a covariance and the inverse of that of the gradients.
 
     For a Gaussian both are its covariance; elsewhere their errors have opposite signs: the one sees

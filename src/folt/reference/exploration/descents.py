@@ -14,7 +14,7 @@ from typing import NamedTuple
 import numpy as np
 from jaxtyping import Bool, Float, Int
 
-from folt.problem import Points, Values
+from folt.types import HostPoints, HostValues
 
 SLOTS, ROUNDS = 128, 64
 """Searches under way at a time, which is a block of gradients, and rounds in all."""
@@ -25,13 +25,13 @@ LAST_STARTS = 20
 MEMORY = 8
 """Pairs of steps and gradient changes that a search remembers."""
 
-LONGEST = 60
+_LONGEST = 60
 """Rounds after which a search ends where it is."""
 
 CLOSE = 0.05
 """Predicted gain, in nats, at which a search has arrived; Newton steps do the rest."""
 
-SLOW, PATIENCE = 0.01, 4
+_SLOW, _PATIENCE = 0.01, 4
 """Gain of a step, in nats, that counts as slow, and slow steps after which a search ends."""
 
 SHRINK, MOST_FAILURES = 0.3, 6
@@ -40,15 +40,15 @@ SHRINK, MOST_FAILURES = 0.3, 6
 ENOUGH_GAIN = 1e-4
 """Share of the gain that the slope promises which a step must bring (Armijo's condition)."""
 
-FIRST_LENGTH, LONGEST_STEP = 0.1, 1.0
+_FIRST_LENGTH, _LONGEST_STEP = 0.1, 1.0
 """Length of the first step and of the longest one, in widths of the start and roots of the
 dimension."""
 
-FAR = 16.0
+_FAR = 16.0
 """Distance from the middle of the start, in its widths and roots of the dimension, at which a
 search that still gains is said to run away: four times that of the farthest starts."""
 
-Starts = Callable[[int], tuple[Points, Int[np.ndarray, " n"]]]
+Starts = Callable[[int], tuple[HostPoints, Int[np.ndarray, " n"]]]
 """Gives so many starting points, and for each a number that says where it comes from."""
 
 
@@ -63,8 +63,8 @@ class Ends(NamedTuple):
         gradients: gradients that all of them took.
     """
 
-    points: Points
-    values: Values
+    points: HostPoints
+    values: HostValues
     sources: Int[np.ndarray, " n"]
     arrived: Bool[np.ndarray, " n"]
     gradients: int
@@ -74,12 +74,12 @@ class Ends(NamedTuple):
     ) -> Float[np.ndarray, "far dim"]:
         """Offsets, in widths, of searches that left the start behind and had not arrived."""
         away = (self.points - centre) / scale
-        far = np.linalg.norm(away, axis=1) > FAR * math.sqrt(scale.size)
+        far = np.linalg.norm(away, axis=1) > _FAR * math.sqrt(scale.size)
         return away[far & ~self.arrived]
 
 
 def descents(
-    value_and_gradient: Callable[[Points], tuple[Values, Points]],
+    value_and_gradient: Callable[[HostPoints], tuple[HostValues, HostPoints]],
     starts: Starts,
     scale: Float[np.ndarray, " dim"],
     slots: int = SLOTS,
@@ -110,7 +110,7 @@ class _Pool:
 
     def __init__(
         self,
-        value_and_gradient: Callable[[Points], tuple[Values, Points]],
+        value_and_gradient: Callable[[HostPoints], tuple[HostValues, HostPoints]],
         starts: Starts,
         scale: Float[np.ndarray, " dim"],
         slots: int,
@@ -155,10 +155,10 @@ class _Pool:
         self.new[kept] = False
         arrived = np.zeros(rows.size, bool)
         arrived[taken] = self._aim(kept)
-        over = arrived | (self.failures[rows] > MOST_FAILURES) | (self.slow[rows] >= PATIENCE)
-        over |= self.age[rows] > LONGEST
+        over = arrived | (self.failures[rows] > MOST_FAILURES) | (self.slow[rows] >= _PATIENCE)
+        over |= self.age[rows] > _LONGEST
         for row, done in zip(rows[over & ~outside], arrived[over & ~outside], strict=True):
-            self._record(row, bool(done or self.slow[row] >= PATIENCE))
+            self._record(row, bool(done or self.slow[row] >= _PATIENCE))
         ended = rows[over | outside]
         if refill:
             self._begin(ended)
@@ -194,7 +194,9 @@ class _Pool:
             counter[rows] = 0
         self.new[rows] = True
 
-    def _remember(self, rows: Int[np.ndarray, " n"], step: Points, gradient: Points) -> None:
+    def _remember(
+        self, rows: Int[np.ndarray, " n"], step: HostPoints, gradient: HostPoints
+    ) -> None:
         """Steps and changes of the gradient, where they say something of the curvature."""
         change = self.gradient[rows] - gradient
         product = np.einsum("ij,ij->i", step, change)
@@ -208,11 +210,11 @@ class _Pool:
         self.curvature[rows] = product / np.einsum("ij,ij->i", change, change)
         self.pairs[rows] += 1
 
-    def _count(self, rows: Int[np.ndarray, " n"], taken: np.ndarray, value: Values) -> None:
+    def _count(self, rows: Int[np.ndarray, " n"], taken: np.ndarray, value: HostValues) -> None:
         """Failures and slow steps in a row, and how long the next step is."""
         moved = taken & ~self.new[rows]
         with np.errstate(invalid="ignore"):
-            slow = moved & (value - self.value[rows] < SLOW)
+            slow = moved & (value - self.value[rows] < _SLOW)
         self.slow[rows] = np.where(slow, self.slow[rows] + 1, np.where(moved, 0, self.slow[rows]))
         self.failures[rows] = np.where(taken, 0, self.failures[rows] + 1)
         self.length[rows] = np.where(taken, 1.0, SHRINK * self.length[rows])
@@ -239,7 +241,7 @@ class _Pool:
         first = self.pairs[rows] == 0
         unit = math.sqrt(self.scale.size)
         length = np.maximum(np.linalg.norm(direction, axis=1), np.finfo(float).tiny)
-        shorter = np.minimum(1.0, LONGEST_STEP * unit / length)
-        direction *= np.where(first, FIRST_LENGTH * unit / length, shorter)[:, None]
+        shorter = np.minimum(1.0, _LONGEST_STEP * unit / length)
+        direction *= np.where(first, _FIRST_LENGTH * unit / length, shorter)[:, None]
         self.direction[rows] = direction
         return (0.5 * rise < CLOSE) & ~first

@@ -12,7 +12,6 @@ import numpy as np
 from jaxtyping import Bool, Float, Int
 from scipy.special import logsumexp, softmax
 
-from folt.problem import Points
 from folt.problem.orbits import Action, Components, ListedSum
 from folt.problem.orbits.components import HasTerms, log_sum_exp
 from folt.problem.orbits.sums import MOST_TERMS
@@ -27,8 +26,9 @@ from folt.reference.exploration.facts import (
 from folt.reference.exploration.modes import Modes, PerMode
 from folt.reference.host_tempering import Ladder
 from folt.reference.landscape import Landscape
+from folt.types import HostPoints
 
-DRAWS_PER_MODE, FEWEST_DRAWS = 64, 512
+_DRAWS_PER_MODE, _FEWEST_DRAWS = 64, 512
 """Draws of the importance sampling, for each mode and in all."""
 
 
@@ -46,7 +46,7 @@ class Masses:
 
     shares: PerMode
     log_evidence: float
-    points: Points
+    points: HostPoints
     belongings: Float[np.ndarray, "n modes"]
 
     def around(
@@ -69,7 +69,7 @@ def masses_of(
     if not summable(action, modes.count):
         return Masses(laplace, math.nan, np.empty((0, dim)), np.empty((0, modes.count)))
     total = ListedSum((modes.components(0.5 * laplace + 0.5 / modes.count),), action)
-    points = total.sample(generator, max(FEWEST_DRAWS, DRAWS_PER_MODE * modes.count))
+    points = total.sample(generator, max(_FEWEST_DRAWS, _DRAWS_PER_MODE * modes.count))
     log_weights = landscape(points) - total.log_sum(points)
     log_evidence = float(logsumexp(log_weights)) - math.log(len(points))
     if not math.isfinite(log_evidence):
@@ -83,7 +83,7 @@ def summable(action: Action, components: int) -> bool:
     return action.listed and action.group.order * components <= MOST_TERMS
 
 
-def _responsibilities(total: ListedSum, points: Points) -> Float[np.ndarray, "n modes"]:
+def _responsibilities(total: ListedSum, points: HostPoints) -> Float[np.ndarray, "n modes"]:
     """Shares of the modes in the density at every point, all images of a mode together."""
     order = len(total.action.matrices)
 

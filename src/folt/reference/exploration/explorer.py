@@ -16,7 +16,6 @@ import jax
 import numpy as np
 from jaxtyping import Bool, Float, Int
 
-from folt.problem import Points
 from folt.problem.orbits import Action, Components
 from folt.reference.exploration.descents import LAST_STARTS, SLOTS, descents
 from folt.reference.exploration.explored import Explored, Masses, masses_of, summable
@@ -34,7 +33,7 @@ from folt.reference.exploration.start import (
 )
 from folt.reference.host_tempering import Ladder, Mover, Start, TemperedPaths, temper
 from folt.reference.landscape import Landscape
-from folt.types import Key, Progress, host_generator
+from folt.types import HostPoints, Key, Progress, host_generator
 
 SCALE_DRAWS = 1_024
 """Draws of the start from which its middle and widths are read."""
@@ -43,7 +42,7 @@ FUNDED, SCREENING = 0.05, 0.1
 """Shares of what was spent before that descents and screening may cost as well: where a ladder is
 expensive, so may be the search that controls it."""
 
-VALUES_PER_GRADIENT = 3.0
+_VALUES_PER_GRADIENT = 3.0
 """What a gradient costs, in values."""
 
 SCREENED_PER_GRADIENT = 2
@@ -80,7 +79,7 @@ class Plan(NamedTuple):
     share: float
     mover: Mover
     rounds: int
-    known: Points | None = None
+    known: HostPoints | None = None
 
 
 class Explorer:
@@ -195,7 +194,7 @@ class Explorer:
     def _screened(self, starts: StretchedStarts, modes: Modes, funds: float) -> Modes:
         """The modes, and those that descents from points which they do not explain end in."""
         least = SCREENED_PER_GRADIENT * self.plan.rounds * SLOTS
-        most = max(least, round(SCREENING * VALUES_PER_GRADIENT * funds))
+        most = max(least, round(SCREENING * _VALUES_PER_GRADIENT * funds))
         points = starts.many(screened_points(self.action, modes, most))
         chosen = unexplained(self.action, modes, points, self.landscape(points), SLOTS)
         centre, scale = self._middle_and_widths
@@ -212,7 +211,7 @@ class Explorer:
     @property
     def _spent(self) -> float:
         """Gradients that were spent so far, values counted in part, on one image of the density."""
-        spent = self.landscape.gradients + self.landscape.values / VALUES_PER_GRADIENT
+        spent = self.landscape.gradients + self.landscape.values / _VALUES_PER_GRADIENT
         return spent / self.landscape.terms
 
     @functools.cached_property

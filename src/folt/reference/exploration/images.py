@@ -12,25 +12,25 @@ from jaxtyping import Float
 from scipy.optimize import linear_sum_assignment
 
 from folt.groups import BlockForm
-from folt.problem import Points, Values
 from folt.problem.orbits import Action
 from folt.reference.landscape import Matrix
+from folt.types import HostPoints, HostValues
 
 GONE_THROUGH = 120
 """Largest group whose elements are gone through for every point and mode."""
 
-Vector = Float[np.ndarray, " dim"]
+_Vector = Float[np.ndarray, " dim"]
 
 
-def squared_distances(points: Points, centre: Vector, factor: Matrix) -> Values:
+def squared_distances(points: HostPoints, centre: _Vector, factor: Matrix) -> HostValues:
     """|factor·(x - centre)|² of every point."""
     u = (points - centre) @ factor.T
     return np.einsum("ij,ij->i", u, u)
 
 
 def nearest_images(
-    action: Action, points: Points, centre: Vector, factor: Matrix
-) -> tuple[Points, Values]:
+    action: Action, points: HostPoints, centre: _Vector, factor: Matrix
+) -> tuple[HostPoints, HostValues]:
     """For every point the image nearest to a centre, and its squared distance.
 
     Args:
@@ -51,8 +51,8 @@ def nearest_images(
 
 
 def _among_all(
-    action: Action, points: Points, centre: Vector, factor: Matrix
-) -> tuple[Points, Values]:
+    action: Action, points: HostPoints, centre: _Vector, factor: Matrix
+) -> tuple[HostPoints, HostValues]:
     best, squares = points.copy(), squared_distances(points, centre, factor)
     for matrix in action.matrices[1:]:
         # |F(g·x - c)|² without the images: F·g is one matrix for all points.
@@ -65,7 +65,7 @@ def _among_all(
     return best, squares
 
 
-def _assigned(form: BlockForm, points: Points, centre: Vector, factor: Matrix) -> Points:
+def _assigned(form: BlockForm, points: HostPoints, centre: _Vector, factor: Matrix) -> HostPoints:
     """Blocks by a linear assignment in the precision of every block by itself."""
     precision = factor.T @ factor
     places = np.array(form.places, int)
@@ -88,8 +88,8 @@ def _assigned(form: BlockForm, points: Points, centre: Vector, factor: Matrix) -
 
 
 def _by_exchanges(
-    action: Action, points: Points, centre: Vector, factor: Matrix
-) -> tuple[Points, Values]:
+    action: Action, points: HostPoints, centre: _Vector, factor: Matrix
+) -> tuple[HostPoints, HostValues]:
     """Exchanges of two labels as long as one brings a point nearer."""
     best, squares = points.copy(), squared_distances(points, centre, factor)
     moving = np.arange(len(points))

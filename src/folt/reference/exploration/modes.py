@@ -9,32 +9,32 @@ from collections.abc import Callable
 import numpy as np
 from jaxtyping import Bool, Float, Int
 
-from folt.problem import Points, Values
 from folt.problem.orbits import Action, Components
 from folt.reference.exploration.descents import Ends
 from folt.reference.exploration.images import nearest_images
 from folt.reference.landscape import Matrix
+from folt.types import HostPoints, HostValues
 
-MOST, MOST_LOOKED_AT = 24, 48
+_MOST, _MOST_LOOKED_AT = 24, 48
 """Most modes, and most ends that are looked at for them, best first."""
 
-DEPTH = 12.0
+_DEPTH = 12.0
 """Log mass below the heaviest mode at which a mode is dropped: one of 1 in 160 000."""
 
-NEWTON_STEPS = 3
+_NEWTON_STEPS = 3
 """Most Newton steps from an end of a descent to its mode."""
 
-ARRIVED, STATIONARY = 1e-3, 0.1
+_ARRIVED, _STATIONARY = 1e-3, 0.1
 """Predicted gain of a Newton step, in nats, at which a mode is found, and above which an end of a
 descent that Newton steps could not improve is no mode."""
 
-DIFFERENCE = 1e-4
+_DIFFERENCE = 1e-4
 """Largest step of the differences of gradients, in widths of the start, and ..."""
 
 OWN_DIFFERENCE = 0.02
 """... in standard deviations of the mode, once its curvature is known."""
 
-FLAT = 1e-2
+_FLAT = 1e-2
 """Precision, in units of the start's, below which a direction counts as flat: such a mode is kept
 with this precision there."""
 
@@ -48,12 +48,12 @@ STRAYS = 12
 SOURCES, SCREENED_SOURCE = 3, 2
 """Where descents begin: at the start, at a rung of the ladder, or where screening says."""
 
-DEGREES = 5.0
+_DEGREES = 5.0
 """Degrees of freedom of the components that stand for modes."""
 
 PerMode = Float[np.ndarray, " modes"]
 
-Gradients = Callable[[Points], tuple[Values, Points]]
+Gradients = Callable[[HostPoints], tuple[HostValues, HostPoints]]
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -104,9 +104,9 @@ class Modes:
     def components(self, weights: PerMode) -> Components:
         """A heavy-tailed component at every mode, with these shares."""
         logs = np.log(weights / weights.sum())
-        return Components(logs, self.points, self.factors, DEGREES)
+        return Components(logs, self.points, self.factors, _DEGREES)
 
-    def distances(self, action: Action, points: Points) -> Float[np.ndarray, "n modes"]:
+    def distances(self, action: Action, points: HostPoints) -> Float[np.ndarray, "n modes"]:
         """Squared distance of points to every mode under any label, in its own metric."""
         folded = action.fold(points)
         columns = [
@@ -115,7 +115,7 @@ class Modes:
         ]
         return np.stack(columns, axis=1)
 
-    def shares(self, action: Action, points: Points) -> PerMode:
+    def shares(self, action: Action, points: HostPoints) -> PerMode:
         """Share of points inside the ball that holds nearly all of each mode, under any label.
 
         r² of a Gaussian of dimension d has mean d and standard deviation √(2d).
@@ -154,17 +154,17 @@ def modes_of(
         hits = np.concatenate([known.hits, hits])
     left = np.isfinite(values)
     nowhere = np.ones(len(values), bool)
-    promising = values > np.max(values, initial=-np.inf) - DEPTH - points.shape[1]
+    promising = values > np.max(values, initial=-np.inf) - _DEPTH - points.shape[1]
     found: list[_Mode] = []
     spent, once, arrived = ends.gradients, 0, 0
-    for _ in range(MOST_LOOKED_AT):
-        if not left.any() or len(found) == MOST:
+    for _ in range(_MOST_LOOKED_AT):
+        if not left.any() or len(found) == _MOST:
             break
         best = int(np.flatnonzero(left)[values[left].argmax()])
         mode, cost = _polished(gradients, points[best], scale)
         spent += cost
         left[best] = False
-        if mode is None or mode.gain > STATIONARY:
+        if mode is None or mode.gain > _STATIONARY:
             once += int(promising[best])
             continue
         squares = nearest_images(action, points, mode.point, mode.factor)[1]
@@ -223,8 +223,8 @@ def _polished(
     differences follow the curvature, so that a narrow mode is not stepped over.
     """
     dim, cost = point.size, 0
-    step, current, mode = np.full(dim, DIFFERENCE), point, None
-    for number in range(NEWTON_STEPS + 1):
+    step, current, mode = np.full(dim, _DIFFERENCE), point, None
+    for number in range(_NEWTON_STEPS + 1):
         offsets = np.diag(step * scale)
         probes = np.concatenate([current[None], current + offsets, current - offsets])
         values, slopes = gradients(probes)
@@ -236,7 +236,7 @@ def _polished(
         if not np.isfinite(hessian).all():
             break
         curvatures, directions = np.linalg.eigh(0.5 * (hessian + hessian.T))
-        floor = max(FLAT, 1e-8 * float(curvatures.max()))
+        floor = max(_FLAT, 1e-8 * float(curvatures.max()))
         peaked = bool(curvatures.min() > floor)
         curvatures = np.where(curvatures > floor, curvatures, np.maximum(-curvatures, floor))
         log_mass = (
@@ -250,16 +250,16 @@ def _polished(
         gain = 0.5 * float(slopes[0] @ move)
         mode = _Mode(current, float(values[0]), factor, float(log_mass), gain, peaked)
         own = np.einsum("ij,j,ij->i", directions, curvatures, directions)
-        finer = np.minimum(DIFFERENCE, OWN_DIFFERENCE / np.sqrt(np.maximum(own, FLAT)))
+        finer = np.minimum(_DIFFERENCE, OWN_DIFFERENCE / np.sqrt(np.maximum(own, _FLAT)))
         settled = np.all(finer > 0.3 * step)
-        if (gain < ARRIVED and settled) or number == NEWTON_STEPS:
+        if (gain < _ARRIVED and settled) or number == _NEWTON_STEPS:
             break
         step, current = finer, current + move * scale
     return mode, cost
 
 
 def _maxima_apart(
-    gradients: Gradients, points: Points, scale: Float[np.ndarray, " dim"], action: Action
+    gradients: Gradients, points: HostPoints, scale: Float[np.ndarray, " dim"], action: Action
 ) -> tuple[float, int]:
     """Share of points that are maxima, each of its own, and the gradients that it took to tell.
 
@@ -274,7 +274,7 @@ def _maxima_apart(
     for point in chosen:
         mode, cost = _polished(gradients, point, scale)
         spent += cost
-        if mode is None or not mode.peaked or mode.gain > STATIONARY:
+        if mode is None or not mode.peaked or mode.gain > _STATIONARY:
             continue
         there = [nearest_images(action, mode.point[None], m.point, m.factor)[1][0] for m in found]
         if min(there, default=np.inf) > REACH:
@@ -293,5 +293,5 @@ def _heavy(found: list[_Mode], action: Action) -> list[_Mode]:
             same = int(np.sum(np.einsum("ij,ij->i", u, u) < 1e-4 * mode.point.size))
             mode.log_mass -= math.log(max(same, 1))
     heaviest = max(mode.log_mass for mode in found)
-    kept = [mode for mode in found if mode.log_mass > heaviest - DEPTH]
+    kept = [mode for mode in found if mode.log_mass > heaviest - _DEPTH]
     return sorted(kept, key=lambda mode: -mode.log_mass)

@@ -25,7 +25,6 @@ from jaxtyping import Bool, Float, Int
 from scipy.special import logsumexp
 
 from folt.groups import Trivial
-from folt.problem import Points, Values
 from folt.problem.orbits import Action, Components, action_of
 from folt.problem.orbits.components import log_sum_exp
 from folt.reference.exploration.chamber import Chamber
@@ -34,9 +33,9 @@ from folt.reference.exploration.facts import ROUGH
 from folt.reference.exploration.modes import Modes
 from folt.reference.host_tempering import Ladder, Mover, Start, temper
 from folt.reference.landscape import Landscape
-from folt.types import Key, Progress, host_generator
+from folt.types import HostPoints, HostValues, Key, Progress, host_generator
 
-FEWEST = 0.125
+_FEWEST = 0.125
 """Share of the points that is left where distances to all images of the modes are many."""
 
 CHEAP_IMAGES = 8
@@ -49,13 +48,13 @@ PER_BIN = 128
 def screened_points(action: Action, modes: Modes, most: int) -> int:
     """How many points are worth screening of so many."""
     images = modes.count * (action.group.order if action.listed else CHEAP_IMAGES)
-    share = max(FEWEST, CHEAP_IMAGES / max(images, CHEAP_IMAGES))
+    share = max(_FEWEST, CHEAP_IMAGES / max(images, CHEAP_IMAGES))
     return round(most * share)
 
 
 @np.errstate(over="ignore", invalid="ignore")  # as in modes that are very narrow
 def unexplained(
-    action: Action, modes: Modes, points: Points, values: Values, count: int
+    action: Action, modes: Modes, points: HostPoints, values: HostValues, count: int
 ) -> Float[np.ndarray, "chosen dim"]:
     """The points whose density the known modes explain least, at most so many.
 
@@ -77,7 +76,7 @@ def unexplained(
     return points[order[np.argsort(-excess, kind="stable")[:count]]]
 
 
-SHORTEST, LONGEST = -1.0, 2.0
+SHORTEST, _LONGEST = -1.0, 2.0
 """Logarithms to base two between which distances of starts from their middle are stretched."""
 
 FROM_RUNGS = 0.25
@@ -86,7 +85,7 @@ FROM_RUNGS = 0.25
 STOCK = 1_024
 """Starting points that are drawn at a time."""
 
-KNOWN_SHARE = 0.5
+_KNOWN_SHARE = 0.5
 """Share of a second start that stands at known modes."""
 
 
@@ -99,11 +98,11 @@ class UnionStart:
         share: the share.
     """
 
-    def __init__(self, start: Start, known: Components, share: float = KNOWN_SHARE) -> None:
+    def __init__(self, start: Start, known: Components, share: float = _KNOWN_SHARE) -> None:
         self.start, self.known = start, known
         self.share, self.log_rest, self.log_share = share, math.log1p(-share), math.log(share)
 
-    def sample(self, key: Key, count: int) -> Points:
+    def sample(self, key: Key, count: int) -> HostPoints:
         """So many independent draws, in random order of the two parts."""
         generator = host_generator(key)
         points = self.start.sample(key, count)
@@ -115,12 +114,12 @@ class UnionStart:
         """Which of the draws that this key gives are at known modes."""
         return host_generator(key).uniform(size=count) < self.share
 
-    def log_probs(self, points: Points) -> Values:
+    def log_probs(self, points: HostPoints) -> HostValues:
         """Its log density at every point."""
         known = log_sum_exp(self.known.log_terms(points))
         return np.logaddexp(self.start.log_probs(points) + self.log_rest, known + self.log_share)
 
-    def with_gradients(self, points: Points) -> tuple[Values, Points]:
+    def with_gradients(self, points: HostPoints) -> tuple[HostValues, HostPoints]:
         """Its log density and the gradient of that at every point."""
         first, slopes = self.start.with_gradients(points)
         second, own = self.known.with_gradients(points)
@@ -149,9 +148,9 @@ class StretchedStarts:
         self.key, self.generator, self.start, self.centre = key, generator, start, centre
         self.rungs = rungs.reshape(-1, rungs.shape[-1])
         self.stock, self.drawn = np.empty((0, centre.size)), 0
-        self.first: Points | None = None
+        self.first: HostPoints | None = None
 
-    def __call__(self, count: int) -> tuple[Points, Int[np.ndarray, " n"]]:
+    def __call__(self, count: int) -> tuple[HostPoints, Int[np.ndarray, " n"]]:
         """So many starts, and whether each is from a rung."""
         if len(self.stock) < count:
             self.stock = self.many(STOCK)
@@ -164,11 +163,11 @@ class StretchedStarts:
             points[: len(some)], from_rung[: len(some)], self.first = some, True, None
         return points, from_rung.astype(int)
 
-    def many(self, count: int) -> Points:
+    def many(self, count: int) -> HostPoints:
         """So many draws of the start, moved farther out or farther in."""
         fresh = self.start.sample(jax.random.fold_in(self.key, self.drawn), count)
         self.drawn += 1
-        factors = 2.0 ** self.generator.uniform(SHORTEST, LONGEST, size=(count, 1))
+        factors = 2.0 ** self.generator.uniform(SHORTEST, _LONGEST, size=(count, 1))
         return self.centre + (fresh - self.centre) * factors
 
 
@@ -180,7 +179,7 @@ THIN_LADDERS = 16
 """Thin ladders that cost as much as a whole one, which has eight times the particles and twice the
 rungs: descents and screening are funded as if it had been climbed."""
 
-INFLATION, KNOWN = 1.44, 0.9
+_INFLATION, _KNOWN = 1.44, 0.9
 """Factor on the covariance of the mode from which a shorter ladder begins, and its share there; the
 rest is at the start."""
 
@@ -243,8 +242,8 @@ def from_one_mode(
         progress: told how far it is.
     """
     chamber = Chamber.at_heaviest(landscape, action, modes)
-    known = chamber.components(modes, np.ones(modes.count)).wider(INFLATION)
-    union = UnionStart(start, known, KNOWN)
+    known = chamber.components(modes, np.ones(modes.count)).wider(_INFLATION)
+    union = UnionStart(start, known, _KNOWN)
     # The part of π_F under one labelling integrates to Z, whatever the group.
     one = action_of(Trivial(action.group.dim))
     ladder = temper(key, chamber, union, one, particles, mover, share, progress)

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
 
 MARKERS = {"circle": "o", "square": "s", "x": "x", "": ""}
-STEPS = [1, 2, 5, 10]
+_STEPS = [1, 2, 5, 10]
 """What numbers at an axis go by, as in a browser."""
 
 
@@ -41,7 +41,7 @@ def still(chart: Chart) -> Figure:
         figure = blank(5.4, 3.1)
         panel = figure.subplots()
         panel.set(xlabel=plain(chart.x_label), ylabel=plain(chart.y_label))
-        panel.locator_params(steps=STEPS)
+        panel.locator_params(steps=_STEPS)
         panel.set_yscale("log" if chart.log else "linear")
         panel.set(xlim=chart.x_range, ylim=chart.y_range)
         for axis, ticks in ((panel.xaxis, chart.x_ticks), (panel.yaxis, chart.y_ticks)):
@@ -95,7 +95,7 @@ def _line(panel: Axes, mark: Line) -> None:
         panel.annotate(label, (x, y), **place)
 
 
-SHOWN = 1200
+_SHOWN = 1200
 """Draws in the traces of relabelled chains; more would only darken the dots."""
 
 Titles = tuple[tuple[str, str], tuple[str, str]]
@@ -166,7 +166,7 @@ def relabelled_figure(before: np.ndarray, after: np.ndarray, name: str) -> Figur
     chains, draws, count = before.shape[:3]
     titles = (("Before", "labels as they came"), ("After", "every draw under one labelling"))
     sides = [
-        Side.thinned("", *title, values.reshape(chains, draws, count, -1)[..., 0], SHOWN)
+        Side.thinned("", *title, values.reshape(chains, draws, count, -1)[..., 0], _SHOWN)
         for title, values in zip(titles, (before, after), strict=True)
     ]
     labels = [f"{name}[{k}]" for k in range(count)]

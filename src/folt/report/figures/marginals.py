@@ -27,7 +27,7 @@ CELLS = 512
 COARSER = 4
 """One in so many points of a density is drawn: 128 are smooth, and a page may hold many curves."""
 
-TICK: Document = {"marker": "|", "markersize": 9, "markeredgewidth": 2.2}
+_TICK: Document = {"marker": "|", "markersize": 9, "markeredgewidth": 2.2}
 """Where the mean is."""
 
 PANELS = 12
@@ -81,7 +81,7 @@ def _densities(
         panel.plot(grid, density, color=colour)
         panel.fill_between(grid, 0.0, density, where=inside, color=colour, alpha=0.2, linewidth=0)
         panel.plot([low, high], [height] * 2, color=colour, linewidth=2.6, solid_capstyle="butt")
-        panel.plot(values.mean(), height, color=colour, **TICK)
+        panel.plot(values.mean(), height, color=colour, **_TICK)
         if known is not None:
             panel.plot(known, height, "D", **TRUE_VALUE)
     panel.axhline(0.0, color=QUIET, linewidth=0.7)
@@ -163,7 +163,7 @@ def _key(figure: Figure, with_truth: bool) -> None:
 
     handles = [
         Line2D([], [], color=QUIET, linewidth=2.6, label="95 % interval"),
-        Line2D([], [], color=QUIET, linestyle="", label="posterior mean", **TICK),
+        Line2D([], [], color=QUIET, linestyle="", label="posterior mean", **_TICK),
     ]
     if with_truth:
         handles.append(Line2D([], [], linestyle="", marker="D", label="true value", **TRUE_VALUE))

@@ -10,8 +10,8 @@ from folt.fit.style import PALETTE
 from folt.report.charts import Side
 from folt.report.live.plots import NEUTRAL, hover, plot
 
-TRACE = ("position", "height", "colour", "parameter", "value", "chain", "draw")
-BARS = ("width", "low", "high", "colour")
+_TRACE = ("position", "height", "colour", "parameter", "value", "chain", "draw")
+_BARS = ("width", "low", "high", "colour")
 PAIR = ("x", "y", "horizontal", "vertical")
 """Columns that the page fills; those that a pointer reads stand last."""
 
@@ -29,13 +29,13 @@ def chain_plots(sides: Sequence[Side]) -> dict[str, Plot]:
         length = len(side.flat)
         horizontal = Range1d(-0.01 * length, 1.01 * length)
         trace = plot(side.axis, "", x_range=horizontal, y_range=values)
-        source = ColumnDataSource({column: [] for column in TRACE}, name=f"trace-{side.name}")
+        source = ColumnDataSource({column: [] for column in _TRACE}, name=f"trace-{side.name}")
         dots = trace.scatter(
             "position", "height", source=source, color="colour", size=4, alpha=0.75, line_color=None
         )
         for position in side.breaks:
             trace.add_layout(Span(location=position - 0.5, dimension="height", **HAIRLINE))
-        hover(trace, TRACE[-4:], dots)
+        hover(trace, _TRACE[-4:], dots)
         trace.xaxis.formatter = NumeralTickFormatter(format="0")
         trace.ygrid.visible = False
         trace.min_border_bottom = BELOW
@@ -46,7 +46,7 @@ def chain_plots(sides: Sequence[Side]) -> dict[str, Plot]:
 
 def _margin(name: str, values: Range1d) -> Plot:
     margin = plot("share", "", y_range=values)
-    source = ColumnDataSource({column: [] for column in BARS}, name=f"margin-{name}")
+    source = ColumnDataSource({column: [] for column in _BARS}, name=f"margin-{name}")
     margin.quad(
         left=0,
         right="width",
