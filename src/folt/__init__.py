@@ -93,5 +93,5 @@ def __getattr__(name: str) -> Any:
 
 
 def __dir__() -> list[str]:
-    """What can be asked for, imported or not."""
+    """Return what can be asked for, imported or not."""
     return sorted({*__all__, "__version__"})

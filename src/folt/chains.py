@@ -89,7 +89,7 @@ def autocorrelation_time(chances: Float[np.ndarray, " m"], steps: int = 1) -> fl
 
 
 def steps_worth_taking(chances: Float[np.ndarray, " m"], time: float, most: int) -> int:
-    """The fewest steps per recorded draw that bring the autocorrelation time down to `time`.
+    """Return the fewest steps per recorded draw that bring the autocorrelation time down to `time`.
 
     The states that are left least often are set aside: a few of them would ask for many steps, and
     would stay where they are all the same.
@@ -110,7 +110,7 @@ class _Step(NamedTuple):
 
 
 def init(point: Point, log_ratio: Scalar) -> _Step:
-    """A chain at a point; a chain never starts where the target vanishes.
+    """Return a chain at a point; a chain never starts where the target vanishes.
 
     Raises:
         ValueError: the log ratio is not finite.
@@ -129,7 +129,7 @@ def accepts(
 def accepts(
     log_uniform: Array | np.ndarray, current: Array | np.ndarray, proposed: Array | np.ndarray
 ) -> Bool[Array | np.ndarray, ...]:
-    """Whether log U < h(z') - h(z); -inf is a rejection, and so is a fault (NaN or +inf).
+    """Return whether log U < h(z') - h(z); -inf is a rejection, and so is a fault (NaN or +inf).
 
     The one acceptance of the house, elementwise on arrays of JAX or of NumPy. With log densities
     in the place of log ratios it is the acceptance of a symmetric proposal.
@@ -151,7 +151,7 @@ def accepted(
 
 
 def step(uniform: Scalar, state: _Step, proposal: Point, log_ratio: Scalar) -> _Step:
-    """One transition, given a uniform number, a proposal and its log ratio."""
+    """Return one transition, given a uniform number, a proposal and its log ratio."""
     moved = accepts(jnp.log(uniform), state.log_ratio, log_ratio)
     return _Step(
         jnp.where(moved, proposal, state.point),
@@ -173,7 +173,7 @@ class Sweep(NamedTuple):
 
 @eqx.filter_jit
 def sweep(key: Key, start_log_ratio: Scalar, log_ratios: Float[Array, " steps"]) -> Sweep:
-    """All steps of one chain from the log ratios of its proposals.
+    """Return all steps of one chain from the log ratios of its proposals.
 
     Equals `step` applied one by one with the uniforms `jax.random.uniform(key, (steps,))`.
     """
@@ -219,7 +219,7 @@ def sweeps(
 
 
 def _sources(current: float, proposed: list[float], chances: list[float]) -> list[int]:
-    """The proposal that one chain occupies after every step, -1 for its start."""
+    """Return the proposal that one chain occupies after every step, -1 for its start."""
     place = -1
     places = []
     for number, (log_ratio, chance) in enumerate(zip(proposed, chances, strict=True)):
@@ -238,7 +238,7 @@ def relabelled_sweep(
     relabel: Callable[[Key, Point], Point],
     log_ratio: Callable[[Point], Scalar],
 ) -> tuple[Float[Array, "steps dim"], Bool[Array, " steps"]]:
-    """An independence step, then a random relabelling, again and again.
+    """Return an independence step, then a random relabelling, again and again.
 
     Args:
         key: randomness of acceptance and relabelling.
@@ -362,7 +362,7 @@ def _proposals(key: Key, ratio: Ratio, chains: int, count: int) -> tuple[np.ndar
 def continue_chains(
     key: Key, ratio: Ratio, chains: Chains, draws: int, steps_per_draw: int = 1
 ) -> Chains:
-    """The next `draws` draws of chains that end where `chains` end."""
+    """Return the next `draws` draws of chains that end where `chains` end."""
     count = len(chains.draws)
     propose_key, sweep_key = (jax.random.fold_in(key, number) for number in range(2))
     steps = draws * steps_per_draw
@@ -380,6 +380,6 @@ def continue_chains(
 
 
 def _chances(key: Key, chains: int, steps: int) -> Float[np.ndarray, "chain step"]:
-    """Logarithms of uniforms; those of a uniform that is exactly zero accept anything."""
+    """Return logarithms of uniforms; those of a uniform that is exactly zero accept anything."""
     with np.errstate(divide="ignore"):
         return np.log(host_generator(key).uniform(size=(chains, steps)))

@@ -49,7 +49,7 @@ class Density(eqx.Module):
 
     @abstractmethod
     def log_prob(self, x: Point) -> Scalar:
-        """Log density at one point."""
+        """Return the log density at one point."""
 
 
 class Distribution(Density):
@@ -77,10 +77,10 @@ class Distribution(Density):
 
     @abstractmethod
     def sample_and_log_prob(self, key: Key) -> tuple[Point, Scalar]:
-        """One draw and its log density."""
+        """Return one draw and its log density."""
 
     def sample(self, key: Key) -> Point:
-        """One draw."""
+        """Return one draw."""
         return self.sample_and_log_prob(key)[0]
 
 
@@ -99,7 +99,7 @@ class OrbitSummed(Distribution):
 
     @abstractmethod
     def log_orbit_sum(self, z: Point) -> Scalar:
-        """Log Σ_g q(g·z), the same at every image of z."""
+        """Return log Σ_g q(g·z), the same at every image of z."""
 
     @property
     def whole(self) -> bool:
@@ -112,11 +112,11 @@ class OrbitSummed(Distribution):
 
     @abstractmethod
     def draw_image(self, key: Key, z: Point) -> Point:
-        """An image g·z with probability q(g·z)/Σ_g q(g·z)."""
+        """Return an image g·z with probability q(g·z)/Σ_g q(g·z)."""
 
     @abstractmethod
     def likeliest_image(self, z: Point) -> Point:
-        """One image of z, the same for all points of an orbit, that is likely under q."""
+        """Return one image of z, the same for all points of an orbit, that is likely under q."""
 
 
 @runtime_checkable
@@ -134,7 +134,7 @@ class Trainer(Protocol):
     def __call__(
         self, key: Key, task: Upper, start: Upper = None, progress: Progress | None = None, /
     ) -> Distribution:
-        """The proposal.
+        """Return the proposal.
 
         Args:
             key: the only source of randomness.
@@ -193,7 +193,7 @@ class Coordinate(Protocol):
         """From the user's value to the real coordinate; not finite outside the support."""
 
     def log_slope(self, x: Array, /) -> Array:
-        """Log |d push/dx| at the coordinate x."""
+        """Return log |d push/dx| at the coordinate x."""
 
 
 @runtime_checkable
@@ -243,11 +243,11 @@ def in_float64(function: Callable[P, R]) -> Callable[P, R]:
 
 
 def host_generator(key: Key) -> np.random.Generator:
-    """A NumPy generator seeded by a key, for choices made on the host without compiling."""
+    """Return a NumPy generator seeded by a key, for choices made on the host without compiling."""
     return np.random.default_rng(np.asarray(jax.random.key_data(key)).ravel())
 
 
 def root_key(seed: int) -> Key:
-    """The key `jax.random.key(seed)`, made on the host without compiling."""
+    """Return the key `jax.random.key(seed)`, made on the host without compiling."""
     words: Any = np.array([seed >> 32 & 0xFFFFFFFF, seed & 0xFFFFFFFF], np.uint32)
     return jax.random.wrap_key_data(words, impl="threefry2x32")

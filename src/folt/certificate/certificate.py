@@ -44,27 +44,27 @@ _MARKS = {"good": "✓", "caution": "!", "bad": "✗"}
 
 
 def tone(status: Status) -> str:
-    """One of good, caution and bad, by what the draws may be used for."""
+    """Return one of good, caution and bad, by what the draws may be used for."""
     return TONES[status.outcome.use]
 
 
 def mark(status: Status) -> str:
-    """A sign for the tone."""
+    """Return a sign for the tone."""
     return _MARKS[tone(status)]
 
 
 def verdict_words(status: Status) -> str:
-    """The headline of a status, with its name."""
+    """Return the headline of a status, with its name."""
     return f"{status.outcome.headline} ({status.name})"
 
 
 def headline(status: Status) -> str:
-    """The mark and the verdict, as one line."""
+    """Return the mark and the verdict, as one line."""
     return f"{mark(status)} {verdict_words(status)}."
 
 
 def certificate_face(certificate: Certificate) -> Face:
-    """The verdict and the numbers that it rests on."""
+    """Return the verdict and the numbers that it rests on."""
     status = certificate.status
     rows = [("Advice", status.advice), *chain_rows(certificate)]
     return Face(headline(status), tuple(rows), tone(status))
@@ -90,7 +90,7 @@ def chain_rows(certificate: Certificate) -> list[tuple[str, str]]:
 
 
 def undefined_words(certificate: Certificate) -> str:
-    """How often the log density was not a number, where, and what that was taken for."""
+    """Return how often the log density was not a number, where, and what that was taken for."""
     faults = certificate.faults
     among = f" of {faults.proposals:,} proposals" if faults.proposals else " proposals"
     share = f" ({100 * faults.share:.2g} %)" if faults.proposals else ""
@@ -103,7 +103,7 @@ def undefined_words(certificate: Certificate) -> str:
 
 
 def unstated(certificate: Certificate) -> str:
-    """Why no number of steps is stated."""
+    """Return why no number of steps is stated."""
     return certificate.mixing.reason or "not certified"
 
 
@@ -234,14 +234,14 @@ class Certificate(Shown):
         return tree
 
     def to_dict(self) -> Document:
-        """The tree ready for JSON: null for what is not finite; nothing that is withheld."""
+        """Return the tree ready for JSON: null for what is not finite; nothing that is withheld."""
         tree = self.tree()
         del tree["mixing"]["computed"]
         return plain(tree)
 
     @classmethod
     def from_dict(cls, tree: Document) -> Certificate:
-        """The inverse of `tree`, and of `to_dict` but for null, which comes back as NaN."""
+        """Return the inverse of `tree`, and of `to_dict` but for null, which comes back as NaN."""
         fields = {key: value for key, value in tree.items() if key not in DERIVED}
         fields["qc"] = {
             protocol: {float(rho): _core(core) for rho, core in cores.items()}
@@ -284,7 +284,7 @@ DERIVED = ("status", "evidence", "assumption")
 
 
 def _exploration(tree: Document) -> ExplorationFacts:
-    """The facts of an exploration from their tree, without what follows from the rest."""
+    """Return the facts of an exploration from their tree, without what follows from the rest."""
     known = {field.name for field in dataclasses.fields(ExplorationFacts)}
     fields = {key: value for key, value in tree.items() if key in known}
     fields["modes"] = [_built(ModeFacts, mode) for mode in tree["modes"]]
@@ -292,7 +292,7 @@ def _exploration(tree: Document) -> ExplorationFacts:
 
 
 def _core(tree: Document) -> Core:
-    """A core from its tree, without what follows from the rest."""
+    """Return a core from its tree, without what follows from the rest."""
     return Core(**{key: value for key, value in tree.items() if key != "predicted_ess"})
 
 

@@ -114,7 +114,7 @@ class Examined:
         died: int = 0,
         faults: Faults | None = None,
     ) -> Examined:
-        """What judged draws and fresh proposals say of the kernel.
+        """Return what judged draws and fresh proposals say of the kernel.
 
         Proposals at which h is not a number count as outside the support where that is harmless.
         """
@@ -136,7 +136,7 @@ class Examined:
         return min(max(self.mixing.steps[PRIMARY] or 0, least), max(MANY_STEPS, least))
 
     def effective(self, rho: float) -> float:
-        """Independent draws that the held-out h are worth for a core that leaves out ρ."""
+        """Return independent draws that the held-out h are worth for a core that leaves out ρ."""
         values = self.judged.log_ratio
         if self.judged.exact:
             return float(values.size)
@@ -210,7 +210,7 @@ def certify(
     safety_weight: float = 0.0,
     exploration: ExplorationFacts | None = None,
 ) -> Certificate:
-    """The certificate of chains whose kernel was examined.
+    """Return the certificate of chains whose kernel was examined.
 
     Args:
         examined: held-out draws, fresh proposals, mixing.

@@ -41,7 +41,7 @@ class Candidate:
 
 
 def compare(evidences: Mapping[str, Evidence]) -> tuple[Candidate, ...]:
-    """Posterior probabilities p_k ∝ Z_k of models that were equally probable before.
+    """Return the posterior probabilities p_k ∝ Z_k of models that were equally probable before.
 
     The error of p_k follows from those of the log evidences s by the delta method:
     p_k² [(1-p_k)² s_k² + Σ_{j≠k} p_j² s_j²].
@@ -85,7 +85,7 @@ def compare(evidences: Mapping[str, Evidence]) -> tuple[Candidate, ...]:
 
 
 def doubts(ranking: Sequence[Candidate], statuses: Mapping[str, Status]) -> tuple[str, ...]:
-    """A sentence of advice for every model whose evidence is not certified.
+    """Return a sentence of advice for every model whose evidence is not certified.
 
     Args:
         ranking: the models, as `compare` gives them.

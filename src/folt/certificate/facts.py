@@ -52,7 +52,7 @@ class ChainFacts:
 
     @classmethod
     def of(cls, chains: Chains, burn_in: int) -> ChainFacts:
-        """The facts of chains as they ran."""
+        """Return the facts of chains as they ran."""
         summary: ChainSummary = summarise_chains(chains.draws, chains.accepted)
         moving = not summary.frozen
         return cls(
@@ -155,7 +155,7 @@ class SafetyFacts:
 
     @classmethod
     def of(cls, weight: float) -> SafetyFacts:
-        """The facts of a guard of this weight."""
+        """Return the facts of a guard of this weight."""
         if weight == 0.0:
             return cls(0.0, 0.0, "There is no tail safety.")
         return cls(
@@ -201,7 +201,7 @@ class ReferenceFacts:
     def of(
         cls, run: Reference, held_out: np.ndarray, refreshed: int, stayed: float = 0.0
     ) -> ReferenceFacts:
-        """The facts of a run whose held-out draws were moved by so many steps.
+        """Return the facts of a run whose held-out draws were moved by so many steps.
 
         Args:
             run: the run as it came.

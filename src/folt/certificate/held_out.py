@@ -170,7 +170,7 @@ def refreshed(key: Key, judged: Judged, ratio: LogRatio, steps: int) -> Judged:
 
 
 def steps_for(accept_rate: float, order: int = 1) -> int:
-    """Steps after which all but `REMAINDER` of the draws have moved, within reason."""
+    """Return steps after which all but `REMAINDER` of the draws have moved, within reason."""
     most = max(LEAST, min(MOST, IMAGES // order))
     if accept_rate <= 0.0 or accept_rate >= 1.0:
         return most if accept_rate <= 0.0 else LEAST
@@ -231,7 +231,7 @@ def judged_faults(
 def _log_weight(
     ratio: LogRatio, undefined: Undefined, neighbours: _Evaluated, held_out: Held
 ) -> float:
-    """The largest h that the surroundings of undefined points suggest for one of them."""
+    """Return the largest h that the surroundings of undefined points suggest for one of them."""
     nearest = _nearest(undefined, neighbours, held_out)
     starts = np.repeat(undefined, nearest.shape[1], axis=0)
     ways = nearest.reshape(starts.shape) - starts
@@ -282,7 +282,7 @@ def _nearest(
 
 
 def named_point(problem: Problem, x: Float[np.ndarray, " dim"]) -> tuple[tuple[str, float], ...]:
-    """Every number of the user's parameters at a point, with its name: `("mu[0]", 1.5)`."""
+    """Return every number of the user's parameters at a point, with its name: `("mu[0]", 1.5)`."""
     found = []
     for name, value in problem.parameters(x[None]).items():
         whole = np.asarray(value, float)[0]

@@ -60,11 +60,11 @@ class Digests:
 
     @classmethod
     def of(cls, found: UInt64[np.ndarray, "*lead"]) -> Digests:
-        """The set of those found."""
+        """Return the set of those found."""
         return cls(np.unique(found))._short()
 
     def __or__(self, other: Digests) -> Digests:
-        """Those in either set, as far as both go."""
+        """Return those in either set, as far as both go."""
         limit = min(self.limit, other.limit)
         both = np.union1d(self.values, other.values)
         return Digests(both[both <= np.uint64(limit)], limit)._short()
@@ -104,19 +104,19 @@ class Learnt:
 
     @classmethod
     def of(cls, problem: Problem, draws: Float[np.ndarray, "*lead dim"]) -> Learnt:
-        """The digests of folded draws."""
+        """Return the digests of folded draws."""
         exact, rounded = digests_of(problem, draws)
         return cls(Digests.of(exact), Digests.of(rounded), exact.size)
 
     def __or__(self, other: Learnt) -> Learnt:
-        """What either has learnt from."""
+        """Return what either has learnt from."""
         exact, rounded = self.exact | other.exact, self.rounded | other.rounded
         return Learnt(exact, rounded, self.draws + other.draws)
 
     def knows(
         self, problem: Problem, draws: Float[np.ndarray, "chain draw dim"]
     ) -> Bool[np.ndarray, " chain"]:
-        """Which chains of folded draws were learnt from, in whatever arrangement."""
+        """Return which chains of folded draws were learnt from, in whatever arrangement."""
         exact, rounded = digests_of(problem, draws)
         known = self.exact.among(exact, _KNOWN_SHARE)
         if self.rounded.size >= TELLING * self.exact.size:
@@ -137,7 +137,7 @@ class Learnt:
 def digests_of(
     problem: Problem, draws: Float[np.ndarray, "*lead dim"]
 ) -> tuple[UInt64[np.ndarray, "*lead"], UInt64[np.ndarray, "*lead"]]:
-    """Numbers of 64 bits for every draw, the same for equal parameters up to rounding.
+    """Return numbers of 64 bits for every draw, the same for equal parameters up to rounding.
 
     The first kind forgives rounding in the last bits, the second that to single precision.
     """

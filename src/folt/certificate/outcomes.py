@@ -304,7 +304,7 @@ class Outcome(enum.Enum):
 
     @classmethod
     def named(cls, label: str) -> Outcome:
-        """The outcome of this label.
+        """Return the outcome of this label.
 
         Raises:
             ValueError: naming those that exist.

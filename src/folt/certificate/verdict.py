@@ -106,7 +106,7 @@ class Status:
 
 
 def verdict(certificate: Certificate) -> Status:
-    """The gravest outcome that applies, in words."""
+    """Return the gravest outcome that applies, in words."""
     outcome = gravest(certificate)
     shortfalls = CONDITIONS[outcome](certificate) if outcome in CONDITIONS else ()
     told = [str(each) for each in shortfalls[:MOST_TOLD] if each.asked]
@@ -120,7 +120,7 @@ MORE = 5
 
 
 def _more_evaluations(outcome: Outcome, certificate: Certificate) -> int | None:
-    """A larger cap on evaluations, where a cap may be the cause."""
+    """Return a larger cap on evaluations, where a cap may be the cause."""
     if outcome not in CURED_BY_EVALUATIONS:
         return None
     caps = [
@@ -147,7 +147,7 @@ CURED_BY_EVALUATIONS = frozenset(
 
 
 def gravest(certificate: Certificate) -> Outcome:
-    """The gravest outcome that applies."""
+    """Return the gravest outcome that applies."""
     applying = [outcome for outcome, applies in CONDITIONS.items() if applies(certificate)]
     return max(applying, key=lambda one: one.gravity, default=Outcome.GOOD)
 
@@ -194,7 +194,7 @@ def _uncovered(c: Certificate) -> Shortfalls:
 
 
 def _modes_missed(c: Certificate) -> Shortfall | None:
-    """Whether the finished proposal under-reaches a part of the modes that were found."""
+    """Return whether the finished proposal under-reaches a part of the modes that were found."""
     found = c.exploration
     if found is None or not found.modes:
         return None

@@ -254,7 +254,7 @@ def _warnings_in_one_line() -> Iterator[None]:
 
 
 def _without_debug(arguments: Sequence[str]) -> tuple[bool, list[str]]:
-    """Whether tracebacks are wanted, and the arguments without the option that says so."""
+    """Return whether tracebacks are wanted, and the arguments without the option that says so."""
     words = list(arguments)
     end = words.index("--") if "--" in words else len(words)
     asked = DEBUG in words[:end] or os.environ.get("FOLT_DEBUG", "") not in ("", "0")
@@ -262,13 +262,13 @@ def _without_debug(arguments: Sequence[str]) -> tuple[bool, list[str]]:
 
 
 def _sentence(error: Any) -> str:
-    """What is wrong with the words of a command, and what would be right."""
+    """Return what is wrong with the words of a command, and what would be right."""
     message = error.format_message().rstrip(".")
     return message if message.endswith("?") else f"{message}; {_expected(error)}"
 
 
 def _expected(error: Any) -> str:
-    """What the command takes, in a few words."""
+    """Return what the command takes, in a few words."""
     context = getattr(error, "ctx", None)
     if context is None:
         return "see folt --help"

@@ -126,7 +126,7 @@ def run_in(store: Store, seed: int, progress: bool, effort: Effort | None = None
 
 
 def _files(fit: Fit, seed: int) -> Files:
-    """The fit, its page with the data in it, and the figures."""
+    """Return the fit, its page with the data in it, and the figures."""
     drawn = draw(fit, seed)
     section = Section("The data and the mixture", _DATA, drawn["data"])
     pictures = {f"{name}.png": figures.png(figure) for name, figure in drawn.items()}
@@ -144,7 +144,7 @@ def write_model(out: Path) -> list[Path]:
 
 
 def draw(fit: Fit, seed: int = 0) -> dict[str, Figure]:
-    """The three figures: chains, marginals, data."""
+    """Return the three figures: chains, marginals, data."""
     if fit.problem is None:
         raise ValueError("expected a fit with its problem: folt.load(path, problem=problem)")
     unfolded = random_permutation_chain(fit, UNFOLDED_STEPS, seed)
@@ -226,7 +226,7 @@ class _UnfoldedRatio(Density):
         return self.target.dim
 
     def log_prob(self, x: Point) -> Scalar:
-        """The unfolded log ratio at x."""
+        """Return the unfolded log ratio at x."""
         return self.target.log_prob(x) - self.proposal.log_prob(x)
 
 

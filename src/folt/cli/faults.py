@@ -40,7 +40,7 @@ KEPT_NAME = re.compile(r"folt-fault-\w{8}\.txt")
 
 
 def code_of(error: BaseException) -> int | None:
-    """The exit code of an error that is a sentence of folt's own; None for a fault.
+    """Return the exit code of an error that is a sentence of folt's own; None for a fault.
 
     An error with a true `is_failure` says that the world failed, such as a full disk or the jobs of
     a fleet: the input was right.
@@ -88,7 +88,7 @@ def tell_fault(error: BaseException, debug: bool) -> int:
 
 
 def words_of(error: BaseException) -> str:
-    """The kind of an error and what it says, in one line; some cannot even say it."""
+    """Return the kind of an error and what it says, in one line; some cannot even say it."""
     try:
         said = str(error)
     except Exception:
@@ -146,12 +146,12 @@ _terminated = threading.Event()
 
 
 def was_interrupted() -> bool:
-    """Whether Ctrl-C or SIGTERM came, whatever error a library made of it."""
+    """Return whether Ctrl-C or SIGTERM came, whatever error a library made of it."""
     return _interrupted.is_set()
 
 
 def was_terminated() -> bool:
-    """Whether the interruption was SIGTERM, which ends a command as Ctrl-C does."""
+    """Return whether the interruption was SIGTERM, which ends a command as Ctrl-C does."""
     return _terminated.is_set()
 
 

@@ -84,7 +84,7 @@ def fleet(
 
 
 def jobs_at(place: str) -> list[Job]:
-    """The jobs that a place such as `jobs.py:jobs` names.
+    """Return the jobs that a place such as `jobs.py:jobs` names.
 
     Raises:
         ValueError: nothing there, or no list of jobs.
@@ -102,7 +102,7 @@ def jobs_at(place: str) -> list[Job]:
 
 
 def runner_for(workers: int | None, scheduler: str | None, *, here: bool = False) -> Runner:
-    """The runner that the options ask for.
+    """Return the runner that the options ask for.
 
     Args:
         workers: processes of this machine.
@@ -123,7 +123,7 @@ def runner_for(workers: int | None, scheduler: str | None, *, here: bool = False
 
 
 def at_address(address: str) -> Runner:
-    """A cluster that runs already."""
+    """Return a cluster that runs already."""
     from folt.fleet.on_dask import AtAddress
     from folt.store.packages import require
 
@@ -133,7 +133,7 @@ def at_address(address: str) -> Runner:
 
 
 def _counts(rows: list[Row]) -> dict[str, int]:
-    """How many jobs there were, how many failed, how many started warm."""
+    """Return how many jobs there were, how many failed, how many started warm."""
     return {
         "jobs": len(rows),
         "failed": sum(row["error"] is not None for row in rows),
@@ -142,7 +142,7 @@ def _counts(rows: list[Row]) -> dict[str, int]:
 
 
 def words(rows: list[Row]) -> str:
-    """The same in a line, and the first error."""
+    """Return the same in a line, and the first error."""
     found = _counts(rows)
     line = f"{found['jobs']} jobs, {found['failed']} failed, {found['warm']} started warm."
     first = next((row for row in rows if row["error"] is not None), None)
@@ -210,7 +210,7 @@ def calibrate(
 
 
 def study_at(place: str) -> Study:
-    """The study that a place such as `model.py:study` names.
+    """Return the study that a place such as `model.py:study` names.
 
     Raises:
         ValueError: nothing there, or no study.
@@ -227,7 +227,7 @@ def study_at(place: str) -> Study:
 
 
 def _asked(study: Study, simulations: int | None, effort: EffortName | None) -> Study:
-    """The study with what the command line says instead."""
+    """Return the study with what the command line says instead."""
     if effort is not None:
         if not isinstance(study.fit, Mapping):
             raise ValueError("--effort goes with a study whose fit= are options of folt.sample")

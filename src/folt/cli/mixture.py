@@ -219,7 +219,7 @@ def _compared(
     progress: bool,
     talk: bool,
 ) -> dict[Path, dict[int, Fit]]:
-    """Every size of every table as a fleet, then the comparison of each table."""
+    """Return every size of every table as a fleet, then the comparison of each table."""
     from folt.fit.file import load
     from folt.fleet.many import run_jobs
     from folt.fleet.work import FailedJobsError
@@ -282,7 +282,7 @@ def _comparisons(out: Path, tables: Mapping[Path, Observations]) -> list[Path]:
 
 
 def _files(out: Path, tables: Mapping[Path, Observations], numbers: Sequence[int]) -> list[Path]:
-    """What was written."""
+    """Return what was written."""
     fits = [
         out / f"{_prefix(path, tables)}k{m}" / name
         for path in tables

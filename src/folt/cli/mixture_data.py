@@ -54,7 +54,7 @@ class Observations(NamedTuple):
         )
 
     def told(self) -> Document:
-        """Columns, rows and units, as plain values."""
+        """Return columns, rows and units, as plain values."""
         scales = {
             name: {"mean": mean, "standard_deviation": deviation}
             for name, (mean, deviation) in zip(self.names, self.scales, strict=False)
@@ -93,7 +93,7 @@ def observations(
     counts: bool,
     tell: Callable[[str], None] = lambda sentence: None,
 ) -> Observations:
-    """The chosen columns; a column that is not chosen may hold anything.
+    """Return the chosen columns; a column that is not chosen may hold anything.
 
     Args:
         path: the file.
@@ -143,7 +143,7 @@ def _words(text: str) -> list[str]:
 def _complete(
     table: Table, chosen: list[int], values: np.ndarray, drop: bool
 ) -> tuple[np.ndarray, str]:
-    """The rows in which nothing is missing, and a sentence about the others.
+    """Return the rows in which nothing is missing, and a sentence about the others.
 
     Raises:
         ValueError: naming line and column, of an infinite number or of a missing one.

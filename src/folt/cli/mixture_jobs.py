@@ -54,7 +54,7 @@ def _require_independent(values: np.ndarray) -> None:
 
 
 def job_for(name: str, table: Observations, components: int, options: Document) -> Job:
-    """One size for one table, with its page and picture."""
+    """Return one size for one table, with its page and picture."""
     from folt.fleet import Job
 
     return Job(
@@ -70,7 +70,7 @@ def job_for(name: str, table: Observations, components: int, options: Document) 
 
 
 def fit_files(fit: Fit, table: Observations) -> dict[str, bytes]:
-    """The fit, its page with the data in it, that picture, and who belongs where."""
+    """Return the fit, its page with the data in it, that picture, and who belongs where."""
     import pandas
 
     from folt.fit.memberships import memberships
@@ -104,7 +104,7 @@ COMPARISON = ("components.csv", "components.png", "densities.png")
 def comparison_files(
     fits: Mapping[int, Fit], table: Observations, prefix: str = ""
 ) -> dict[str, bytes]:
-    """The sizes by evidence, as a table and as a picture, and their fitted densities."""
+    """Return the sizes by evidence, as a table and as a picture, and their fitted densities."""
     from folt.report.figures import png
     from folt.report.mixtures import evidence_figure, sizes_figure, thinned_posterior
 
@@ -126,7 +126,7 @@ def comparison_files(
 
 
 def _drawing(table: Observations) -> Draw:
-    """How a mixture for this table is drawn."""
+    """Return how a mixture for this table is drawn."""
     from folt.report.mixtures import draw_counts, draw_plane, draw_weighted
 
     values, names = table.values, table.axes
@@ -138,14 +138,14 @@ def _drawing(table: Observations) -> Draw:
 
 
 def advice(fits: Mapping[int, Fit]) -> tuple[str, ...]:
-    """A sentence for every size that is not certified."""
+    """Return a sentence for every size that is not certified."""
     from folt.certificate.comparison import doubts
 
     return doubts(ranking(fits), {str(m): fit.certificate.status for m, fit in fits.items()})
 
 
 def time_left(seconds: Mapping[int, float], remaining: Sequence[int]) -> float | None:
-    """Seconds that the sizes to come will take, by a line through those that were fitted.
+    """Return seconds that the sizes to come will take, by a line through those that were fitted.
 
     A larger mixture takes longer, and none is expected to take less than the last one did.
 
@@ -164,14 +164,14 @@ def time_left(seconds: Mapping[int, float], remaining: Sequence[int]) -> float |
 
 
 def ranking(fits: Mapping[int, Fit]) -> tuple[Candidate, ...]:
-    """The sizes with their evidence and probability, all equally probable before."""
+    """Return the sizes with their evidence and probability, all equally probable before."""
     from folt.certificate.comparison import compare
 
     return compare({str(m): fit.log_evidence for m, fit in fits.items()})
 
 
 def ranking_table(fits: Mapping[int, Fit]) -> Table:
-    """The sizes as they are printed."""
+    """Return the sizes as they are printed."""
     from rich.table import Table
 
     from folt.certificate.certificate import verdict_words
@@ -209,7 +209,7 @@ def left_words(told: Mapping[str, float], sizes: Mapping[str, int], runner: Runn
 
 
 def told_of(fits: Mapping[int, Fit], table: Observations) -> Document:
-    """The numbers of components with their evidence and probability, as plain values."""
+    """Return the numbers of components with their evidence and probability, as plain values."""
     candidates = [
         {
             "components": int(row.name),

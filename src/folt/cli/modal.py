@@ -173,7 +173,7 @@ def _measured(
     overlap: float,
     shapes: bool,
 ) -> Measured:
-    """The spectrum as it was given, or that of a record within the band.
+    """Return the spectrum as it was given, or that of a record within the band.
 
     All channels of a record are kept where shapes are wanted and there are several.
     """
@@ -238,7 +238,7 @@ def _identified(
     as_json: bool,
     quiet: bool,
 ) -> Identification:
-    """One fit, or one after the other, each kept as soon as it is finished."""
+    """Return one fit, or one after the other, each kept as soon as it is finished."""
     from folt.fit.file import to_bytes
     from folt.modal.identification import Identification, problem_for
     from folt.report.kept import FIT, kept_fit
@@ -345,7 +345,7 @@ def _show(found: Identification, files: list[Path]) -> None:
 
 
 def _record(path: Path | None, rate: float | None, channels: str, quiet: bool) -> Record:
-    """The record, after what should be said of its file."""
+    """Return the record, after what should be said of its file."""
     from folt.modal import read_record
 
     assert path is not None

@@ -163,7 +163,7 @@ def require_ranges(
 
 
 def numbers_of_modes(text: str) -> range:
-    """Numbers of modes from `3` or `1:4`, the last included."""
+    """Return numbers of modes from `3` or `1:4`, the last included."""
     matched = re.fullmatch(r"(\d{1,6})(?::(\d{1,6}))?", text)
     if matched:
         first = int(matched[1])
@@ -177,7 +177,7 @@ def numbers_of_modes(text: str) -> range:
 
 
 def seconds(option: str, text: str) -> float:
-    """Seconds from a duration such as 90, 90s, 30min or 2h."""
+    """Return seconds from a duration such as 90, 90s, 30min or 2h."""
     matched = re.fullmatch(r"(\d+(?:\.\d*)?|\.\d+)\s*(s|min|h|)", text.strip())
     if not matched or not 0 < float(matched[1]) < math.inf:
         raise ValueError(f"expected {option} as a duration such as 90s, 30min or 2h, got {text!r}")

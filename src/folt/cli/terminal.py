@@ -45,7 +45,7 @@ def folder(text: str | Path) -> Path:
 
 
 def is_whole(text: str) -> bool:
-    """Whether a word is a whole number that anybody counts things by: 1 to 9 digits."""
+    """Return whether a word is a whole number that anybody counts things by: 1 to 9 digits."""
     return text.isascii() and text.isdigit() and len(text) <= 9
 
 
@@ -72,7 +72,7 @@ class EffortName(StrEnum):
     thorough = "thorough"
 
     def chosen(self) -> Effort:
-        """The effort of this name."""
+        """Return the effort of this name."""
         from folt.training.effort import EFFORTS
 
         return EFFORTS[self.value]()
@@ -128,7 +128,7 @@ def print_json(command: str, files: Iterable[Path], fields: Document) -> None:
 
 
 def fit_fields(fit: Fit) -> Document:
-    """What a fit found, as plain values."""
+    """Return what a fit found, as plain values."""
     from folt.fit.text import cautions, estimate_rows
 
     tree = fit.certificate.to_dict()

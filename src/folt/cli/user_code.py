@@ -54,7 +54,7 @@ def problem_at(place: str, data: Path | None = None) -> Problem:
 
 
 def is_stan(place: str) -> bool:
-    """Whether a place is a Stan program."""
+    """Return whether a place is a Stan program."""
     return place.endswith(".stan")
 
 
@@ -96,7 +96,7 @@ def _parts(place: str) -> tuple[str, str]:
 
 
 def _imported(source: str) -> Any:
-    """A module from a file or from the import path, the working folder included."""
+    """Return a module from a file or from the import path, the working folder included."""
     import importlib
     import importlib.util
 

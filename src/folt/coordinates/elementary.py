@@ -45,7 +45,7 @@ class Coordinate(eqx.Module):
 
     @abstractmethod
     def log_slope(self, x: Values) -> Values:
-        """Log |d push/dx| at the coordinate x."""
+        """Return log |d push/dx| at the coordinate x."""
 
 
 class Identity(Coordinate):
@@ -68,11 +68,11 @@ class Log(Coordinate):
     """A positive parameter on the log scale: push(x) = exp(x)."""
 
     def push(self, x: Values) -> Values:
-        """The value exp(x)."""
+        """Return the value exp(x)."""
         return jnp.exp(x)
 
     def pull(self, value: Values) -> Values:
-        """Natural logarithm of the value."""
+        """Return natural logarithm of the value."""
         return jnp.log(value)
 
     def log_slope(self, x: Values) -> Values:
@@ -90,7 +90,7 @@ class Logit(Coordinate):
         require_interval(self, self.low, self.high)
 
     def push(self, x: Values) -> Values:
-        """The value, measured from the nearer bound."""
+        """Return the value, measured from the nearer bound."""
         below = x < 0
         return from_nearest_end(self.low, self.high, jax.nn.sigmoid(jnp.where(below, x, -x)), below)
 
@@ -118,7 +118,7 @@ class IntervalScores(Coordinate):
         require_interval(self, self.low, self.high)
 
     def push(self, x: Values) -> Values:
-        """The value, measured from the nearer bound."""
+        """Return the value, measured from the nearer bound."""
         scores = _opposite(x)
         logs = jax.nn.log_softmax(log_count(scores + shift(scores)))
         below = x < 0
@@ -126,12 +126,12 @@ class IntervalScores(Coordinate):
         return from_nearest_end(self.low, self.high, nearer, below)
 
     def pull(self, value: Values) -> Values:
-        """The difference of the two scores over √2."""
+        """Return the difference of the two scores over √2."""
         distances = jnp.stack([value - self.low, self.high - value], axis=-1)
         return self.pull_logs(jnp.log(distances) - jnp.log(self.high - self.low)[..., None])
 
     def pull_logs(self, shares: Float[Array, "*shape 2"]) -> Values:
-        """The same from the logarithms of the distances as shares of the whole."""
+        """Return the same from the logarithms of the distances as shares of the whole."""
         scores = score_of_log(math.log(COUNT) + shares)
         return (scores[..., 0] - scores[..., 1]) / math.sqrt(2.0)
 
@@ -141,7 +141,7 @@ class IntervalScores(Coordinate):
 
 
 def _opposite(x: Values) -> Values:
-    """Two scores that sum to zero, at distance x from it."""
+    """Return two scores that sum to zero, at distance x from it."""
     return jnp.stack([x, -x], axis=-1) / math.sqrt(2.0)
 
 
@@ -163,13 +163,13 @@ class PriorNormal(Coordinate):
             )
 
     def push(self, x: Values) -> Values:
-        """The value F⁻¹(Φ(x))."""
+        """Return the value F⁻¹(Φ(x))."""
         return self.prior.from_normal(x)
 
     def pull(self, value: Values) -> Values:
-        """The coordinate Φ⁻¹(F(value))."""
+        """Return the coordinate Φ⁻¹(F(value))."""
         return self.prior.to_normal(value)
 
     def log_slope(self, x: Values) -> Values:
-        """Log φ(x) - log p(push(x)), because the prior p turns into φ."""
+        """Return log φ(x) - log p(push(x)), because the prior p turns into φ."""
         return normal_log_density(x) - self.prior.log_prob(self.push(x))

@@ -31,15 +31,15 @@ class Prior(eqx.Module):
 
     @abstractmethod
     def log_prob(self, value: Values) -> Values:
-        """Log density, -inf outside the support."""
+        """Return the log density, -inf outside the support."""
 
     @abstractmethod
     def from_normal(self, x: Values) -> Values:
-        """The value F⁻¹(Φ(x)) of the standard normal coordinate x."""
+        """Return the value F⁻¹(Φ(x)) of the standard normal coordinate x."""
 
     @abstractmethod
     def to_normal(self, value: Values) -> Values:
-        """The standard normal coordinate Φ⁻¹(F(value))."""
+        """Return the standard normal coordinate Φ⁻¹(F(value))."""
 
 
 class LocationScale(Prior):
@@ -56,23 +56,23 @@ class LocationScale(Prior):
     @staticmethod
     @abstractmethod
     def standard_log_density(z: Values) -> Values:
-        """Log p(z) of the standard shape."""
+        """Return log p(z) of the standard shape."""
 
     @staticmethod
     @abstractmethod
     def standard_quantile(x: Values) -> Values:
-        """The z with as much probability below it as a standard normal has below x."""
+        """Return the z with as much probability below it as a standard normal has below x."""
 
     @staticmethod
     @abstractmethod
     def standard_score(z: Values) -> Values:
-        """The inverse of `standard_quantile`."""
+        """Return the inverse of `standard_quantile`."""
 
     def __check_init__(self) -> None:
         require_positive(self, "scale", self.scale)
 
     def log_prob(self, value: Values) -> Values:
-        """Log p((value - loc)/scale) - log scale."""
+        """Return log p((value - loc)/scale) - log scale."""
         return self.standard_log_density((value - self.loc) / self.scale) - jnp.log(self.scale)
 
     def from_normal(self, x: Values) -> Values:
@@ -146,11 +146,11 @@ class Gamma(Prior):
         return jnp.where(inside, log_density, -jnp.inf)
 
     def log_from_normal(self, x: Values) -> Values:
-        """The logarithm of F⁻¹(Φ(x)), also where the value itself underflows."""
+        """Return the logarithm of F⁻¹(Φ(x)), also where the value itself underflows."""
         return _log_quantile(jnp.asarray(self.shape), jnp.asarray(x))
 
     def from_normal(self, x: Values) -> Values:
-        """The value F⁻¹(Φ(x)), through logarithms."""
+        """Return the value F⁻¹(Φ(x)), through logarithms."""
         return jnp.exp(self.log_from_normal(x))
 
     def to_normal(self, value: Values) -> Values:
@@ -160,7 +160,7 @@ class Gamma(Prior):
 
 
 def log_prob_of_log(shape: Leaf, log_value: Values) -> Values:
-    """Log density of log v for v ~ Gamma(shape): shape·log v - v - log Γ(shape)."""
+    """Return the log density of log v for v ~ Gamma(shape): shape·log v - v - log Γ(shape)."""
     shape = jnp.asarray(shape)
     return shape * log_value - jnp.exp(log_value) - gammaln(shape)
 

@@ -37,17 +37,17 @@ class Normal(LocationScale):
 
     @staticmethod
     def standard_log_density(z: Values) -> Values:
-        """The standard normal log density, log φ(z)."""
+        """Return the standard normal log density, log φ(z)."""
         return normal_log_density(z)
 
     @staticmethod
     def standard_quantile(x: Values) -> Values:
-        """The coordinate x itself, which is standard normal already."""
+        """Return the coordinate x itself, which is standard normal already."""
         return x
 
     @staticmethod
     def standard_score(z: Values) -> Values:
-        """The value z itself, which is standard normal already."""
+        """Return the value z itself, which is standard normal already."""
         return z
 
 
@@ -61,7 +61,7 @@ class LogNormal(Prior):
         require_positive(self, "scale", self.scale)
 
     def log_prob(self, value: Values) -> Values:
-        """Log φ((log v - loc)/scale) - log scale - log v."""
+        """Return log φ((log v - loc)/scale) - log scale - log v."""
         inside = value > 0
         log_value = jnp.log(jnp.where(inside, value, 1.0))
         standardised = (log_value - self.loc) / self.scale
@@ -69,11 +69,11 @@ class LogNormal(Prior):
         return jnp.where(inside, log_density, -jnp.inf)
 
     def from_normal(self, x: Values) -> Values:
-        """The value exp(loc + scale·x)."""
+        """Return the value exp(loc + scale·x)."""
         return jnp.exp(self.loc + self.scale * x)
 
     def to_normal(self, value: Values) -> Values:
-        """The coordinate (log v - loc)/scale."""
+        """Return the coordinate (log v - loc)/scale."""
         return (jnp.log(value) - self.loc) / self.scale
 
 
@@ -108,7 +108,7 @@ class HalfNormal(HalfLine):
 
     @staticmethod
     def standard_log_density(z: Values) -> Values:
-        """Log 2 + log φ(z), z ≥ 0."""
+        """Return log 2 + log φ(z), z ≥ 0."""
         return jnp.where(z >= 0, LOG_TWO + normal_log_density(z), -jnp.inf)
 
     @staticmethod
@@ -128,12 +128,12 @@ class Exponential(HalfLine):
 
     @staticmethod
     def standard_log_density(z: Values) -> Values:
-        """The log density -z of values z ≥ 0."""
+        """Return the log density -z of values z ≥ 0."""
         return jnp.where(z >= 0, -z, -jnp.inf)
 
     @staticmethod
     def standard_quantile(x: Values) -> Values:
-        """The value -log Φ(-x)."""
+        """Return the value -log Φ(-x)."""
         return -log_tails(x)[1]
 
     @staticmethod
@@ -147,7 +147,7 @@ class Laplace(LocationScale):
 
     @staticmethod
     def standard_log_density(z: Values) -> Values:
-        """The log density -|z| - log 2."""
+        """Return the log density -|z| - log 2."""
         return -jnp.abs(z) - LOG_TWO
 
     @staticmethod
@@ -168,12 +168,12 @@ class Logistic(LocationScale):
 
     @staticmethod
     def standard_log_density(z: Values) -> Values:
-        """Log F(z) + log F(-z)."""
+        """Return log F(z) + log F(-z)."""
         return jax.nn.log_sigmoid(z) + jax.nn.log_sigmoid(-z)
 
     @staticmethod
     def standard_quantile(x: Values) -> Values:
-        """Log Φ(x) - log Φ(-x)."""
+        """Return log Φ(x) - log Φ(-x)."""
         log_cdf, log_survival = log_tails(x)
         return log_cdf - log_survival
 
@@ -209,7 +209,7 @@ class HalfCauchy(HalfLine):
 
     @staticmethod
     def standard_log_density(z: Values) -> Values:
-        """Log 2 - log π - log(1 + z²), z ≥ 0."""
+        """Return log 2 - log π - log(1 + z²), z ≥ 0."""
         return jnp.where(z >= 0, LOG_TWO + Cauchy.standard_log_density(z), -jnp.inf)
 
     @staticmethod
@@ -232,12 +232,12 @@ class Gumbel(LocationScale):
 
     @staticmethod
     def standard_log_density(z: Values) -> Values:
-        """The log density -z - exp(-z)."""
+        """Return the log density -z - exp(-z)."""
         return -z - jnp.exp(-z)
 
     @staticmethod
     def standard_quantile(x: Values) -> Values:
-        """The value -log(-log Φ(x))."""
+        """Return the value -log(-log Φ(x))."""
         return -jnp.log(-log_tails(x)[0])
 
     @staticmethod

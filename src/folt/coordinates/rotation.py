@@ -63,7 +63,7 @@ class RotationChart(eqx.Module):
         return Gamma(jnp.asarray(0.5 * degrees))
 
     def push(self, z: Left) -> Point:
-        """The point of the representative L."""
+        """Return the point of the representative L."""
         entries, place = z, self.diagonal
         if self.group.scale is not None:
             root = math.sqrt(2.0) * jnp.exp(0.5 * self._chi.log_from_normal(z[place]))
@@ -80,7 +80,7 @@ class RotationChart(eqx.Module):
         return diagonal.at[-1].set(z[self.diagonal[-1]])
 
     def pull(self, x: Point) -> Left:
-        """The coordinates of the orbit of a point."""
+        """Return the coordinates of the orbit of a point."""
         matrix = self.group.matrix(self.group.fold(x))
         place = self.diagonal
         if self.group.scale is None:

@@ -69,7 +69,7 @@ class SimplexCoordinate(eqx.Module):
 
     @abstractmethod
     def pull(self, probabilities: Probabilities) -> Coordinates:
-        """The coordinates at which the probabilities are these."""
+        """Return the coordinates at which the probabilities are these."""
 
     @abstractmethod
     def log_prior(self, x: Coordinates) -> Scalar:
@@ -77,10 +77,10 @@ class SimplexCoordinate(eqx.Module):
 
     @abstractmethod
     def sample_prior(self, key: Key) -> Coordinates:
-        """Coordinates of one draw of the prior."""
+        """Return coordinates of one draw of the prior."""
 
     def push(self, x: Coordinates) -> Probabilities:
-        """The probabilities at these coordinates."""
+        """Return the probabilities at these coordinates."""
         return jnp.exp(self.push_log(x))
 
 
@@ -105,7 +105,7 @@ class ZeroSumCoordinate(SimplexCoordinate):
 
     @classmethod
     def symmetric(cls, m: int, concentration: float = 1.0) -> Self:
-        """The coordinate for m exchangeable probabilities, one concentration for all."""
+        """Return the coordinate for m exchangeable probabilities, one concentration for all."""
         return cls(np.full(m, float(concentration)))
 
     @classmethod
@@ -121,7 +121,7 @@ class ZeroSumCoordinate(SimplexCoordinate):
 
     @abstractmethod
     def log_slope(self, x: Coordinates) -> Scalar:
-        """Log |d(p_1, ..., p_{m-1})/dc|, summed over rows."""
+        """Return log |d(p_1, ..., p_{m-1})/dc|, summed over rows."""
 
     @abstractmethod
     def pull_log(self, logs: Probabilities) -> Coordinates:
@@ -138,7 +138,7 @@ class ZeroSumCoordinate(SimplexCoordinate):
         return self.log_slope(x) + jnp.sum((alpha - 1) * self.push_log(x)) - log_beta
 
     def sample_prior(self, key: Key) -> Coordinates:
-        """The coordinates of Gamma(α_k) variables divided by their sum."""
+        """Return the coordinates of Gamma(α_k) variables divided by their sum."""
         return self.pull_log(_log_gammas(key, self.concentration, self.flat))
 
     def _centred(self, x: Coordinates) -> Probabilities:
@@ -154,7 +154,7 @@ class LogRatios(ZeroSumCoordinate):
     """
 
     def push_log(self, x: Coordinates) -> Probabilities:
-        """Log softmax of B·c, row by row."""
+        """Return the log softmax of B·c, row by row."""
         return jax.nn.log_softmax(self._centred(x))
 
     def pull_log(self, logs: Probabilities) -> Coordinates:
@@ -162,7 +162,7 @@ class LogRatios(ZeroSumCoordinate):
         return (logs @ _basis(logs.shape[-1], logs)).reshape(-1)
 
     def log_slope(self, x: Coordinates) -> Scalar:
-        """Log |d(p_1, ..., p_{m-1})/dc| = Σ log p_k + ½ log m, summed over rows."""
+        """Return log |d(p_1, ..., p_{m-1})/dc| = Σ log p_k + ½ log m, summed over rows."""
         *rows, m = np.shape(self.concentration)
         return jnp.sum(self.push_log(x)) + 0.5 * math.prod(rows) * math.log(m)
 
@@ -175,7 +175,7 @@ class CentredScores(ZeroSumCoordinate):
     """
 
     def push_log(self, x: Coordinates) -> Probabilities:
-        """Log counts of B·c + t, less the logarithm of their sum."""
+        """Return the log counts of B·c + t, less the logarithm of their sum."""
         centred = self._centred(x)
         return jax.nn.log_softmax(log_count(centred + shift(centred)))
 
@@ -185,7 +185,7 @@ class CentredScores(ZeroSumCoordinate):
         return (scores @ _basis(scores.shape[-1], scores)).reshape(-1)
 
     def log_slope(self, x: Coordinates) -> Scalar:
-        """The log volume change of every row, summed."""
+        """Return the log volume change of every row, summed."""
         return jnp.sum(log_volume(self._centred(x)))
 
 
@@ -194,7 +194,7 @@ def _basis(m: int, like: Array) -> Float[Array, "m m-1"]:
 
 
 def _log_gammas(key: Key, concentration: Leaf, flat: bool) -> Array:
-    """Logarithms of independent Gamma(α) draws, by their quantile of normal ones.
+    """Return logarithms of independent Gamma(α) draws, by their quantile of normal ones.
 
     JAX's own Gamma draws take longer to compile, and a flat prior needs only exponential ones.
     """
@@ -205,7 +205,7 @@ def _log_gammas(key: Key, concentration: Leaf, flat: bool) -> Array:
 
 
 def _is_flat(concentration: Leaf) -> bool:
-    """Whether every concentration is known to be one."""
+    """Return whether every concentration is known to be one."""
     return isinstance(concentration, np.ndarray) and bool(np.all(concentration == 1))
 
 
@@ -268,13 +268,13 @@ class AugmentedShares(SimplexCoordinate):
         return self.m * self.concentration + self.observations
 
     def log_gammas(self, x: Coordinates) -> Float[Array, " m"]:
-        """Log g; for α = 1 it is log(-log Φ(-x)), exact however large g is."""
+        """Return log g; for α = 1 it is log(-log Φ(-x)), exact however large g is."""
         if self.concentration == 1:
             return jnp.log(-log_tails(x)[1])
         return Gamma(self.concentration).log_from_normal(x)
 
     def push_log(self, x: Coordinates) -> Probabilities:
-        """Log g - log Σ g."""
+        """Return log g - log Σ g."""
         return jax.nn.log_softmax(self.log_gammas(x))
 
     def pull(self, probabilities: Float[ArrayLike, " m"], key: Key | None = None) -> Coordinates:
@@ -283,7 +283,7 @@ class AugmentedShares(SimplexCoordinate):
         return self._from_log(logs + self._log_total(key))
 
     def log_prior(self, x: Coordinates) -> Scalar:
-        """The normalised log prior of shares and total."""
+        """Return the normalised log prior of shares and total."""
         log_total = jax.scipy.special.logsumexp(self.log_gammas(x))
         constant = gammaln(self.m * self.concentration) - gammaln(self.total_shape)
         return jnp.sum(normal_log_density(x)) + self.observations * log_total + constant

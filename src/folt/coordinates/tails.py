@@ -38,12 +38,12 @@ Values = Float[Array, "..."]
 
 
 def as_leaf(value: ArrayLike) -> Leaf:
-    """The value as a floating array: JAX arrays as they are, all else as float64 NumPy."""
+    """Return the value as a floating array: JAX arrays as they are, all else as float64 NumPy."""
     return value if isinstance(value, jax.Array) else np.asarray(value, float)
 
 
 def parameter() -> Any:
-    """A field that holds one parameter as an array leaf."""
+    """Return a field that holds one parameter as an array leaf."""
     return eqx.field(converter=as_leaf)
 
 
@@ -66,7 +66,7 @@ def require_interval(owner: object, low: ArrayLike, high: ArrayLike) -> None:
 
 
 def _numbers(value: ArrayLike) -> np.ndarray | None:
-    """The value on the host, where nothing is compiled; None for a traced one."""
+    """Return the value on the host, where nothing is compiled; None for a traced one."""
     return None if isinstance(value, jax.core.Tracer) else np.asarray(value)
 
 
@@ -90,7 +90,7 @@ _NEWTON_STEPS = 6
 
 
 def normal_log_density(x: Values) -> Values:
-    """Log φ(x) = -x²/2 - log √(2π)."""
+    """Return log φ(x) = -x²/2 - log √(2π)."""
     return -0.5 * jnp.square(x) - LOG_ROOT_TWO_PI
 
 
@@ -100,7 +100,7 @@ def smaller_tail(x: Values) -> Values:
 
 
 def log_smaller_tail(x: Values) -> Values:
-    """Log Φ(-|x|), also where Φ(-|x|) itself underflows.
+    """Return log Φ(-|x|), also where Φ(-|x|) itself underflows.
 
     The logarithm of Φ is exact to rounding while Φ is representable, which JAX's `log_ndtr` is
     not near -20; that takes over below.
@@ -112,7 +112,7 @@ def log_smaller_tail(x: Values) -> Values:
 
 
 def log_tails(x: Values) -> tuple[Values, Values]:
-    """Log Φ(x) and log Φ(-x), both to relative rounding error."""
+    """Return log Φ(x) and log Φ(-x), both to relative rounding error."""
     small, large = log_smaller_tail(x), jnp.log1p(-smaller_tail(x))
     return jnp.where(x < 0, small, large), jnp.where(x < 0, large, small)
 
@@ -136,7 +136,7 @@ def _from_log_tails_jvp(
 
 
 def quantile_of_log(log_tail: Values) -> Values:
-    """The x ≤ 0 with log Φ(x) = log_tail, for tails up to one half.
+    """Return the x ≤ 0 with log Φ(x) = log_tail, for tails up to one half.
 
     Newton on log Φ, which is concave, from -√(-2 log_tail), which lies below the root because
     Φ(-t) ≤ exp(-t²/2): every step stays below and none can overshoot.
@@ -168,13 +168,13 @@ def log_count(score: Values) -> Values:
 
 
 def log_growth(score: Values) -> Values:
-    """Log dg/dy = φ(y) + log φ'(y), likewise."""
+    """Return the log dg/dy = φ(y) + log φ'(y), likewise."""
     bent, reach = _pieces(score)
     return bent + jnp.where(score > 0, jnp.log(0.5 * reach), jnp.log(4.0 / reach))
 
 
 def _pieces(score: Values) -> tuple[Values, Values]:
-    """The first term of φ, and √(y² + 8) + |y|, of which the rest of it is made."""
+    """Return the first term of φ, and √(y² + 8) + |y|, of which the rest of it is made."""
     reach = jnp.sqrt(jnp.square(score) + 8.0) + jnp.abs(score)
     return jnp.where(score > 0, 2.0 * score / reach, 0.25 * score * reach), reach
 
@@ -186,7 +186,7 @@ def _steepness(score: Values, reach: Values) -> Values:
 
 @jax.custom_jvp
 def score_of_log(log_count_: Values) -> Values:
-    """The score y at which φ(y) is this.
+    """Return the score y at which φ(y) is this.
 
     Newton's method on φ, which is concave, from a score below the root: every step stays below.
     """
@@ -202,14 +202,14 @@ def score_of_log(log_count_: Values) -> Values:
 
 @score_of_log.defjvp
 def _score_of_log_jvp(primals: tuple[Values], tangents: tuple[Values]) -> tuple[Values, Values]:
-    """The change dφ over φ'(y)."""
+    """Return the change dφ over φ'(y)."""
     score = score_of_log(*primals)
     return score, tangents[0] / _steepness(score, _pieces(score)[1])
 
 
 @jax.custom_jvp
 def shift(centred: Scores) -> Float[Array, "*rows 1"]:
-    """The t at which the counts of every row sum to `COUNT`.
+    """Return the t at which the counts of every row sum to `COUNT`.
 
     Newton's method on the sum, which is convex in t. It starts where the largest count alone is
     `COUNT`, or where the counts of equal scores are, whichever is lower; both are above the root,
@@ -251,7 +251,7 @@ def log_volume(centred: Scores) -> Float[Array, "*rows"]:
 
 @functools.cache
 def _score_of_share(m: int) -> float:
-    """The score of a count of `COUNT`/m, read from a table and not below it."""
+    """Return the score of a count of `COUNT`/m, read from a table and not below it."""
     scores = np.linspace(-9.0, 4.0, 6_501)
     logs = scores * (np.sqrt(scores**2 + 8.0) - scores) / 4 + 2 * np.arcsinh(scores / np.sqrt(8.0))
     return float(np.interp(math.log(COUNT / m), logs, scores))

@@ -24,23 +24,23 @@ _CONSTANT = 1e-15
 
 
 def bulk_size(values: _Chains) -> float:
-    """Effective size of the ranks, of chains split into halves."""
+    """Return the effective size of the ranks, of chains split into halves."""
     return _size(_normal_scores(_halves(values)))
 
 
 def mean_size(values: _Chains) -> float:
-    """Effective size of the values themselves, for their mean."""
+    """Return the effective size of the values themselves, for their mean."""
     return _size(_halves(values))
 
 
 def tail_size(values: _Chains, tails: Sequence[float]) -> float:
-    """The smallest effective size of the indicators of some quantiles."""
+    """Return the smallest effective size of the indicators of some quantiles."""
     limits = np.quantile(values, tails)
     return min(_size(_halves((values <= limit).astype(float))) for limit in limits)
 
 
 def rank_rhat(values: _Chains) -> float:
-    """R-hat of the ranks and of the ranks of distances from the median, the larger."""
+    """Return R-hat of the ranks and of the ranks of distances from the median, the larger."""
     halves = _halves(values)
     folded = np.abs(halves - np.median(halves))
     return float(max(_rhat(_normal_scores(halves)), _rhat(_normal_scores(folded))))
@@ -121,7 +121,7 @@ def frozen_chains(accepted: np.ndarray) -> tuple[int, ...]:
 
 
 def summarise_chains(draws: np.ndarray, accepted: np.ndarray | None = None) -> ChainSummary:
-    """ESS and R-hat of draws (chain, draw, dim); zero and NaN where the chains are frozen.
+    """Return ESS and R-hat of draws (chain, draw, dim); zero and NaN where the chains are frozen.
 
     Args:
         draws: the chains.
@@ -169,7 +169,7 @@ def split_rhat(values: np.ndarray) -> float:
 def rhat_by_chance(
     shape: tuple[int, int, int], alarm: float, rhat: float = 1.0, stayed: float = 0.0
 ) -> float:
-    """R-hat that renewed draws exceed in some coordinate with this probability, at most.
+    """Return R-hat that renewed draws exceed in some coordinate with this probability, at most.
 
     Split into m half chains of n draws, R² = (n - 1 + B/W)/n, and of normal scores of independent
     draws B/W has the F distribution with m - 1 and m(n - 1) degrees of freedom, nearly. Two draws

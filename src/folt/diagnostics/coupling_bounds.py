@@ -34,7 +34,7 @@ _HALVINGS = 25
 def binomial_upper(
     successes: np.ndarray | float, n: np.ndarray | float, delta: float
 ) -> np.ndarray:
-    """Upper confidence bound on a probability from a count (Clopper-Pearson).
+    """Return the upper confidence bound on a probability from a count (Clopper-Pearson).
 
     The largest p for which at most k successes in n draws still have probability δ, which is the
     1-δ quantile of Beta(k + 1, n - k); 1 - δ^(1/n) if nothing was seen. The same number bounds
@@ -56,7 +56,7 @@ def binomial_upper(
 
 
 def mean_lower(values: Float[np.ndarray, "... n"], delta: float) -> np.ndarray:
-    """Lower confidence bound on the mean of independent draws in [0, 1], by betting.
+    """Return the lower confidence bound on the mean of independent draws in [0, 1], by betting.
 
     Whoever bets on "the mean exceeds m" against a fair bank multiplies the capital by
     1 + λ_i (x_i - m) at draw i, with λ_i ≤ .9/m fixed before the draw is seen. If the mean is m or
@@ -164,7 +164,7 @@ def bounds_at(
     sizes: np.ndarray,
     delta: float,
 ) -> Thresholds:
-    """The three bounds at each threshold, each with an equal share of δ."""
+    """Return the three bounds at each threshold, each with an equal share of δ."""
     share = delta / (3 * log_thresholds.size)
     alive = np.isfinite(fresh).sum()
     above = (fresh > log_thresholds[:, None]).sum(axis=1)
@@ -211,7 +211,7 @@ def total_variation_bound(
     exceed: tuple[float, ...] | np.ndarray,
     start: tuple[float, ...] | np.ndarray,
 ) -> np.ndarray:
-    """The least over t of (1 - a(t))ⁿ + π(w > t) + μ(w > t), and at most one.
+    """Return the least over t of (1 - a(t))ⁿ + π(w > t) + μ(w > t), and at most one.
 
     Args:
         n: numbers of steps, any shape.

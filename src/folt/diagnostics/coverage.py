@@ -49,7 +49,7 @@ class Coverage:
     raw: float
 
     def departs(self, slack: float = _SLACK, errors: float = _ERRORS) -> bool:
-        """Whether the value is further from one than `slack` and than that many errors."""
+        """Return whether the value is further from one than `slack` and than that many errors."""
         return not abs(self.value - 1.0) <= max(slack, errors * self.standard_error)
 
 
@@ -90,7 +90,7 @@ def coverage(held_out: np.ndarray, fresh: np.ndarray, *, exact: bool = False) ->
 
 
 def _size(values: np.ndarray, exact: bool) -> float:
-    """Independent draws that the summands are worth: their own effective size."""
+    """Return independent draws that the summands are worth: their own effective size."""
     if exact or np.ptp(values) == 0.0:
         return float(values.size)
     return max(min(effective_size(values, "mean"), float(values.size)), 1.0)

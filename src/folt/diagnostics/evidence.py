@@ -55,7 +55,7 @@ class Method(enum.StrEnum):
     why: str
 
     def __new__(cls, value: str, why: str = "") -> Method:
-        """A string that carries its reason."""
+        """Return a string that carries its reason."""
         member = str.__new__(cls, value)
         member._value_ = value
         member.why = why
@@ -162,7 +162,7 @@ class Evidences:
 
 
 def evidences(fresh: np.ndarray, chain: np.ndarray, *, frozen: bool = False) -> Evidences:
-    """All estimates of log Z.
+    """Return all estimates of log Z.
 
     Args:
         fresh: h at proposals that the chain never saw; -inf counts as zero.
@@ -181,7 +181,7 @@ def evidences(fresh: np.ndarray, chain: np.ndarray, *, frozen: bool = False) -> 
 
 
 def importance_evidence(log_ratios: np.ndarray) -> Evidence:
-    """Log Z = log mean e^h over proposal draws; draws outside the support count as zeros.
+    """Return log Z = log mean e^h over proposal draws; draws outside the support count as zeros.
 
     The standard error is sd(w)/(mean(w)·sqrt(n)), w = e^h, by the delta method.
     """
@@ -197,7 +197,7 @@ def importance_evidence(log_ratios: np.ndarray) -> Evidence:
 
 
 def psis_evidence(log_ratios: np.ndarray) -> Evidence:
-    """Log Z with the largest weights replaced by the mean of a Pareto law fitted to them.
+    """Return log Z with the largest weights replaced by the mean of a Pareto law fitted to them.
 
     Z = mean(w; w ≤ u) + (m/n)·(u + σ/(1-k)) for the m weights above u. Unlike the plain mean this
     is asymptotically normal for k between ½ and 1; its error contains that of the fitted (k, σ). A
@@ -226,7 +226,7 @@ def psis_evidence(log_ratios: np.ndarray) -> Evidence:
 def bridge_evidence(
     fresh: np.ndarray, chain: np.ndarray, effective: float | None = None
 ) -> Evidence:
-    """Log Z by a bridge between fresh proposal draws and the states of the chain.
+    """Return log Z by a bridge between fresh proposal draws and the states of the chain.
 
     With v = e^h/Z and shares s of n proposals and m effective states, the fixed point of
 
@@ -262,7 +262,7 @@ def bridge_evidence(
 
 
 def _tail(usable: np.ndarray) -> ParetoTail:
-    """The tail of the plain weights, the largest of which is one."""
+    """Return the tail of the plain weights, the largest of which is one."""
     return pareto_tail(np.exp(usable - usable.max(initial=-math.inf)))
 
 
@@ -295,7 +295,7 @@ def _state_size(usable: np.ndarray, states: np.ndarray) -> float:
 
 
 def _own_size(below: np.ndarray) -> float:
-    """Effective size of the bridge's summands; all of them where they do not vary."""
+    """Return the effective size of the bridge's summands; all of them where they do not vary."""
     if np.ptp(below) <= 1e-12:
         return float(below.size)
     return max(min(effective_size(below, "mean"), below.size), 1.0)

@@ -97,7 +97,7 @@ class Mixing:
     computed: Mixing | None = None
 
     def withheld(self, reason: str) -> Mixing:
-        """The same without any statement: what was computed rests on something in doubt."""
+        """Return the same without any statement: what was computed rests on something in doubt."""
         known = (self.reason or "").removeprefix(reason).strip()  # a certificate read from JSON
         whole = f"{reason} {known}".strip()
         stated = _refused(1.0 - self.confidence, self.chain_length, whole)
@@ -112,7 +112,7 @@ class Mixing:
     def variance_bound(
         self, n: int | np.ndarray, oscillation_squared_over_variance: float = 4.0
     ) -> np.ndarray:
-        """Upper bound on Var_π(Pⁿf)/Var_π(f) for a function with this osc(f)²/Var f."""
+        """Return the upper bound on Var_π(Pⁿf)/Var_π(f) for a function with this osc(f)²/Var f."""
         return variance_bound(
             n,
             self.grid.accept_lower,
@@ -214,7 +214,7 @@ def draws_needed(epsilon: float, delta: float = 0.05) -> int:
 
 
 def _ess(chain_length: int | None, grid: Thresholds) -> float | None:
-    """The bound on the effective size of so many steps, where a number is given."""
+    """Return the bound on the effective size of so many steps, where a number is given."""
     if chain_length is None:
         return None
     return ess_bound(chain_length, grid.accept_lower, grid.exceed_upper)
@@ -239,7 +239,7 @@ def _step_numbers(grid: Thresholds) -> np.ndarray:
 def _reason(
     steps: dict[float, int | None], grid: Thresholds, alive: int, delta: float
 ) -> str | None:
-    """One sentence for the largest ε that cannot be had."""
+    """Return one sentence for the largest ε that cannot be had."""
     missing = [epsilon for epsilon, n in steps.items() if n is None]
     if not missing:
         return None
@@ -271,7 +271,7 @@ def _reason(
 
 
 def _fault(fresh: np.ndarray, held_out: np.ndarray) -> str | None:
-    """What forbids any statement, in one sentence."""
+    """Return what forbids any statement, in one sentence."""
     bad = int((np.isnan(fresh) | np.isposinf(fresh)).sum())
     if bad:
         return (

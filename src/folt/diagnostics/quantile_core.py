@@ -18,7 +18,7 @@ from scipy.special import expit
 
 
 def published_gap(oscillation: float) -> float:
-    """The paper's functional 2/(1 + e^C). Not a lower bound on the gap.
+    """Return the paper's functional 2/(1 + e^C). Not a lower bound on the gap.
 
     Two states with q = (.99, .01) and osc(h) = ln 3 have the exact gap .340; this gives .500.
     """
@@ -26,7 +26,7 @@ def published_gap(oscillation: float) -> float:
 
 
 def valid_gap(oscillation: float, mass: float = 1.0) -> float:
-    """A lower bound κ·e^(-C) on the gap, C an oscillation over the *full* support.
+    """Return a lower bound κ·e^(-C) on the gap, C an oscillation over the *full* support.
 
     Args:
         oscillation: C ≥ sup h - inf h over the support; from a core it bounds nothing.
@@ -36,7 +36,7 @@ def valid_gap(oscillation: float, mass: float = 1.0) -> float:
 
 
 def gap_upper(log_ratios: np.ndarray, log_evidence: float) -> float:
-    """An upper estimate Ẑ·e^(-max h) of the gap 1/ess sup w, from draws.
+    """Return an upper estimate Ẑ·e^(-max h) of the gap 1/ess sup w, from draws.
 
     A sample maximum lies below the supremum, so this can only overestimate.
     """
@@ -126,7 +126,7 @@ def target_core(
 
 
 def proposal_core(log_ratios: np.ndarray, rho: float, delta: float = 0.05) -> Core:
-    """The tables' protocol: C = Q(1-ρ+ε_n) - Q(ρ-ε_n) of h over proposal draws.
+    """Return the tables' protocol: C = Q(1-ρ+ε_n) - Q(ρ-ε_n) of h over proposal draws.
 
     Draws outside the support (h = -inf) are dropped and counted. Feasible iff ε_n < ρ.
     """

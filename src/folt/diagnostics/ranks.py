@@ -89,11 +89,11 @@ class Band:
         self.high = stats.binom.ppf(1 - gamma / 2, count, self.at) / count - self.at
 
     def _below(self, ranks: Int[np.ndarray, " n"]) -> Int[np.ndarray, " place"]:
-        """How many ranks lie below every place."""
+        """Return how many ranks lie below every place."""
         return np.searchsorted(np.sort(ranks), self._edges, side="left")
 
     def _tail(self, ranks: Int[np.ndarray, " n"]) -> float:
-        """The smallest pointwise tail probability."""
+        """Return the smallest pointwise tail probability."""
         return float(self._tails[self._below(ranks), np.arange(len(self.at))].min())
 
     def compare(self, ranks: Int[np.ndarray, " n"]) -> Uniformity:

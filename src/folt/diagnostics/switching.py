@@ -65,7 +65,7 @@ class Switching:
 
 
 def switching(draws: np.ndarray, names: Sequence[str]) -> Switching | None:
-    """The pair whose labels look most like switching; None where nothing can be said.
+    """Return the pair whose labels look most like switching; None where nothing can be said.
 
     Args:
         draws: chains (chain, draw, dim), thinned here to their effective size.
@@ -90,7 +90,7 @@ def switching(draws: np.ndarray, names: Sequence[str]) -> Switching | None:
 
 
 def _pairs(names: Sequence[str]) -> list[tuple[int, int]]:
-    """Pairs of entries to compare: all if there are few, else those of one name."""
+    """Return pairs of entries to compare: all if there are few, else those of one name."""
     every = list(itertools.combinations(range(len(names)), 2))
     if len(every) <= MOST_PAIRS:
         return every
@@ -129,7 +129,7 @@ def valley(distances: np.ndarray) -> float:
 
 
 def _distance(one: np.ndarray, other: np.ndarray) -> float:
-    """Largest difference of two empirical distribution functions."""
+    """Return the largest difference of two empirical distribution functions."""
     one, other = np.sort(one), np.sort(other)
     places = np.concatenate([one, other])
     first = np.searchsorted(one, places, side="right") / len(one)

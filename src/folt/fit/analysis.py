@@ -135,7 +135,7 @@ class Analysis(Shown):
         return memberships(self._fit, log_terms).frame()
 
     def path(self) -> pandas.DataFrame:
-        """The most probable path of the hidden states, with how sure it is.
+        """Return the most probable path of the hidden states, with how sure it is.
 
         Among the most probable paths (Viterbi) given the parameters of many draws, the one that is
         most probable when the parameters are averaged over.
@@ -156,7 +156,7 @@ class Analysis(Shown):
     def predict(
         self, new: object = None, function: Predicted | None = None, *, seed: int = 0
     ) -> pandas.DataFrame:
-        """What the model predicts for new conditions, with 95 % bands.
+        """Return what the model predicts for new conditions, with 95 % bands.
 
         Args:
             new: for a mixture, values at which the predictive density is wanted, or None for a
@@ -192,7 +192,7 @@ class Analysis(Shown):
         return replicates(self._fit, seed)
 
     def expectation(self, quantity: Quantity) -> Expectation:
-        """The posterior mean of a quantity with its standard error, from all proposals.
+        """Return the posterior mean of a quantity with its standard error, from all proposals.
 
         Every proposal counts with its importance weight, those included that the chain rejected.
         Where they help, scrambled Sobol points are sent through the proposal instead (evaluated

@@ -48,7 +48,7 @@ TERMS_AT_ONCE = 1 << 20
 
 
 def thinned(fit: Fit, keep: Keep = None) -> Fit:
-    """The fit with every k-th of its draws, and so with k times as many steps between them.
+    """Return the fit with every k-th of its draws, and so with k times as many steps between them.
 
     The chain that is left is a chain of the same kernel and can be extended; the certificate stays
     that of all draws, whose number `provenance["thinned"]` remembers.
@@ -96,7 +96,7 @@ class Terms(NamedTuple):
 
 
 def log_likelihoods(fit: Fit, precision: type[np.floating] = np.float64) -> Terms | None:
-    """The terms of evenly spaced draws, of all where that makes at most `_TERMS` of them.
+    """Return the terms of evenly spaced draws, of all where that makes at most `_TERMS` of them.
 
     They are computed where the problem is known, else those of the file; None where there are none.
 
@@ -112,7 +112,7 @@ def log_likelihoods(fit: Fit, precision: type[np.floating] = np.float64) -> Term
 
 @in_float64
 def _computed(fit: Fit, problem: Problem, precision: type[np.floating]) -> Terms:
-    """Terms at as many draws as the bound allows, block by block."""
+    """Return terms at as many draws as the bound allows, block by block."""
     chains, draws, dim = fit.draws.shape
     shapes = jax.eval_shape(problem.log_likelihoods, fit.draws[0, 0])
     terms = max(1, sum(math.prod(shape.shape) for shape in shapes.values()))
@@ -138,7 +138,7 @@ def _terms(problem: Problem, point: Point) -> dict[str, Array]:
 
 
 def _thinned_terms(terms: Terms | None, every: int) -> Terms | None:
-    """Those terms of a file whose draws stay."""
+    """Return those terms of a file whose draws stay."""
     if terms is None:
         return None
     stays = terms.at % every == 0
@@ -221,7 +221,7 @@ def _axes(fit: Fit, groups: Document) -> Document:
 
 
 def _named_data(fit: Fit) -> dict[str, np.ndarray] | None:
-    """Data that have names, such as the containers of a PyMC model.
+    """Return data that have names, such as the containers of a PyMC model.
 
     PyMC draws anew whatever depends on a container that is not there or has other values.
     """
@@ -242,7 +242,7 @@ def say_order(posterior: xarray.Dataset, fit: Fit) -> xarray.Dataset:
 
 
 def attributes(fit: Fit) -> Document:
-    """What netCDF can hold of the verdict."""
+    """Return what netCDF can hold of the verdict."""
     evidence = fit.log_evidence
     return {
         "inference_library": "folt",

@@ -34,7 +34,7 @@ TABLE_COLUMNS = ("mean", "sd", "low", "high", "ess", "rhat")
 
 
 def draws_frame(fit: Fit) -> pandas.DataFrame:
-    """A column per scalar of the user's parameters, rows by chain and draw."""
+    """Return a column per scalar of the user's parameters, rows by chain and draw."""
     require("a table of draws", "pandas")
     import pandas
 
@@ -45,7 +45,7 @@ def draws_frame(fit: Fit) -> pandas.DataFrame:
 
 
 def estimates_frame(fit: Fit) -> pandas.DataFrame:
-    """A row per scalar that varies, as the summary has them, in full precision."""
+    """Return a row per scalar that varies, as the summary has them, in full precision."""
     require("a table of estimates", "pandas")
     import pandas
 
@@ -209,7 +209,7 @@ def fit_face(fit: Fit) -> Face:
 
 
 def means(values: np.ndarray) -> str:
-    """Mean ± standard deviation of every entry, the first few."""
+    """Return the mean ± standard deviation of every entry, the first few."""
     chains, draws, *shape = values.shape
     if len(shape) > 1:
         return _rows(values)
@@ -227,7 +227,7 @@ def means(values: np.ndarray) -> str:
 
 
 def _rows(values: np.ndarray) -> str:
-    """The means of a matrix or a larger array in its own shape, the first few rows."""
+    """Return the means of a matrix or a larger array in its own shape, the first few rows."""
     centres = values.mean(axis=(0, 1))
     digits = decimals([float(spread) for spread in values.std(axis=(0, 1)).ravel()])
     table = centres.reshape(-1, centres.shape[-1])

@@ -93,7 +93,7 @@ class Expectation(_Pair):
     def __new__(
         cls, pair: _Pair, method: Method, pareto_k: float = math.nan, points: int = 0
     ) -> Expectation:
-        """A pair that says where it comes from."""
+        """Return a pair that says where it comes from."""
         self = super().__new__(cls, *pair)
         self.method, self.pareto_k, self.points = method, pareto_k, points
         return self
@@ -119,7 +119,7 @@ class Averages:
 
     @in_float64
     def of(self, quantity: Quantity) -> Expectation:
-        """The expectation of a quantity, by the best method that the weights allow."""
+        """Return the expectation of a quantity, by the best method that the weights allow."""
         along = _values(quantity, self.fit.posterior, self.fit.draws.shape[:2])
         if self.plain is None:
             return self._chain(along)
@@ -322,7 +322,7 @@ def _helps(tried: _Pair, plain: _Pair) -> bool:
 def _values(
     quantity: Quantity, parameters: Mapping[str, np.ndarray], lead: tuple[int, ...]
 ) -> np.ndarray:
-    """The quantity at every point, as numbers.
+    """Return the quantity at every point, as numbers.
 
     Raises:
         ValueError: it does not keep the leading axes.

@@ -119,7 +119,7 @@ def _require_verdict(fit: Fit, said_then: Document) -> None:
 
 
 def _read(data: bytes) -> tuple[Fit, Document]:
-    """The fit in a file, and the verdict that the file states."""
+    """Return the fit in a file, and the verdict that the file states."""
     own, posterior, stats = (read_group(data, g) for g in ("folt", "posterior", "sample_stats"))
     meta = json.loads(_text(own["meta"]))
     arrays = [own[f"array_{i}"].values for i in range(meta["arrays"])]
@@ -158,7 +158,7 @@ def _read(data: bytes) -> tuple[Fit, Document]:
 
 
 def _terms(data: bytes) -> Terms | None:
-    """The pointwise log likelihoods of a file, where it has any."""
+    """Return the pointwise log likelihoods of a file, where it has any."""
     if "log_likelihood" not in group_names(data):
         return None
     group = read_group(data, "log_likelihood")
@@ -166,7 +166,7 @@ def _terms(data: bytes) -> Terms | None:
 
 
 def _in_order(posterior: xarray.Dataset) -> list[str]:
-    """Names of the parameters in the order of the model, which files have kept since 0.1."""
+    """Return names of the parameters in the order of the model, which files have kept since 0.1."""
     names = [str(name) for name in posterior.data_vars]
     order = str(posterior.attrs.get(ORDER, "")).split("\n")
     return sorted(names, key=lambda name: order.index(name) if name in order else len(order))
@@ -248,7 +248,7 @@ def _own(fit: Fit) -> xarray.Dataset:
 
 
 def _learnt(own: xarray.Dataset, meta: Document) -> Learnt | None:
-    """What the proposal has learnt from; None where the file is older than such digests."""
+    """Return what the proposal has learnt from; None where the file is older than such digests."""
     if meta.get("learnt") is None:
         return None
     parts = {}
@@ -266,7 +266,7 @@ def _learnt_numbers(learnt: Learnt) -> Document:
 
 
 def _letters(text: str, name: str) -> tuple[list[str], np.ndarray]:
-    """Text as an array: attributes of netCDF are short."""
+    """Return text as an array: attributes of netCDF are short."""
     return [f"{name}_letter"], np.frombuffer(text.encode(), np.uint8)
 
 

@@ -270,7 +270,7 @@ class Fit(Analysis):
     def rotated(
         self, to: Literal["varimax"] | np.ndarray | list[np.ndarray] = "varimax"
     ) -> dict[str, np.ndarray]:
-        """The posterior with every draw turned for reading, `{name: (chain, draw, ...)}`.
+        """Return the posterior with every draw turned for reading, `{name: (chain, draw, ...)}`.
 
         Where rotations were divided out, `posterior` holds lower-trapezoidal matrices.
 
@@ -360,7 +360,7 @@ class Fit(Analysis):
     def to_arviz(
         self, *, log_likelihood: bool = True, posterior_predictive: bool = False, seed: int = 0
     ) -> Any:
-        """The fit as ArviZ has it, its certificate in the attributes of the posterior.
+        """Return the fit as ArviZ has it, its certificate in the attributes of the posterior.
 
         This is InferenceData before ArviZ 1, and a DataTree of xarray since.
 

@@ -63,7 +63,7 @@ class Memberships:
         return self.mean.argmax(axis=1)
 
     def frame(self) -> pandas.DataFrame:
-        """A row per observation: all means, then the intervals, then the most probable."""
+        """Return a row per observation: all means, then the intervals, then the most probable."""
         require("a table of memberships", "pandas")
         import pandas
 
@@ -159,7 +159,7 @@ def _path_chances(context: tuple[Paths, np.ndarray, PyTree], parameters: dict[st
 
 @in_float64
 def memberships(fit: Fit, log_terms: LogTerms | None = None) -> Memberships:
-    """Probabilities of the components for every observation, under the labels of the fit.
+    """Return probabilities of the components for every observation, under the labels of the fit.
 
     Raises:
         ValueError: the model has no components, the terms are no table of numbers, or the fit was

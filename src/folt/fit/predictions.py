@@ -73,7 +73,7 @@ class Prediction:
 def predictions(
     fit: Fit, new: object = None, function: Predicted | None = None, seed: int = 0
 ) -> Prediction:
-    """What the model, or a function of its parameters, predicts for `new`.
+    """Return what the model, or a function of its parameters, predicts for `new`.
 
     Raises:
         ValueError: the model does not say what it predicts, `new` does not fit its data, or the
@@ -104,7 +104,7 @@ def predictions(
 
 
 def forecast_of(problem: Problem) -> Forecast | None:
-    """What a ready model says of new conditions; None where it says nothing."""
+    """Return what a ready model says of new conditions; None where it says nothing."""
     found = problem.predictive
     if isinstance(found, Lifted):
         found = found.function
@@ -112,7 +112,7 @@ def forecast_of(problem: Problem) -> Forecast | None:
 
 
 def _away(new: object, forecast: Forecast) -> object:
-    """New observations as the data are, less what was taken from these."""
+    """Return new observations as the data are, less what was taken from these."""
     if new is None or np.ndim(forecast.origin) == 0:
         return new
     try:
@@ -142,7 +142,7 @@ def _columns(fit: Fit, forecast: Forecast, drawn: np.ndarray) -> tuple[str, ...]
 
 
 def _by_function(fit: Fit, new: object, function: Predicted) -> Prediction:
-    """A user's function of parameters and `new` at some of the draws, called one by one."""
+    """Return a user's function of parameters and `new` at some of the draws, called one by one."""
     parameters = {name: _flat(value) for name, value in fit.posterior.items()}
     count = next(iter(parameters.values())).shape[0]
     shown = range(0, count, -(-count // CALLS))
@@ -194,7 +194,7 @@ def _replicated(problem: Problem, drawn: tuple[Key, Point]) -> dict[str, Array]:
 
 
 def require_problem(fit: Fit) -> Problem:
-    """The problem of a fit.
+    """Return the problem of a fit.
 
     Raises:
         ValueError: the fit was loaded without it.

@@ -57,7 +57,7 @@ def labelled(draws: np.ndarray, proposal: Distribution, group: Group, labels: st
 
 
 def _ordering(proposal: Distribution, group: Group) -> Element:
-    """The one element that sorts the proposal's own labels by its median.
+    """Return the one element that sorts the proposal's own labels by its median.
 
     Any relabelling of all draws alike is as good; this one numbers components as a reader expects.
     """
@@ -80,12 +80,12 @@ def _coordinates_moved(context: tuple[Group, Element], point: Point) -> Point:
 
 
 def random_image(group: Group, pair: tuple[Key, Point]) -> Point:
-    """The point under labels drawn uniformly."""
+    """Return the point under labels drawn uniformly."""
     return group.random_image(*pair)
 
 
 def likely_image(group: Group, drawn: tuple[Key, Point, Scalars]) -> Point:
-    """The point under labels drawn in proportion to the density at its images."""
+    """Return the point under labels drawn in proportion to the density at its images."""
     key, point, log_terms = drawn
     return group.act(group.element(jax.random.categorical(key, log_terms)), point)
 
@@ -109,7 +109,7 @@ class Arranger(NamedTuple):
 
 @in_float64
 def relabelled(fit: Fit, sort_by: str | SortKey | None, sign: str | None) -> Fit:
-    """The fit with labels sorted by another key, and signs by another convention.
+    """Return the fit with labels sorted by another key, and signs by another convention.
 
     Raises:
         ValueError: nothing was folded, the fit was loaded without its problem, the key is not one
@@ -179,7 +179,7 @@ def _signed(fit: Fit, sign: str) -> Fit:
 
 
 def sign_blocks(group: Group) -> list[list[tuple[int, ...]]]:
-    """Coordinates whose signs may be flipped at once, for every part of the group.
+    """Return coordinates whose signs may be flipped at once, for every part of the group.
 
     The columns of a signed permutation stand together, entry by entry alike.
     """
@@ -204,7 +204,7 @@ def sign_blocks(group: Group) -> list[list[tuple[int, ...]]]:
 
 
 def _key(fit: Fit, sort_by: str | SortKey) -> tuple[SortKey, str]:
-    """The key as a function, and what it is called."""
+    """Return the key as a function, and what it is called."""
     if callable(sort_by):
         name = getattr(sort_by, "__name__", "")
         plain = f"{name}()" if name.isidentifier() else "a function of the parameters"
@@ -262,7 +262,7 @@ def _require_apart(fit: Fit, key: SortKey, keys: np.ndarray, name: str) -> None:
 
 
 def _arrangers(group: Group) -> list[Arranger]:
-    """One for every set of labels that are permuted as a whole."""
+    """Return one for every set of labels that are permuted as a whole."""
     if isinstance(group, Relabelling):
         return [Arranger(group.labels, lambda order: order)] if group.labels > 1 else []
     if isinstance(group, SignedPermutation):

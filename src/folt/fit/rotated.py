@@ -33,7 +33,7 @@ _ROUNDS = 20
 def rotated(
     fit: Fit, to: Literal["varimax"] | np.ndarray | list[np.ndarray]
 ) -> dict[str, np.ndarray]:
-    """The posterior in the user's parameters, every draw turned to a target.
+    """Return the posterior in the user's parameters, every draw turned to a target.
 
     Raises:
         ValueError: nothing was divided out, no problem, or a target of another shape.
@@ -103,7 +103,7 @@ def _settled_mean(stack: Matrices, special: bool) -> np.ndarray:
 
 
 def varimax(matrix: Float[np.ndarray, "rows columns"], group: Rotation) -> np.ndarray:
-    """The rotation of a matrix whose squared entries vary most within columns (Kaiser)."""
+    """Return the rotation of a matrix whose squared entries vary most within columns (Kaiser)."""
     k = group.columns
     turn = np.eye(k)
     for _ in range(_ROUNDS * k):

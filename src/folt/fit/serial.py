@@ -44,7 +44,7 @@ _HDF5 = b"\x89HDF\r\n\x1a\n"
 
 
 def netcdf_bytes(groups: Mapping[str, xarray.Dataset]) -> bytes:
-    """A netCDF file with these groups, every array with checksums of its own."""
+    """Return a netCDF file with these groups, every array with checksums of its own."""
     stream = io.BytesIO()
     with h5netcdf.File(stream, "w") as file:
         for name, dataset in groups.items():
@@ -62,12 +62,12 @@ def _checksums(dataset: xarray.Dataset) -> dict[str, Document]:
 
 
 def sealed(data: bytes, version: int) -> bytes:
-    """The file with its seal behind it."""
+    """Return the file with its seal behind it."""
     return data + f"\nfolt fit, format {version:04d}, sha256 {digest(data)}\n".encode()
 
 
 def unsealed(path: Path, version: int) -> bytes:
-    """The contents of a sealed file that is as it was written.
+    """Return the contents of a sealed file that is as it was written.
 
     Raises:
         ValueError: nothing there, another format, or a file that was changed; in one sentence.
@@ -97,7 +97,7 @@ def unsealed(path: Path, version: int) -> bytes:
 
 
 def _unsealed(whole: bytes) -> str:
-    """Why a file may be without a seal."""
+    """Return why a file may be without a seal."""
     if whole.startswith(_HDF5):
         return (
             "it was cut short, changed by another program, or made by a folt that did not seal "
@@ -107,12 +107,12 @@ def _unsealed(whole: bytes) -> str:
 
 
 def read_group(data: bytes, group: str) -> xarray.Dataset:
-    """One group of a netCDF file, read into memory."""
+    """Return one group of a netCDF file, read into memory."""
     return xarray.load_dataset(io.BytesIO(data), group=group, engine=ENGINE)
 
 
 def group_names(data: bytes) -> list[str]:
-    """The groups of a file."""
+    """Return the groups of a file."""
     with h5netcdf.File(io.BytesIO(data), "r") as file:
         return list(file.groups)
 
@@ -188,7 +188,7 @@ def unpack(tree: PyTree, arrays: list[np.ndarray]) -> PyTree:
 
 
 def _plain(tree: Document, arrays: list[np.ndarray]) -> PyTree:
-    """An array, a number that is not finite, or a dictionary."""
+    """Return an array, a number that is not finite, or a dictionary."""
     if "array" in tree:
         return jnp.asarray(arrays[tree["array"]])
     if "number" in tree:

@@ -126,12 +126,12 @@ def histogram(
 
 
 def plain(name: str) -> str:
-    """A name as Matplotlib shows it literally: a dollar sign would start mathematics."""
+    """Return a name as Matplotlib shows it literally: a dollar sign would start mathematics."""
     return name.replace("$", r"\$")
 
 
 def png(figure: Figure) -> bytes:
-    """The figure on white, sharp enough for print."""
+    """Return the figure on white, sharp enough for print."""
     stream = io.BytesIO()
     with styled():
         figure.savefig(stream, format="png", dpi=220, facecolor="white")
@@ -218,7 +218,7 @@ class Section:
     figure: Figure | str
 
     def drawing(self, name: str) -> str:
-        """The figure as SVG for a page.
+        """Return the figure as SVG for a page.
 
         Args:
             name: seeds the identifiers, so that figures in one page do not share any.
@@ -227,7 +227,7 @@ class Section:
 
 
 def require_harmless(drawing: str) -> str:
-    """A drawing from a file, if it is nothing but a drawing: no script, nothing fetched.
+    """Return a drawing from a file, if it is nothing but a drawing: no script, nothing fetched.
 
     Raises:
         ValueError: it holds something that folt does not draw.

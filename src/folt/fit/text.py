@@ -70,7 +70,7 @@ def summary(fit: Fit, commands: bool = False) -> str:
 
 
 def overview(fit: Fit, commands: bool = False) -> Group:
-    """The same for a Rich console, which colours it if it is a terminal.
+    """Return the same for a Rich console, which colours it if it is a terminal.
 
     Args:
         fit: what to tell of.
@@ -92,7 +92,7 @@ def overview(fit: Fit, commands: bool = False) -> Group:
 
 
 def cure_lines(status: Status, commands: bool = False) -> list[Padding]:
-    """The next step as code, or as a command; nothing where the fit is good."""
+    """Return the next step as code, or as a command; nothing where the fit is good."""
     if status.outcome.use is Use.EVERYTHING:
         return []
     step = status.command if commands else status.cure
@@ -100,19 +100,19 @@ def cure_lines(status: Status, commands: bool = False) -> list[Padding]:
 
 
 def headline(status: Status) -> Text:
-    """The verdict in a few words, with a mark that does not need colour."""
+    """Return the verdict in a few words, with a mark that does not need colour."""
     return Text(headline_words(status), style=STYLES[tone(status)])
 
 
 def _unfolded(fit: Fit) -> list[str]:
-    """The first line where nothing was folded although the model has repeated structure."""
+    """Return the first line where nothing was folded although the model has repeated structure."""
     sites = fit.provenance.get("unfolded") or []
     named = ", ".join(str(site) for site in sites)
     return [f"! No relabelling symmetry was folded: {named} kept as labelled."] if sites else []
 
 
 def cautions(fit: Fit) -> list[str]:
-    """What a user should know besides the verdict, as sentences."""
+    """Return what a user should know besides the verdict, as sentences."""
     sentences = [str(caution) for caution in fit.certificate.reference.cautions]
     if fit.certificate.faults.not_a_number:
         words = undefined_words(fit.certificate)
@@ -143,7 +143,7 @@ def _estimates(rows: Sequence[Estimate]) -> Table:
 
 
 def estimate_rows(fit: Fit) -> list[Estimate]:
-    """Mean, deviation, 95 % interval, ESS and R-hat of every scalar that varies.
+    """Return mean, deviation, 95 % interval, ESS and R-hat of every scalar that varies.
 
     One that is the same in every draw of moving chains, such as a uniform initial distribution, is
     known and not estimated. Of symmetric matrices the upper triangle stands for both.
@@ -169,14 +169,14 @@ def estimate_rows(fit: Fit) -> list[Estimate]:
 
 
 def is_mirrored(values: np.ndarray) -> bool:
-    """Whether an array (chain, draw, ..., p, p) holds symmetric matrices, p > 1."""
+    """Return whether an array (chain, draw, ..., p, p) holds symmetric matrices, p > 1."""
     if values.ndim < 4 or values.shape[-1] != values.shape[-2] or values.shape[-1] < 2:
         return False
     return bool(np.allclose(values, np.swapaxes(values, -1, -2), rtol=1e-9, atol=0.0))
 
 
 def entries(posterior: Mapping[str, np.ndarray], fit: Fit | None = None) -> dict[str, np.ndarray]:
-    """Every scalar of `{name: (chain, draw, ...)}`, counted from zero as in ArviZ: `mu[0]`.
+    """Return every scalar of `{name: (chain, draw, ...)}`, counted from zero as in ArviZ: `mu[0]`.
 
     Args:
         posterior: the values.
@@ -193,7 +193,7 @@ def entries(posterior: Mapping[str, np.ndarray], fit: Fit | None = None) -> dict
 
 
 def index_words(name: str, index: tuple[int, ...], fit: Fit | None) -> list[str]:
-    """The labels of an entry along every axis, its position where an axis has none."""
+    """Return the labels of an entry along every axis, its position where an axis has none."""
     axes = fit.dims.get(name, ()) if fit is not None else ()
     if fit is None or len(axes) != len(index):
         return [str(i) for i in index]
@@ -202,13 +202,13 @@ def index_words(name: str, index: tuple[int, ...], fit: Fit | None) -> list[str]
 
 
 def effective_draws(fit: Fit, rows: Sequence[Estimate] | None = None) -> float:
-    """The fewest effective draws of any scalar that is estimated, as the table has them."""
+    """Return the fewest effective draws of any scalar that is estimated, as the table has them."""
     found = estimate_rows(fit) if rows is None else rows
     return min((row.ess for row in found), default=float(fit.ess().min()))
 
 
 def facts(fit: Fit, rows: Sequence[Estimate] | None = None) -> Table:
-    """The numbers that stand behind the verdict, a line each."""
+    """Return the numbers that stand behind the verdict, a line each."""
     ess, found = effective_draws(fit, rows), fit.certificate.exploration
     table = Table.grid(padding=(0, 2, 0, 0))
     table.add_column(style="bold", no_wrap=True)
@@ -240,19 +240,19 @@ def draws_words(fit: Fit) -> str:
 
 
 def _divided_out(fit: Fit) -> list[tuple[str, str]]:
-    """The rotations that the draws no longer have, where there were any."""
+    """Return the rotations that the draws no longer have, where there were any."""
     words = fit.provenance.get("divided_out")
     return [("Divided out", f"{words}; Fit.rotated turns draws for reading")] if words else []
 
 
 def order_sentence(fit: Fit) -> str:
-    """What the numbers or labels of exchangeable components stand for."""
+    """Return what the numbers or labels of exchangeable components stand for."""
     axes = ", ".join(axis for axis in fit.exchanged_dims if not axis.endswith("_to"))
     return f"{fit.order}" + (f"; labels of {axes} are places in this order" if axes else "")
 
 
 def evidence_words(fit: Fit) -> str:
-    """Log Z with its error, how it was made and how far another estimate lies from it."""
+    """Return log Z with its error, how it was made and how far another estimate lies from it."""
     evidence, difference = fit.log_evidence, fit.certificate.evidences.difference
     constant = " up to a constant that the model leaves out" if evidence.proportional else ""
     return (
@@ -280,7 +280,7 @@ def mixing_words(fit: Fit) -> str:
 
 
 def step_words(mixing: Mixing, epsilon: float) -> str:
-    """Steps to one distance; words where they are withheld, or cannot be had."""
+    """Return steps to one distance; words where they are withheld, or cannot be had."""
     steps = mixing.steps[epsilon]
     if steps is not None:
         return f"{steps:,}"
@@ -302,7 +302,7 @@ def time_words(fit: Fit) -> str:
 
 
 def cost_words(fit: Fit) -> str:
-    """What was spent, and what the thorough effort could buy at most."""
+    """Return what was spent, and what the thorough effort could buy at most."""
     spent, effort = fit.provenance.get("spent"), fit.provenance.get("effort")
     words = f"{fit.evaluations['value']} log densities, {fit.evaluations['gradient']} gradients"
     if spent is not None:
@@ -314,12 +314,12 @@ def cost_words(fit: Fit) -> str:
 
 
 def seconds(value: float) -> str:
-    """Seconds as a person would write them."""
+    """Return seconds as a person would write them."""
     return f"{value:.1f}" if value < 100.0 else f"{value:.0f}"
 
 
 def number(value: float | None, digits: int = 4) -> str:
-    """A number with so many decimals; words where there is none."""
+    """Return a number with so many decimals; words where there is none."""
     if value is None or not math.isfinite(value):
         return MISSING
     return f"{round(value, digits) + 0.0:.{digits}f}"  # Adding zero turns -0 into 0.

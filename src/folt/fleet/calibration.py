@@ -120,7 +120,7 @@ class Calibration:
         return min(1.0, min(values) * len(values)) if values else 1.0
 
     def to_dict(self) -> Document:
-        """All of it as plain values."""
+        """Return all of it as plain values."""
         tree = {
             "format": _FORMAT,
             "title": self.title,
@@ -215,7 +215,7 @@ def calibrate(
 
 
 def jobs_of(study: Study, seed: int) -> list[Job]:
-    """One job per simulation.
+    """Return one job per simulation.
 
     Raises:
         ValueError: a study that is none.
@@ -234,7 +234,7 @@ def jobs_of(study: Study, seed: int) -> list[Job]:
 
 
 def calibration_of(rows: Sequence[Row], study: Study) -> Calibration:
-    """What the rows of the simulations say.
+    """Return what the rows of the simulations say.
 
     Raises:
         FailedJobsError: none of them came to its end.
@@ -266,7 +266,7 @@ def calibration_of(rows: Sequence[Row], study: Study) -> Calibration:
 
 
 def _ratios(rows: Sequence[Row]) -> Ratios | None:
-    """Mean of the ratios of evidence where there are rivals."""
+    """Return the mean of the ratios of evidence where there are rivals."""
     pairs = [
         (row["rival_log_evidence"], row["log_evidence"])
         for row in rows
@@ -292,7 +292,7 @@ def _by_verdict(
 
 
 def write_calibration(found: Calibration, out: Path) -> list[Path]:
-    """The numbers and the page, beside the table of the simulations."""
+    """Return the numbers and the page, beside the table of the simulations."""
     from folt.report.fleet_page import calibration_page
 
     files = {JSON: strict_json(found.to_dict()) + "\n", _PAGE: calibration_page(found.to_dict())}

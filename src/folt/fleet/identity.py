@@ -28,7 +28,7 @@ ALLOWED = "numbers, text, arrays, paths, functions, dataclasses, and lists or di
 
 
 def identity(value: Any) -> object:
-    """The value as a plain tree that another process computes alike.
+    """Return the value as a plain tree that another process computes alike.
 
     Raises:
         ValueError: it is of a kind that has no such tree, or a file that cannot be read.
@@ -53,12 +53,12 @@ def identity(value: Any) -> object:
 
 
 def is_future(value: object) -> bool:
-    """Whether a value lies on the workers already, as a future of Dask."""
+    """Return whether a value lies on the workers already, as a future of Dask."""
     return type(value).__module__.startswith("distributed.") and hasattr(value, "key")
 
 
 def _function(function: types.FunctionType) -> object:
-    """A function by its name, its text, what it has been given to keep, and what it uses.
+    """Return a function by its name, its text, what it has been given to keep, and what it uses.
 
     What is wrapped around it, as by a decorator, changes how it is called and not what it is.
     """
@@ -85,7 +85,7 @@ for they may use each other."""
 
 @functools.lru_cache(maxsize=1024)
 def _used(function: types.FunctionType) -> dict[str, Any]:
-    """What a function reaches by global names, directly or by functions of its module.
+    """Return what a function reaches by global names, directly or by functions of its module.
 
     These are the functions of its module and data; other modules are known by their versions, and
     folt by the format of its files.
@@ -114,7 +114,7 @@ def look_again() -> None:
 
 
 def _global_names(code: types.CodeType) -> set[str]:
-    """Names of its module that a function or one within it reads."""
+    """Return names of its module that a function or one within it reads."""
     inner = [_global_names(part) for part in code.co_consts if isinstance(part, types.CodeType)]
     own = {each.argval for each in dis.get_instructions(code) if each.opname == "LOAD_GLOBAL"}
     return own.union(*inner)
@@ -156,7 +156,7 @@ def _partial(value: functools.partial[Any]) -> object:
 
 
 def _file(path: Path) -> object:
-    """A file by its contents, read once however many jobs name it."""
+    """Return a file by its contents, read once however many jobs name it."""
     try:
         known = path.stat()
         require_readable(path)

@@ -60,7 +60,7 @@ class Job:
     report: bool = False
 
     def request(self) -> Document:
-        """What is asked for, as plain values; nothing is built.
+        """Return what is asked for, as plain values; nothing is built.
 
         Raises:
             ValueError: some part cannot be recognised again; with which.

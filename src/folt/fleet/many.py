@@ -78,7 +78,7 @@ def fit_many(
 
 
 def runner_for(client: Any, workers: int | None, runner: Runner | None) -> Runner:
-    """The runner that is asked for.
+    """Return the runner that is asked for.
 
     Raises:
         ValueError: more than one is, or what a cluster needs is not installed.
@@ -115,7 +115,7 @@ def run_jobs(
     derived: Sequence[str] = (),
     after: Callable[[Store, list[Row]], None] | None = None,
 ) -> list[Row]:
-    """What `fit_many` does, as plain rows, for commands that have more to say.
+    """Return what `fit_many` does, as plain rows, for commands that have more to say.
 
     Args:
         jobs: what is to be done.

@@ -106,7 +106,7 @@ class OnDask:
         self._futures[future] = (number, time.monotonic(), place, len(tickets))
 
     def wait(self, seconds: float) -> list[tuple[int, list[Ended] | Lost]]:
-        """What ended since."""
+        """Return what ended since."""
         from distributed import wait
 
         if not self._futures:
@@ -134,7 +134,7 @@ class OnDask:
             self.client.restart_workers([address], timeout=_GRACE)
 
     def _overdue(self) -> list[tuple[int, list[Ended] | Lost]]:
-        """Jobs whose worker is too busy even to say that they take too long."""
+        """Return jobs whose worker is too busy even to say that they take too long."""
         found: list[tuple[int, list[Ended] | Lost]] = []
         for future, (number, begun, place, count) in list(self._futures.items()):
             if place.timeout is None or time.monotonic() < begun + place.timeout * count + _GRACE:
@@ -205,7 +205,7 @@ def on_worker(
 
 
 def _lost(error: Exception) -> str:
-    """Why nothing came back, in words."""
+    """Return why nothing came back, in words."""
     if type(error).__name__ == "KilledWorker":
         return "its worker died: it was killed, ran out of memory, or the job ended the process"
     return f"its worker was lost: {said(error)}"

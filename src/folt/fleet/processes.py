@@ -118,7 +118,7 @@ class Processes:
             worker.pipe.send(([ticket.job.name for ticket in tickets], jobs, place))
 
     def _idle(self) -> _Worker:
-        """A process without work: one that is still alive, or a new one."""
+        """Return a process without work: one that is still alive, or a new one."""
         for worker in [one for one in self._running if one.call is None]:
             if worker.process.is_alive():
                 return worker
@@ -127,7 +127,7 @@ class Processes:
         return self._running[-1]
 
     def wait(self, seconds: float) -> list[tuple[int, list[Ended] | Lost]]:
-        """What ended since."""
+        """Return what ended since."""
         busy = [one for one in self._running if one.call is not None]
         if busy:
             wait([one.pipe for one in busy], timeout=seconds)

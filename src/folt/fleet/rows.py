@@ -63,7 +63,7 @@ def fit_row(fit: Fit) -> Row:
 
 
 def require_row(row: object) -> Row:
-    """A row as plain values.
+    """Return a row as plain values.
 
     Raises:
         ValueError: it is no dictionary, holds what no file can hold, or a name that is taken.
@@ -89,7 +89,7 @@ def columns(rows: list[Row]) -> list[str]:
 
 
 def estimates_in(names: list[str]) -> list[str]:
-    """Those columns that come with the ends of an interval."""
+    """Return those columns that come with the ends of an interval."""
     there = set(names)
     return [name for name in names if name + LOW in there and name + HIGH in there]
 
@@ -128,7 +128,7 @@ class Table:
         self._changed = True
 
     def rows(self) -> list[Row]:
-        """Those that are there, in the order of the jobs."""
+        """Return those that are there, in the order of the jobs."""
         return [row for row in self._rows.values() if row is not None]
 
     def write_now_and_then(self) -> None:
@@ -145,7 +145,7 @@ class Table:
 
 
 def _as_csv(rows: list[Row]) -> str:
-    """Rows as CSV: nothing for what is missing, JSON for what is no single value."""
+    """Return rows as CSV: nothing for what is missing, JSON for what is no single value."""
     stream = io.StringIO()
     names = columns(rows)
     writer = csv.writer(stream, lineterminator="\n")
@@ -164,7 +164,7 @@ def _cell(value: object) -> object:
 
 
 def frame(rows: list[Row]) -> pandas.DataFrame:
-    """Rows as a data frame, one per job; how many started warm stands in its `attrs`."""
+    """Return rows as a data frame, one per job; how many started warm stands in its `attrs`."""
     require("a table of fits", "pandas")
     import pandas
 

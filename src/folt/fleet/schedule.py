@@ -74,7 +74,7 @@ class Schedule:
         return not (self._ready or self._under_way)
 
     def take(self, slots: int, together: bool) -> tuple[int, list[Ticket]] | None:
-        """The next call, or None if nothing is ready.
+        """Return the next call, or None if nothing is ready.
 
         Args:
             slots: calls that may be under way; what is left is shared among them.
@@ -108,7 +108,7 @@ class Schedule:
         return Ticket(job, self._requests[job.name], start)
 
     def ended(self, number: int, result: list[Ended] | Lost) -> list[Ended]:
-        """How jobs ended for good; those that are tried again are not among them."""
+        """Return how jobs ended for good; those that are tried again are not among them."""
         tickets = {ticket.job.name: ticket for ticket in self._under_way.pop(number)}
         if isinstance(result, Lost):
             result = self._after_loss(tickets, result)
@@ -127,7 +127,7 @@ class Schedule:
         return final
 
     def _after_loss(self, tickets: Mapping[str, Ticket], lost: Lost) -> list[Ended]:
-        """What is known of jobs whose worker is gone: some may have finished before."""
+        """Return what is known of jobs whose worker is gone: some may have finished before."""
         known = []
         for name, ticket in tickets.items():
             row = finished_row(Entry(self._out / name / ROW), ticket.request)
@@ -142,7 +142,7 @@ class Schedule:
 
 
 def finished_row(entry: Entry, request: Document) -> Document | None:
-    """The row of a job that is finished in just this way, its files as they were written."""
+    """Return the row of a job that is finished in just this way, its files as they were written."""
     note = entry.read()
     if note is None or not isinstance(note.result, dict) or note.result.get("error"):
         return None
@@ -152,7 +152,7 @@ def finished_row(entry: Entry, request: Document) -> Document | None:
 
 
 def requests_of(jobs: Sequence[Job]) -> dict[str, Document]:
-    """What each job asks for; one that starts from another asks for that one too."""
+    """Return what each job asks for; one that starts from another asks for that one too."""
     look_again()
     plainly = {job.name: plain(job.request()) for job in jobs}
     by_name = {job.name: job for job in jobs}
@@ -236,7 +236,7 @@ def _require_unchanged(entry: Entry, name: str, request: Document) -> None:
 
 
 def _inmost(part: str, then: object, now: object) -> tuple[str, str, str]:
-    """The first difference within a difference, so that one setting is named and not all."""
+    """Return the first difference within a difference, so that one setting is named and not all."""
     while isinstance(then, dict) and isinstance(now, dict):
         keys = [key for key in {**then, **now} if then.get(key) != now.get(key)]
         part, then, now = f"{part}.{keys[0]}", then.get(keys[0]), now.get(keys[0])

@@ -60,7 +60,7 @@ class FromPrior:
     data: Callable[[Key, Problem, np.ndarray], PyTree] | None = None
 
     def __call__(self, generator: np.random.Generator) -> Simulated:
-        """A truth, and the problems for data at it."""
+        """Return a truth, and the problems for data at it."""
         import jax
 
         from folt.problem.batching import map_keys
@@ -87,7 +87,7 @@ def _from_prior(problem: Problem, key: Key) -> Point:
 
 
 def _replicated(given: tuple[Problem, Point], key: Key) -> PyTree:
-    """The observations of a problem, at a point."""
+    """Return the observations of a problem, at a point."""
     problem, truth = given
     (data,) = problem.replicates(key, truth).values()
     return data
@@ -171,7 +171,7 @@ def folded(problem: Problem, points: np.ndarray) -> np.ndarray:
 
 
 def quantities(problem: Problem, points: np.ndarray) -> dict[str, np.ndarray]:
-    """Every scalar of the folded parameters that is not the same everywhere."""
+    """Return every scalar of the folded parameters that is not the same everywhere."""
     from folt.fit.text import entries
 
     values = {name: np.asarray(value)[None] for name, value in problem.parameters(points).items()}
@@ -179,7 +179,7 @@ def quantities(problem: Problem, points: np.ndarray) -> dict[str, np.ndarray]:
 
 
 def label_free(problem: Problem, points: np.ndarray, number: int) -> dict[str, np.ndarray]:
-    """What no relabelling changes: the log likelihood, and the mean of data yet to come."""
+    """Return what no relabelling changes: the log likelihood, and the mean of data yet to come."""
     import jax
 
     from folt.problem.batching import map_points

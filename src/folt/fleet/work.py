@@ -171,7 +171,7 @@ def _problem(job: Job) -> Problem:
 
 
 def _start(ticket: Ticket, problem: Problem) -> Fit | None:
-    """The fit to start from, if it is there and can be used."""
+    """Return the fit to start from, if it is there and can be used."""
     if ticket.start is None:
         return None
     from folt.fit.file import load
@@ -190,7 +190,7 @@ def may_start(start: Fit, problem: Problem) -> bool:
 
 
 def _fitted(job: Job, problem: Problem, start: Fit | None, progress: bool) -> Fit:
-    """The fit, from its start where that leads to a usable one, otherwise from nothing."""
+    """Return the fit, from its start where that leads to a usable one, otherwise from nothing."""
     from folt.sampling import sample
 
     if job.fit is not None:
@@ -203,7 +203,7 @@ def _fitted(job: Job, problem: Problem, start: Fit | None, progress: bool) -> Fi
 
 
 def _files(job: Job, fit: Fit) -> dict[str, bytes]:
-    """What is written of a fit: its file, and what else is asked for."""
+    """Return what is written of a fit: its file, and what else is asked for."""
     from folt.fit.file import to_bytes
 
     more = {} if job.files is None else dict(job.files(fit))
@@ -262,7 +262,7 @@ def require_place(place: Place) -> None:
 
 @functools.cache
 def versions() -> dict[str, str]:
-    """Versions that have to agree: what is pickled here is unpickled there."""
+    """Return versions that have to agree: what is pickled here is unpickled there."""
     found = {"Python": ".".join(platform.python_version_tuple()[:2])}
     for name, package in (("folt", "folt"), ("JAX", "jax")):
         try:
@@ -273,7 +273,7 @@ def versions() -> dict[str, str]:
 
 
 def difference(expected: Mapping[str, str], got: Mapping[str, str]) -> str:
-    """What differs between two lists of versions, in words; empty where nothing does."""
+    """Return what differs between two lists of versions, in words; empty where nothing does."""
     return ", ".join(
         f"{name} {got.get(name, 'none')} where the client has {here}"
         for name, here in expected.items()
@@ -282,7 +282,7 @@ def difference(expected: Mapping[str, str], got: Mapping[str, str]) -> str:
 
 
 def said(error: BaseException) -> str:
-    """What went wrong, in one line."""
+    """Return what went wrong, in one line."""
     try:
         words = " ".join(str(error).split())
     except Exception:  # some errors cannot even say what is wrong

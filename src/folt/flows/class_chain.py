@@ -37,7 +37,7 @@ SignedLogs = Float[Array, "signs labels blocks 1 classes"]
 
 
 def drawn_labelling(key: Key, logs: Logs, signed: SignedLogs) -> _Labelling:
-    """A labelling of one point with its probability under the chain, given the blocks."""
+    """Return a labelling of one point with its probability under the chain, given the blocks."""
     parts = scaled(logs)
     steps = jax.random.split(key, 3 * parts.densities.shape[0])
 
@@ -48,7 +48,7 @@ def drawn_labelling(key: Key, logs: Logs, signed: SignedLogs) -> _Labelling:
 
 
 def likeliest_labelling(logs: Logs, signed: SignedLogs) -> _Labelling:
-    """The labelling of one point that is likeliest together with its classes and signs."""
+    """Return the labelling of one point that is likeliest together with its classes and signs."""
     parts = scaled(logs._replace(densities=jnp.max(signed, axis=0)))
     passed = forward(parts, largest=True)
     return _walk(parts, passed, signed, lambda _, logits: jnp.argmax(logits))
@@ -155,7 +155,7 @@ class ClassChain(OrbitSummed):
         return max(1, 2**self.form.labels * self.classes // STEPS_PER_TERM)
 
     def log_prob(self, x: Point) -> Scalar:
-        """The plain density, labels as they are."""
+        """Return the plain density, labels as they are."""
         blocks, fixed = self.form.split(x)
         standard = jnp.einsum("jcab,jcb->jca", jnp.tril(self.factors), blocks[:, None] - self.means)
         radial = log_radial(jnp.sum(standard**2, axis=-1), self.form.size)
@@ -170,7 +170,7 @@ class ClassChain(OrbitSummed):
         return logsumexp(last)
 
     def sample_and_log_prob(self, key: Key) -> tuple[Point, Scalar]:
-        """One draw and its log density."""
+        """Return one draw and its log density."""
         class_key, block_key, fixed_key = jax.random.split(key, 3)
         m, p = self.form.labels, self.form.size
         noise = jax.random.gumbel(class_key, (m, self.classes), self.means.dtype)
@@ -193,19 +193,19 @@ class ClassChain(OrbitSummed):
         return x, self.log_prob(x)
 
     def log_orbit_sum(self, z: Point) -> Scalar:
-        """Log Σ_g q(g·z)."""
+        """Return log Σ_g q(g·z)."""
         return _log_orbit_sum(self, z)
 
     def log_orbit_sums(self, points: Float[Array, "n dim"]) -> Float[Array, " n"]:
-        """Log Σ_g q(g·z) at a block of points."""
+        """Return log Σ_g q(g·z) at a block of points."""
         return log_orbit_sums(self.logs(points)[0])
 
     def draw_image(self, key: Key, z: Point) -> Point:
-        """An image g·z with probability q(g·z)/q_F(z), drawn backwards through the sets."""
+        """Return an image g·z with probability q(g·z)/q_F(z), drawn backwards through the sets."""
         return self._image(z, drawn_labelling(key, *self.logs(z[None])))
 
     def likeliest_image(self, z: Point) -> Point:
-        """The image whose labelling and classes together are the likeliest."""
+        """Return the image whose labelling and classes together are the likeliest."""
         return self._image(z, likeliest_labelling(*self.logs(z[None])))
 
     def logs(
@@ -248,7 +248,7 @@ class ClassChain(OrbitSummed):
 
 
 def block_form_of(group: Group) -> BlockForm:
-    """The block form of a group that a class chain can be summed over.
+    """Return the block form of a group that a class chain can be summed over.
 
     Raises:
         ValueError: saying which groups have one.

@@ -28,7 +28,7 @@ DEGENERATE = 1e-13
 def log_radial(
     squared: Float[Array, "*n"], dim: int, degrees: float = math.inf
 ) -> Float[Array, "*n"]:
-    """Log density of a standard Gaussian or Student vector from its squared length |u|².
+    """Return the log density of a standard Gaussian or Student vector from its squared length |u|².
 
     -½|u|² - (dim/2) log 2π, or for ν degrees of freedom
     log Γ((ν+dim)/2) - log Γ(ν/2) - (dim/2) log νπ - ((ν+dim)/2) log(1 + |u|²/ν).
@@ -42,7 +42,7 @@ def log_radial(
 
 
 def standard_draw(key: Key, dim: int, degrees: float, dtype: jnp.dtype) -> Point:
-    """One standard Gaussian vector, or a Student vector: Gaussian / sqrt(χ²_ν / ν)."""
+    """Return one standard Gaussian vector, or a Student vector: Gaussian / sqrt(χ²_ν / ν)."""
     if math.isinf(degrees):
         return jax.random.normal(key, (dim,), dtype)
     normal_key, radius_key = jax.random.split(key)
@@ -58,12 +58,12 @@ def _chi_squared(key: Key, degrees: float, dtype: jnp.dtype) -> Array:
 
 
 def log_abs_det(factor: Float[Array, "... dim dim"]) -> Array:
-    """Log of |det factor| of a triangular matrix."""
+    """Return the log of |det factor| of a triangular matrix."""
     return jnp.sum(jnp.log(jnp.abs(jnp.diagonal(factor, axis1=-2, axis2=-1))), axis=-1)
 
 
 def precision_root(covariance: Float[ArrayLike, "dim dim"]) -> Float[Array, "dim dim"]:
-    """The lower triangular factor with factor @ covariance @ factor.T = I.
+    """Return the lower triangular factor with factor @ covariance @ factor.T = I.
 
     Raises:
         ValueError: the matrix is not positive definite; the message names the constant
@@ -130,7 +130,7 @@ class Gaussian(Distribution):
     def from_moments(
         cls, mean: Float[ArrayLike, " dim"], covariance: Float[ArrayLike, "dim dim"]
     ) -> Gaussian:
-        """The Gaussian with this mean and this covariance.
+        """Return the Gaussian with this mean and this covariance.
 
         Raises:
             ValueError: the covariance is not positive definite, with the direction named.
@@ -156,7 +156,7 @@ class Gaussian(Distribution):
         return log_radial(jnp.sum(u**2), self.dim) + log_abs_det(self.factor)
 
     def sample_and_log_prob(self, key: Key) -> tuple[Point, Scalar]:
-        """One draw and its log density."""
+        """Return one draw and its log density."""
         u = jax.random.normal(key, (self.dim,), self.mean.dtype)
         return self.push(u), log_radial(jnp.sum(u**2), self.dim) + log_abs_det(self.factor)
 
@@ -218,12 +218,12 @@ class StudentT(Distribution):
         return self.mean + solve_triangular(self.factor, u, lower=True)
 
     def log_prob(self, x: Point) -> Scalar:
-        """The radial log density of u plus log |det factor|."""
+        """Return the radial log density of u plus log |det factor|."""
         squared = jnp.sum(self.pull(x) ** 2)
         return log_radial(squared, self.dim, self.degrees) + log_abs_det(self.factor)
 
     def sample_and_log_prob(self, key: Key) -> tuple[Point, Scalar]:
-        """One draw and its log density."""
+        """Return one draw and its log density."""
         u = standard_draw(key, self.dim, self.degrees, self.mean.dtype)
         log_density = log_radial(jnp.sum(u**2), self.dim, self.degrees)
         return self.push(u), log_density + log_abs_det(self.factor)

@@ -67,7 +67,7 @@ class Mixture(Distribution):
         return self.means.shape[0]
 
     def standardise(self, x: Point) -> Float[Array, "components dim"]:
-        """The point in the coordinates of every component, u_k = factor_k (x - μ_k).
+        """Return the point in the coordinates of every component, u_k = factor_k (x - μ_k).
 
         One product with all factors stacked: mapped over points it is a single matrix product.
         The offsets factor_k μ_k do not depend on the point and are computed once for all.
@@ -78,7 +78,7 @@ class Mixture(Distribution):
         return (stacked @ x).reshape(self.components, self.dim) - offsets
 
     def log_terms(self, x: Point) -> Float[Array, " components"]:
-        """The terms log w_k + log p(x; μ_k, factor_k) for every component.
+        """Return the terms log w_k + log p(x; μ_k, factor_k) for every component.
 
         |factor_k (x - μ_k)|² is a quadratic in x, so over many points it is one product of the
         monomials of x with K columns of coefficients: no (points, K, dim) array is ever made. The
@@ -111,7 +111,7 @@ class Mixture(Distribution):
         return radial + log_abs_det(self.factors) + jax.nn.log_softmax(self.log_weights)
 
     def _coefficients(self, centre: Point) -> Float[Array, "components monomials"]:
-        """Rows c_k with c_k · monomials(x - centre) = |factor_k (x - μ_k)|²."""
+        """Return rows c_k with c_k · monomials(x - centre) = |factor_k (x - μ_k)|²."""
         factors = jnp.tril(self.factors)
         precisions = jnp.einsum("kji,kjl->kil", factors, factors)
         offsets = self.means - centre
@@ -128,11 +128,11 @@ class Mixture(Distribution):
         )
 
     def log_prob(self, x: Point) -> Scalar:
-        """The density log Σ_k w_k p_k."""
+        """Return the density log Σ_k w_k p_k."""
         return logsumexp(self.log_terms(x))
 
     def sample_and_log_prob(self, key: Key) -> tuple[Point, Scalar]:
-        """One draw and its log density."""
+        """Return one draw and its log density."""
         label_key, noise_key = jax.random.split(key)
         label = jax.random.categorical(label_key, self.log_weights)
         u = standard_draw(noise_key, self.dim, self.degrees, self.means.dtype)
@@ -182,12 +182,12 @@ class Safety(Distribution):
         return self.main.dim
 
     def log_prob(self, x: Point) -> Scalar:
-        """The density log((1-λ)·main(x) + λ·guard(x))."""
+        """Return the density log((1-λ)·main(x) + λ·guard(x))."""
         main = jnp.log1p(-self.weight) + self.main.log_prob(x)
         return jnp.logaddexp(main, jnp.log(self.weight) + self.guard.log_prob(x))
 
     def sample_and_log_prob(self, key: Key) -> tuple[Point, Scalar]:
-        """One draw and its log density under the whole mixture."""
+        """Return one draw and its log density under the whole mixture."""
         choice_key, main_key, guard_key = jax.random.split(key, 3)
         guarded = jax.random.bernoulli(choice_key, self.weight)
         x = jnp.where(guarded, self.guard.sample(guard_key), self.main.sample(main_key))
@@ -214,7 +214,7 @@ class OrbitSafety(Safety, OrbitSummed):
         return self.main.orbit_cost
 
     def log_orbit_sum(self, z: Point) -> Scalar:
-        """The log of (1-λ)·main_F(z) + λ·s·guard(z)."""
+        """Return the log of (1-λ)·main_F(z) + λ·s·guard(z)."""
         return jnp.logaddexp(*self._parts(z))
 
     @property

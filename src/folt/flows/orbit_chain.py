@@ -68,7 +68,7 @@ class Successors(NamedTuple):
 
 @functools.lru_cache
 def layers(m: int) -> tuple[_Layer, ...]:
-    """The layers of size 1 to m."""
+    """Return the layers of size 1 to m."""
     masks, position = _masks(m)
     things = np.arange(m)
     found = []
@@ -95,7 +95,7 @@ def successors(m: int) -> tuple[Successors, ...]:
 
 
 def _masks(m: int) -> tuple[list[np.ndarray], np.ndarray]:
-    """Sets as bit masks, by size, and the position of each mask among those of its size."""
+    """Return sets as bit masks, by size, and the position of each mask among those of its size."""
     everything = np.arange(1 << m)
     sizes = _bits(everything, m).sum(axis=1)
     masks = [everything[sizes == size] for size in range(m + 1)]
@@ -212,7 +212,7 @@ class Scaled(NamedTuple):
 
 
 def scaled(logs: Logs) -> Scaled:
-    """All entries at most one, and one product of densities not far below one.
+    """Return all entries at most one, and one product of densities not far below one.
 
     The sum is then at least that times the smallest transitions and at most m!, whatever the
     point, and nothing that contributes to it is lost on the way.
@@ -255,7 +255,7 @@ def forward(parts: Scaled, largest: bool = False) -> Forward:
 
 
 def log_orbit_sums(logs: Logs) -> Float[Array, " n"]:
-    """Log q_F at every point."""
+    """Return log q_F at every point."""
     parts = scaled(logs)
     total = jnp.maximum(jnp.sum(forward(parts).sums[-1][0], axis=-1), _SMALLEST)
     # Maxima may drop a NaN on their way: a fault must stay one.
@@ -269,7 +269,7 @@ def _times(values: Array, matrix: Array) -> Array:
 
 
 def _largest_times(values: Array, matrix: Array) -> Array:
-    """The same product with maxima in the place of sums."""
+    """Return the same product with maxima in the place of sums."""
 
     def with_class(number: int, best: Array) -> Array:
         return jnp.maximum(best, values[..., number, None] * matrix[number])

@@ -55,7 +55,7 @@ class Pushed(Distribution):
         return self.base.log_prob(self.pull(x)) - self._log_det()
 
     def sample_and_log_prob(self, key: Key) -> tuple[Point, Scalar]:
-        """One draw and its log density."""
+        """Return one draw and its log density."""
         u, log_prob = self.base.sample_and_log_prob(key)
         return self.push(u), log_prob - self._log_det()
 
@@ -64,7 +64,7 @@ class Pushed(Distribution):
 
 
 def whitening(group: Group, draws: Points) -> tuple[Float[Array, " dim"], Float[Array, "dim dim"]]:
-    """Mean and symmetric root of the covariance over the orbits of the draws.
+    """Return the mean and symmetric root of the covariance over the orbits of the draws.
 
     The moments are those of all images g·z of all draws,
     mean = (1/s) Σ_g g·z̄ and covariance = (1/s) Σ_g g·E[z zᵀ]·gᵀ - mean meanᵀ,
@@ -85,7 +85,7 @@ def whitening(group: Group, draws: Points) -> tuple[Float[Array, " dim"], Float[
 
 
 def symmetric_root(matrix: Float[Array, "dim dim"]) -> Float[Array, "dim dim"]:
-    """The symmetric positive square root of a symmetric positive definite matrix.
+    """Return the symmetric positive square root of a symmetric positive definite matrix.
 
     Raises:
         ValueError: the matrix is not positive definite, with the direction named.
@@ -138,7 +138,7 @@ class SinhArcsinh(Distribution):
         return jnp.sinh(self._bent(x))
 
     def log_det(self, x: Point) -> Scalar:
-        """Log of Π dy_i/dx_i at x."""
+        """Return the log of Π dy_i/dx_i at x."""
         standard = (x - self.centre) / jnp.exp(self.log_scale)
         bent = jnp.abs(self._bent(x))
         log_cosh = bent + jnp.log1p(jnp.exp(-2 * bent)) - jnp.log(2.0)
@@ -146,11 +146,11 @@ class SinhArcsinh(Distribution):
         return jnp.sum(slopes)
 
     def log_prob(self, x: Point) -> Scalar:
-        """Log density of the base at pull(x), plus log_det(x)."""
+        """Return the log density of the base at pull(x), plus log_det(x)."""
         return self.base.log_prob(self.pull(x)) + self.log_det(x)
 
     def sample_and_log_prob(self, key: Key) -> tuple[Point, Scalar]:
-        """One draw and its log density."""
+        """Return one draw and its log density."""
         x = self.push(self.base.sample(key))
         return x, self.log_prob(x)
 

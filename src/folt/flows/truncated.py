@@ -37,7 +37,7 @@ _PAIRED = 12
 
 
 def likely_arrangements(scores: Float[np.ndarray, "*n m m"], count: int) -> Int[np.ndarray, ...]:
-    """The best arrangement of every point and the cheapest changes of it, (*n, count, m).
+    """Return the best arrangement of every point and the cheapest changes of it, (*n, count, m).
 
     Label j of an arrangement a takes block a[j], and its score is Σ_j scores[j, a[j]]. The same
     scores give the same arrangements, the best one first; all of them differ.
@@ -57,7 +57,7 @@ def likely_arrangements(scores: Float[np.ndarray, "*n m m"], count: int) -> Int[
 
 
 def most_arrangements(m: int) -> int:
-    """How many arrangements there are at least: the best one, exchanges and circles."""
+    """Return how many arrangements there are at least: the best one, exchanges and circles."""
     return 1 + math.comb(m, 2) + 2 * math.comb(m, 3)
 
 
@@ -177,15 +177,15 @@ class TruncatedOrbit(OrbitSummed):
         return self.kept
 
     def log_prob(self, x: Point) -> Scalar:
-        """The plain density, labels as they are."""
+        """Return the plain density, labels as they are."""
         return self.main.log_prob(x)
 
     def sample_and_log_prob(self, key: Key) -> tuple[Point, Scalar]:
-        """One draw and its log density, whether it will live or not."""
+        """Return one draw and its log density, whether it will live or not."""
         return self.main.sample_and_log_prob(key)
 
     def propose(self, key: Key) -> tuple[Point, Bool[Array, ""]]:
-        """A draw and whether it lives."""
+        """Return a draw and whether it lives."""
         x = self.sample(key)
         return x, self.survives(x)
 
@@ -196,21 +196,21 @@ class TruncatedOrbit(OrbitSummed):
         return jnp.any(jnp.all(kept == self.group.inverse(folding), axis=1))
 
     def log_orbit_sum(self, z: Point) -> Scalar:
-        """Log q_N(z), the density of draws that live; the same at every image of z."""
+        """Return log q_N(z), the density of draws that live; the same at every image of z."""
         return logsumexp(self._terms(self.likely_images(z)))
 
     def draw_image(self, key: Key, z: Point) -> Point:
-        """An image in N(z) with its share of q_N(z)."""
+        """Return an image in N(z) with its share of q_N(z)."""
         images = self.likely_images(z)
         return images[jax.random.categorical(key, self._terms(images))]
 
     def likeliest_image(self, z: Point) -> Point:
-        """The image in N(z) with the largest density."""
+        """Return the image in N(z) with the largest density."""
         images = self.likely_images(z)
         return images[jnp.argmax(self._terms(images))]
 
     def likely_images(self, z: Point) -> Float[Array, "kept dim"]:
-        """The images g·z, g in N(z), of a point that is folded first."""
+        """Return the images g·z, g in N(z), of a point that is folded first."""
         folded = self.group.fold(z)
         kept = self.arrangements(folded)
         return jax.vmap(self.group.act, in_axes=(0, None))(kept, folded)

@@ -59,17 +59,17 @@ class BlockForm:
         return np.array([*(at for block in self.places for at in block), *self.fixed], int)
 
     def split(self, x: Any) -> tuple[Float[Any, "... m p"], Float[Any, "... f"]]:
-        """The blocks of points and their fixed coordinates."""
+        """Return the blocks of points and their fixed coordinates."""
         blocks = x[..., np.array(self.places, int)]
         return blocks, x[..., np.array(self.fixed, int)]
 
     def join(self, blocks: Any, fixed: Any) -> Float[Array, "... dim"]:
-        """The points with these blocks and fixed coordinates."""
+        """Return the points with these blocks and fixed coordinates."""
         flat = blocks.reshape(*blocks.shape[:-2], self.labels * self.size)
         return jnp.concatenate([flat, fixed], axis=-1)[..., np.argsort(self.order)]
 
     def shifted(self, start: int) -> BlockForm:
-        """The same form of coordinates that begin at `start`."""
+        """Return the same form of coordinates that begin at `start`."""
         places = tuple(tuple(at + start for at in block) for block in self.places)
         return dataclasses.replace(
             self, places=places, fixed=tuple(at + start for at in self.fixed)
@@ -117,7 +117,7 @@ class Group(eqx.Module):
         return "\n".join(lines if len(lines) <= _MOST_LINES else [*lines[: _MOST_LINES - 1], "  …"])
 
     def _repr_html_(self) -> str:
-        """The same in a notebook, with the number of elements."""
+        """Return the same in a notebook, with the number of elements."""
         return f"<pre>{html.escape(repr(self))}</pre><p>{self.order:,} elements</p>"
 
     @property
@@ -146,23 +146,23 @@ class Group(eqx.Module):
 
     @abstractmethod
     def act(self, element: Element, x: Point) -> Point:
-        """The image g·x of one point under one element."""
+        """Return the image g·x of one point under one element."""
 
     @abstractmethod
     def compose(self, first: Element, second: Element) -> Element:
-        """The product ab, which acts as (ab)·x = a·(b·x)."""
+        """Return the product ab, which acts as (ab)·x = a·(b·x)."""
 
     @abstractmethod
     def inverse(self, element: Element) -> Element:
-        """The element that undoes `element`."""
+        """Return the element that undoes `element`."""
 
     @abstractmethod
     def folding_element(self, x: Point) -> Element:
-        """The element g with g·x in the fundamental domain D; the identity if x is there."""
+        """Return the element g with g·x in the fundamental domain D; the identity if x is there."""
 
     @abstractmethod
     def describe(self, element: Element) -> str:
-        """One element in words, counting from one: "swap components 1 and 2"."""
+        """Return one element in words, counting from one: "swap components 1 and 2"."""
 
     @property
     def identity(self) -> Element:
@@ -203,28 +203,28 @@ class Group(eqx.Module):
         return self.order <= LARGEST_ENUMERATED
 
     def element(self, index: ArrayLike) -> Element:
-        """The element at a position of `elements`."""
+        """Return the element at a position of `elements`."""
         return jax.tree.map(lambda leaf: jnp.asarray(leaf)[index], self.elements)
 
     def fold(self, x: Point) -> Point:
-        """The representative of x's orbit in D."""
+        """Return the representative of x's orbit in D."""
         self.check_point(x)
         return self.act(self.folding_element(x), x)
 
     def orbit(self, x: Point) -> Float[Array, "order dim"]:
-        """All images of x, in the order of `elements`."""
+        """Return all images of x, in the order of `elements`."""
         self.check_point(x)
         return jax.vmap(self.act, in_axes=(0, None))(self.elements, x)
 
     def other_images(self, x: Point) -> Float[Array, "others dim"]:
-        """The images of x under all elements but the identity, or under `neighbours`."""
+        """Return the images of x under all elements but the identity, or under `neighbours`."""
         if self.listable:
             return self.orbit(x)[1:]
         self.check_point(x)
         return jax.vmap(self.act, in_axes=(0, None))(self.neighbours, x)
 
     def contains(self, x: Point) -> Bool[Array, ""]:
-        """Whether x lies in the fundamental domain: whether the identity folds it.
+        """Return whether x lies in the fundamental domain: whether the identity folds it.
 
         Comparing elements, not points, keeps the answer free of rounding in the action.
         """
@@ -247,7 +247,7 @@ class Group(eqx.Module):
         return jnp.min(moved, initial=jnp.inf)
 
     def random_element(self, key: Key) -> Element:
-        """One element drawn uniformly: the product of one uniform draw from every factor."""
+        """Return one element drawn uniformly: the product of one uniform draw from every factor."""
         drawn = self.identity
         factors = self.factors
         for step, stack in zip(jax.random.split(key, len(factors)), factors, strict=True):
@@ -257,12 +257,12 @@ class Group(eqx.Module):
         return drawn
 
     def random_image(self, key: Key, x: Point) -> Point:
-        """A uniformly chosen image of x: how folded draws return to all labels."""
+        """Return a uniformly chosen image of x: how folded draws return to all labels."""
         self.check_point(x)
         return self.act(self.random_element(key), x)
 
     def average(self, matrix: Float[Array, "dim dim"]) -> Float[Array, "dim dim"]:
-        """Projection (1/s) Σ_g g M gᵀ onto the matrices that commute with the action.
+        """Return the projection (1/s) Σ_g g M gᵀ onto the matrices that commute with the action.
 
         The covariance of an invariant distribution is such a matrix. Exact: the sum runs over
         `factors`, never over samples of the group.
@@ -277,7 +277,7 @@ class Group(eqx.Module):
         return self._averaged(conjugate, matrix)
 
     def average_mean(self, vector: Point) -> Point:
-        """Projection (1/s) Σ_g g·v onto the vectors that every element leaves alone."""
+        """Return the projection (1/s) Σ_g g·v onto the vectors that every element leaves alone."""
         self.check_point(vector)
         return self._averaged(self.act, vector)
 

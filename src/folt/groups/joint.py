@@ -94,25 +94,25 @@ class Joint(Relabelling):
         return BlockForm(tuple(places), fixed)
 
     def act(self, element: Arrangement, x: Point) -> Point:
-        """Every part under the same new labels."""
+        """Return every part under the same new labels."""
         arrangement = jnp.asarray(element)
         pieces = zip(self.parts, self.pieces(x), strict=True)
         return jnp.concatenate([part.act(arrangement, piece) for part, piece in pieces])
 
     def sort_keys(self, x: Point) -> Float[Array, " m"]:
-        """The keys of the first part that has any."""
+        """Return the keys of the first part that has any."""
         for part, piece in zip(self.parts, self.pieces(x), strict=True):
             if part.has_keys:
                 return part.sort_keys(piece, self.m)
         raise AssertionError("the constructor admits no Joint without a part to sort by")
 
     def carried(self, x: Point) -> Float[Array, "m features"]:
-        """What every part has of each label, side by side."""
+        """Return what every part has of each label, side by side."""
         pieces = zip(self.parts, self.pieces(x), strict=True)
         return jnp.concatenate([part.carried(piece, self.m) for part, piece in pieces], axis=1)
 
     def pieces(self, x: Point) -> list[Array]:
-        """The coordinates of each part."""
+        """Return the coordinates of each part."""
         ends = np.cumsum([part.length(self.m) for part in self.parts])[:-1].tolist()
         return jnp.split(x, ends)
 
@@ -182,19 +182,19 @@ class Within(Group):
         return stacks or (self.elements,)
 
     def act(self, element: Arrangement, x: Point) -> Point:
-        """Every part under the same new labels."""
+        """Return every part under the same new labels."""
         return self.joint.act(element, x)
 
     def compose(self, first: Arrangement, second: Arrangement) -> Arrangement:
-        """The arrangement that does `second`, then `first`."""
+        """Return the arrangement that does `second`, then `first`."""
         return composed(first, second)
 
     def inverse(self, element: Arrangement) -> Arrangement:
-        """The arrangement that undoes `element`."""
+        """Return the arrangement that undoes `element`."""
         return inverted(element)
 
     def folding_element(self, x: Point) -> Arrangement:
-        """The arrangement that sorts the keys of every class, ties keeping their places."""
+        """Return the arrangement that sorts the keys of every class, ties keeping their places."""
         keys: Float[Array, " m"] = self.joint.sort_keys(x)
         arrangement = jnp.asarray(self.identity)
         for labels in self.classes:
@@ -204,7 +204,7 @@ class Within(Group):
         return arrangement
 
     def describe(self, element: Arrangement) -> str:
-        """Words such as "swap components 1 and 2", or the whole order."""
+        """Return words such as "swap components 1 and 2", or the whole order."""
         return arrangement_in_words(element, "component")
 
 

@@ -48,18 +48,18 @@ class Part(ABC):
 
     @abstractmethod
     def length(self, m: int) -> int:
-        """Number of coordinates."""
+        """Return the number of coordinates."""
 
     @abstractmethod
     def act(self, arrangement: Arrangement, piece: _Piece) -> _Piece:
-        """The piece under new labels."""
+        """Return the piece under new labels."""
 
     def sort_keys(self, piece: _Piece, m: int) -> Float[Array, " m"]:
-        """One number per label by which labels may be sorted, where `has_keys`."""
+        """Return one number per label by which labels may be sorted, where `has_keys`."""
         raise ValueError(f"{type(self).__name__} has no sort key")
 
     def carried(self, piece: _Piece, m: int) -> Float[Array, "m features"]:
-        """Numbers that move with each label: the sort keys, if there are any."""
+        """Return numbers that move with each label: the sort keys, if there are any."""
         return self.sort_keys(piece, m)[:, None] if self.has_keys else jnp.zeros((m, 0))
 
 
@@ -84,7 +84,7 @@ class Blocks(Part):
         return m * self.size
 
     def act(self, arrangement: Arrangement, piece: _Piece) -> _Piece:
-        """The blocks in their new order."""
+        """Return the blocks in their new order."""
         return piece.reshape(-1, self.size)[arrangement].reshape(-1)
 
     def sort_keys(self, piece: _Piece, m: int) -> Float[Array, " m"]:
@@ -92,7 +92,7 @@ class Blocks(Part):
         return piece.reshape(m, self.size)[:, self.sort_by]
 
     def carried(self, piece: _Piece, m: int) -> Float[Array, "m features"]:
-        """The blocks."""
+        """Return the blocks."""
         return piece.reshape(m, self.size)
 
 
@@ -114,7 +114,7 @@ class _Among(Part):
         object.__setattr__(self, "others", places)
 
     def entries(self, m: int) -> int:
-        """Number of entries, those without a label included.
+        """Return the number of entries, those without a label included.
 
         Raises:
             ValueError: a place without a label that is no entry.
@@ -125,11 +125,11 @@ class _Among(Part):
         return count
 
     def places(self, m: int) -> Int[np.ndarray, " m"]:
-        """The entry of every label."""
+        """Return the entry of every label."""
         return np.setdiff1d(np.arange(self.entries(m)), np.array(self.others, int))
 
     def moved(self, arrangement: Arrangement) -> Int[Any, " entries"]:
-        """The arrangement of all entries: those without a label stay."""
+        """Return the arrangement of all entries: those without a label stay."""
         if not self.others:
             return arrangement
         places = self.places(len(arrangement))
@@ -148,18 +148,18 @@ class ZeroSum(_Among):
     """
 
     def length(self, m: int) -> int:
-        """One coordinate fewer than entries, m - 1 where all carry labels."""
+        """Return one coordinate fewer than entries, m - 1 where all carry labels."""
         return self.entries(m) - 1
 
     def act(self, arrangement: Arrangement, piece: _Piece) -> _Piece:
-        """The coordinates of the permuted vector."""
+        """Return the coordinates of the permuted vector."""
         moved = self.moved(arrangement)
         basis = jnp.asarray(zero_sum_basis(len(moved)), piece.dtype)
         vector = basis @ piece
         return piece + (vector[moved] - vector) @ basis
 
     def sort_keys(self, piece: _Piece, m: int) -> Float[Array, " m"]:
-        """The entries that carry labels."""
+        """Return the entries that carry labels."""
         vector = jnp.asarray(zero_sum_basis(self.entries(m)), piece.dtype) @ piece
         return vector[self.places(m)]
 
@@ -173,16 +173,16 @@ class Square(_Among):
     """
 
     def length(self, m: int) -> int:
-        """Number of coordinates, m² where all rows carry labels."""
+        """Return the number of coordinates, m² where all rows carry labels."""
         return self.entries(m) ** 2
 
     def act(self, arrangement: Arrangement, piece: _Piece) -> _Piece:
-        """The matrix with rows and columns in their new order."""
+        """Return the matrix with rows and columns in their new order."""
         moved = self.moved(arrangement)
         return _both_sides(piece.reshape(len(moved), -1), moved).reshape(-1)
 
     def sort_keys(self, piece: _Piece, m: int) -> Float[Array, " m"]:
-        """The diagonal."""
+        """Return the diagonal."""
         rows = self.entries(m)
         return jnp.diagonal(piece.reshape(rows, rows))[self.places(m)]
 
@@ -199,22 +199,22 @@ class ZeroSumRows(_Among):
     """
 
     def length(self, m: int) -> int:
-        """Number of coordinates, m(m - 1) where all states carry labels."""
+        """Return the number of coordinates, m(m - 1) where all states carry labels."""
         return self.entries(m) * (self.entries(m) - 1)
 
     def act(self, arrangement: Arrangement, piece: _Piece) -> _Piece:
-        """The coordinates of the matrix permuted on both sides."""
+        """Return the coordinates of the matrix permuted on both sides."""
         moved = self.moved(arrangement)
         matrix = self.matrix(piece, len(moved))
         change = _both_sides(matrix, moved) - matrix
         return piece + (change @ jnp.asarray(zero_sum_basis(len(moved)), piece.dtype)).reshape(-1)
 
     def sort_keys(self, piece: _Piece, m: int) -> Float[Array, " m"]:
-        """The diagonal of the matrix."""
+        """Return the diagonal of the matrix."""
         return jnp.diagonal(self.matrix(piece, self.entries(m)))[self.places(m)]
 
     def matrix(self, piece: _Piece, rows: int) -> Float[Array, "rows rows"]:
-        """The matrix A = C·Bᵀ."""
+        """Return the matrix A = C·Bᵀ."""
         return piece.reshape(rows, rows - 1) @ jnp.asarray(zero_sum_basis(rows), piece.dtype).T
 
 
@@ -237,7 +237,7 @@ class Fixed(Part):
         return self.size
 
     def act(self, arrangement: Arrangement, piece: _Piece) -> _Piece:
-        """The piece itself."""
+        """Return the piece itself."""
         return piece
 
 

@@ -53,7 +53,7 @@ def require_labels(word: str, count: int) -> None:
 
 
 def whole(name: str, value: SupportsIndex) -> int:
-    """The value as an int, or a ValueError that names the argument."""
+    """Return the value as an int, or a ValueError that names the argument."""
     try:
         return operator.index(value)
     except TypeError:
@@ -80,7 +80,7 @@ Stack = Int[np.ndarray, "n m"]
 
 @functools.lru_cache
 def all_arrangements(m: int) -> Stack:
-    """All m! arrangements in lexicographic order, the identity first."""
+    """Return all m! arrangements in lexicographic order, the identity first."""
     return _frozen(np.array(list(itertools.permutations(range(m)))), m)
 
 
@@ -106,32 +106,32 @@ def swap_factors(m: int) -> tuple[Stack, ...]:
 
 
 def identity_arrangement(m: int) -> Int[np.ndarray, " m"]:
-    """The arrangement that moves nothing."""
+    """Return the arrangement that moves nothing."""
     return np.arange(m, dtype=np.int32)
 
 
 def sorting_arrangement(keys: Array) -> Arrangement:
-    """The arrangement that sorts the keys upwards; ties keep their places."""
+    """Return the arrangement that sorts the keys upwards; ties keep their places."""
     return jnp.argsort(keys, stable=True).astype(jnp.int32)
 
 
 def inverted(arrangement: Arrangement) -> Arrangement:
-    """The arrangement that undoes the given one."""
+    """Return the arrangement that undoes the given one."""
     return jnp.argsort(arrangement).astype(jnp.int32)
 
 
 def composed(first: Arrangement, second: Arrangement) -> Arrangement:
-    """The arrangement that does `second`, then `first`."""
+    """Return the arrangement that does `second`, then `first`."""
     return jnp.asarray(second)[jnp.asarray(first)]
 
 
 def random_arrangement(key: Key, m: int) -> Arrangement:
-    """One of the m! arrangements, uniformly, without listing them."""
+    """Return one of the m! arrangements, uniformly, without listing them."""
     return jax.random.permutation(key, m).astype(jnp.int32)
 
 
 def arrangement_in_words(arrangement: ArrayLike, noun: str) -> str:
-    """An arrangement in words, counting from one.
+    """Return an arrangement in words, counting from one.
 
     "identity", "swap components 1 and 2" or "component order 2 3 1": the last names, place by
     place, the label that is moved there.
@@ -208,23 +208,23 @@ class Relabelling(Group):
         return swap_factors(self.labels)
 
     def compose(self, first: Arrangement, second: Arrangement) -> Arrangement:
-        """The arrangement that does `second`, then `first`."""
+        """Return the arrangement that does `second`, then `first`."""
         return composed(first, second)
 
     def inverse(self, element: Arrangement) -> Arrangement:
-        """The arrangement that undoes `element`."""
+        """Return the arrangement that undoes `element`."""
         return inverted(element)
 
     def folding_element(self, x: Point) -> Arrangement:
-        """The arrangement that sorts the keys, ties keeping their places."""
+        """Return the arrangement that sorts the keys, ties keeping their places."""
         return sorting_arrangement(self.sort_keys(x))
 
     def random_element(self, key: Key) -> Arrangement:
-        """A uniform arrangement."""
+        """Return a uniform arrangement."""
         return random_arrangement(key, self.labels)
 
     def describe(self, element: Arrangement) -> str:
-        """Words such as "swap components 1 and 2", or the whole order."""
+        """Return words such as "swap components 1 and 2", or the whole order."""
         return arrangement_in_words(element, "component")
 
 
@@ -261,7 +261,7 @@ class Permutation(Relabelling):
         return BlockForm(rows_of(self.blocks, self.size))
 
     def act(self, element: Arrangement, x: Point) -> Point:
-        """The blocks in their new order."""
+        """Return the blocks in their new order."""
         return self._rows(x)[jnp.asarray(element)].reshape(-1)
 
     def sort_keys(self, x: Point) -> Float[Array, " m"]:
@@ -269,7 +269,7 @@ class Permutation(Relabelling):
         return self._rows(x)[:, self.sort_by]
 
     def carried(self, x: Point) -> Float[Array, "m features"]:
-        """The blocks."""
+        """Return the blocks."""
         return self._rows(x)
 
     def _rows(self, x: Point) -> Float[Array, "m p"]:

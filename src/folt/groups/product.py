@@ -92,7 +92,7 @@ class Product(Group):
         return dataclasses.replace(own, fixed=(*range(start), *own.fixed, *range(end, self.dim)))
 
     def act(self, element: Element, x: Point) -> Point:
-        """Each group on its own coordinates."""
+        """Return each group on its own coordinates."""
         images = self._each(lambda group, piece, part: group.act(part, piece), x, element)
         return jnp.concatenate(images)
 
@@ -110,7 +110,7 @@ class Product(Group):
         return tuple(self._each(lambda group, piece: group.folding_element(piece), x))
 
     def random_element(self, key: Key) -> Element:
-        """An independent uniform element of every group."""
+        """Return an independent uniform element of every group."""
         keys = jax.random.split(key, len(self.groups))
         return tuple(
             group.random_element(own) for group, own in zip(self.groups, keys, strict=True)
@@ -227,7 +227,7 @@ class Generated(Group):
         return jnp.where(jnp.any(ahead), jnp.argmax(along), 0).astype(jnp.int32)[None]
 
     def describe(self, element: Element) -> str:
-        """Which coordinates it changes."""
+        """Return which coordinates it changes."""
         (place,) = np.asarray(element).tolist()
         matrix = _listed(self.matrices).matrices[place]
         changed = np.flatnonzero(np.abs(matrix - np.eye(self.dim)).max(axis=1) > _ROUNDING) + 1
@@ -284,7 +284,7 @@ def _products(matrices: tuple[_Matrix, ...]) -> Int[np.ndarray, "order order"]:
 
 
 def _ascending(dim: int) -> Float[np.ndarray, " dim"]:
-    """The vector v: ascending, and in no plane that a reflection leaves alone."""
+    """Return the vector v: ascending, and in no plane that a reflection leaves alone."""
     return 1.0 + np.arange(dim) + np.random.default_rng(0).uniform(0.0, 0.5, dim)
 
 

@@ -28,13 +28,13 @@ _Stack = Int[np.ndarray, "n k"]
 
 @functools.lru_cache
 def all_signs(k: int) -> _Stack:
-    """All 2^k patterns, the one without a flip first."""
+    """Return all 2^k patterns, the one without a flip first."""
     return _frozen(list(itertools.product((1, -1), repeat=k)), k)
 
 
 @functools.lru_cache
 def single_flips(k: int) -> _Stack:
-    """The k patterns that flip one sign."""
+    """Return the k patterns that flip one sign."""
     return _frozen(1 - 2 * np.eye(k), k)
 
 
@@ -46,17 +46,17 @@ def flip_factors(k: int) -> tuple[_Stack, ...]:
 
 
 def unflipped(k: int) -> Int[np.ndarray, " k"]:
-    """The pattern without a flip."""
+    """Return the pattern without a flip."""
     return np.ones(k, dtype=np.int32)
 
 
 def fixing_signs(values: Array) -> Signs:
-    """The pattern that makes every value nonnegative."""
+    """Return the pattern that makes every value nonnegative."""
     return jnp.where(values < 0, -1, 1).astype(jnp.int32)
 
 
 def random_signs(key: Key, k: int) -> Signs:
-    """One of the 2^k patterns, uniformly."""
+    """Return one of the 2^k patterns, uniformly."""
     return jax.random.rademacher(key, (k,), dtype=jnp.int32)
 
 
@@ -105,15 +105,15 @@ class Trivial(Group):
         return np.zeros(0, np.int32)
 
     def act(self, element: Element, x: Point) -> Point:
-        """The point itself."""
+        """Return the point itself."""
         return x
 
     def compose(self, first: Element, second: Element) -> Element:
-        """The identity."""
+        """Return the identity."""
         return second
 
     def inverse(self, element: Element) -> Element:
-        """The identity."""
+        """Return the identity."""
         return element
 
     def folding_element(self, x: Point) -> Element:
@@ -190,13 +190,13 @@ class Reflection(Group):
         return element
 
     def folding_element(self, x: Point) -> Signs:
-        """The signs that make the chosen coordinates nonnegative."""
+        """Return the signs that make the chosen coordinates nonnegative."""
         return fixing_signs(x[jnp.array(self.axes, int)])
 
     def random_element(self, key: Key) -> Signs:
-        """A fair coin per axis."""
+        """Return a fair coin per axis."""
         return random_signs(key, len(self.axes))
 
     def describe(self, element: Signs) -> str:
-        """Words such as "flip the sign of coordinate 3"."""
+        """Return words such as "flip the sign of coordinate 3"."""
         return signs_in_words(element, "coordinate", [axis + 1 for axis in self.axes])

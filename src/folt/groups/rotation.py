@@ -124,13 +124,13 @@ class Rotation(Group):
         return entries.reshape(self.rows, self.columns)
 
     def matrix(self, x: Point) -> Float[Array, "rows columns"]:
-        """The matrix at a point."""
+        """Return the matrix at a point."""
         if self.labels_first:
             return x.reshape(self.columns, self.rows).T
         return x.reshape(self.rows, self.columns)
 
     def point(self, matrix: Float[Array, "rows columns"]) -> Point:
-        """The point of a matrix."""
+        """Return the point of a matrix."""
         return (matrix.T if self.labels_first else matrix).reshape(-1)
 
     def act(self, element: Element, x: Point) -> Point:
@@ -138,15 +138,15 @@ class Rotation(Group):
         return self.point(self.matrix(x) @ element.T)
 
     def compose(self, first: Element, second: Element) -> Element:
-        """The product of the matrices."""
+        """Return the product of the matrices."""
         return first @ second
 
     def inverse(self, element: Element) -> Element:
-        """The transpose."""
+        """Return the transpose."""
         return element.T
 
     def folding_element(self, x: Point) -> Element:
-        """The rotation that makes the pivot rows lower triangular with a positive diagonal.
+        """Return the rotation that makes the pivot rows lower triangular with a positive diagonal.
 
         In SO(k) the last entry of the diagonal keeps its sign.
         """
@@ -162,7 +162,7 @@ class Rotation(Group):
         return tuple(range(self.columns)) if self.pivots is None else self.pivots
 
     def random_element(self, key: Key) -> Element:
-        """An element of the invariant law, by orthogonalising normal numbers."""
+        """Return an element of the invariant law, by orthogonalising normal numbers."""
         q, r = jnp.linalg.qr(jax.random.normal(key, (self.columns, self.columns)))
         q = q * jnp.where(jnp.diagonal(r) < 0.0, -1.0, 1.0)
         if self.special:
@@ -170,7 +170,7 @@ class Rotation(Group):
         return q
 
     def describe(self, element: Element) -> str:
-        """The rotation by its angle in a plane, or as a reflection."""
+        """Return the rotation by its angle in a plane, or as a reflection."""
         moved = np.flatnonzero(
             np.abs(np.asarray(element) - np.eye(self.columns)).max(axis=1) > 1e-9
         )

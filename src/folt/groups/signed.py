@@ -117,7 +117,7 @@ class SignedPermutation(Group):
         return BlockForm(rows_of(self.columns, self.size), signed=True)
 
     def act(self, element: SignedArrangement, x: Point) -> Point:
-        """Columns in their new order, then with their new signs."""
+        """Return columns in their new order, then with their new signs."""
         moved = self._rows(x)[jnp.asarray(element.arrangement)]
         signs = jnp.asarray(element.signs, x.dtype)[:, None]
         flips = np.arange(self.size) < self.size - self.unsigned
@@ -142,14 +142,14 @@ class SignedPermutation(Group):
         return SignedArrangement(arrangement, fixing_signs(levels)[arrangement])
 
     def random_element(self, key: Key) -> SignedArrangement:
-        """A uniform arrangement with fair signs."""
+        """Return a uniform arrangement with fair signs."""
         key_arrangement, key_signs = jax.random.split(key)
         return SignedArrangement(
             random_arrangement(key_arrangement, self.columns), random_signs(key_signs, self.columns)
         )
 
     def describe(self, element: SignedArrangement) -> str:
-        """Words such as "swap columns 1 and 2, then flip the sign of column 1"."""
+        """Return words such as "swap columns 1 and 2, then flip the sign of column 1"."""
         numbers = range(1, self.columns + 1)
         moved = arrangement_in_words(element.arrangement, "column")
         flipped = signs_in_words(element.signs, "column", numbers)

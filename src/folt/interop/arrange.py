@@ -88,7 +88,7 @@ def problem_of(
     components: WithComponents | None = None,
     naming: Naming,
 ) -> Problem:
-    """The problem of a model whose sites are arranged.
+    """Return the problem of a model whose sites are arranged.
 
     Args:
         model: the model.
@@ -356,7 +356,7 @@ def _places(sites: Sequence[Site]) -> list[Place]:
 
 
 def _probe(sites: Sequence[Site], model: Model, data: PyTree, uneven: bool) -> Probe:
-    """The terms of the density in plain coordinates, compiled once for blocks of points."""
+    """Return the terms of the density in plain coordinates, compiled once for blocks of points."""
     terms = ModelDensity(model, laid_out(sites, plain=True)).terms
     compiled = jax.jit(jax.vmap(lambda x, data: terms(x, data, uneven), in_axes=(0, None)))
 

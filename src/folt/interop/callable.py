@@ -32,7 +32,7 @@ def from_callable(
     dims: Mapping[str, Sequence[str]] | None = None,
     coords: Mapping[str, Iterable[Any]] | None = None,
 ) -> Problem:
-    """A problem whose log density is evaluated on the host, in batches.
+    """Return a problem whose log density is evaluated on the host, in batches.
 
     The reference run is then `folt.reference.HostChains`: tempered particles and chains in lock
     step, from the prior or, without one, from a search that needs no start. With a gradient the

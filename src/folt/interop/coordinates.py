@@ -47,7 +47,7 @@ class Bounded(Coordinate):
         return jnp.log(value - self.bound if self.above else self.bound - value)
 
     def log_slope(self, x: Array) -> Array:
-        """The coordinate x itself, because exp is its own derivative."""
+        """Return the coordinate x itself, because exp is its own derivative."""
         return jnp.asarray(x)
 
 
@@ -66,7 +66,7 @@ class BetaScores(IntervalScores):
     flat: bool = eqx.field(static=True, default=False)
 
     def sample(self, key: Key) -> Array:
-        """Coordinates drawn from the prior, by the logarithms of two Gamma variables."""
+        """Return coordinates drawn from the prior, by the logarithms of two Gamma variables."""
         shapes = jnp.stack([jnp.asarray(self.first), jnp.asarray(self.second)], axis=-1)
         if self.flat:  # exponential variables compile at once, Gamma ones do not
             logs = jnp.log(jax.random.exponential(key, shapes.shape, shapes.dtype))
@@ -98,13 +98,13 @@ class SimplexRows(eqx.Module):
         return CentredScores.symmetric(self.length)
 
     def push(self, x: Array) -> Array:
-        """Probabilities, never exactly zero, where some densities would not be numbers."""
+        """Return probabilities, never exactly zero, where some densities would not be numbers."""
         flat = jax.vmap(self.scores.push)(x.reshape(-1, self.length - 1))
         values = flat.reshape(*x.shape[:-1], self.length)
         return jnp.maximum(values, jnp.finfo(values.dtype).tiny)
 
     def pull(self, value: Array) -> Array:
-        """The scores of every row of probabilities."""
+        """Return the scores of every row of probabilities."""
         flat = jax.vmap(self.scores.pull)(value.reshape(-1, self.length))
         return flat.reshape(*value.shape[:-1], self.length - 1)
 
@@ -117,7 +117,7 @@ class SimplexRows(eqx.Module):
         return jax.vmap(lambda own, row: CentredScores(row).sample_prior(own))(keys, rows)
 
     def log_slope(self, x: Array) -> Array:
-        """The log volume change of every row, one number each."""
+        """Return the log volume change of every row, one number each."""
         return jax.vmap(self.scores.log_slope)(x.reshape(-1, self.length - 1))
 
 
@@ -131,7 +131,7 @@ class ZeroSumRows(eqx.Module):
     length: int = eqx.field(static=True)
 
     def push(self, x: Array) -> Array:
-        """The vectors B·x, which sum to zero."""
+        """Return the vectors B·x, which sum to zero."""
         return x @ jnp.asarray(zero_sum_basis(self.length), x.dtype).T
 
     def pull(self, value: Array) -> Array:
@@ -157,7 +157,7 @@ def plain_coordinate(shape: tuple[int, ...], low: Leaf | None, high: Leaf | None
 def known_coordinate(
     shape: tuple[int, ...], bounds: Bounds, prior: Prior | Beta | None
 ) -> Coordinate:
-    """The coordinate that a posterior is nearest to normal in, as far as its prior is known.
+    """Return the coordinate that a posterior is nearest to normal in, as far as its prior is known.
 
     Prior-normal where an independent prior's quantiles are known, scores between two bounds, and
     the plain one otherwise.
@@ -207,7 +207,7 @@ class FreeTotal(eqx.Module):
         return self.weights.concentration
 
     def push(self, x: Float[Array, " m"]) -> Float[Array, " m"]:
-        """The probabilities, never exactly zero."""
+        """Return the probabilities, never exactly zero."""
         values = self.shares.push(x)
         return jnp.maximum(values, jnp.finfo(values.dtype).tiny)
 
@@ -216,10 +216,10 @@ class FreeTotal(eqx.Module):
         return self.shares.pull(value, key)
 
     def sample(self, key: Key) -> Float[Array, " m"]:
-        """Coordinates of a draw of the Dirichlet prior and of the total."""
+        """Return coordinates of a draw of the Dirichlet prior and of the total."""
         own, total = jax.random.split(key)
         return self.pull(self.weights.push(self.weights.sample(own).reshape(-1)), total)
 
     def log_slope(self, x: Float[Array, " m"]) -> Scalar:
-        """Log density of T plus log |d(w_1, ..., w_{m-1}, T)/dx|."""
+        """Return the log density of T plus log |d(w_1, ..., w_{m-1}, T)/dx|."""
         return self.shares.log_prior(x) - gammaln(float(self.shares.m))

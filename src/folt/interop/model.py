@@ -56,13 +56,13 @@ class Model(Protocol):
     observed: tuple[str, ...]
 
     def log_terms(self, values: Values, data: PyTree) -> LogTerms:
-        """The log density, term by term."""
+        """Return the log density, term by term."""
 
     def shown(self, values: Values, data: PyTree) -> Values:
-        """Latent and deterministic sites, in the order of the model."""
+        """Return latent and deterministic sites, in the order of the model."""
 
     def completed(self, key: Key, values: Values, data: PyTree) -> Values:
-        """All latent sites, those that are not given drawn from their priors."""
+        """Return all latent sites, those that are not given drawn from their priors."""
 
     def transformed(self, values: Values, data: PyTree) -> Values:
         """The values, those that keep a transform of the language's own in its coordinates."""
@@ -83,11 +83,11 @@ class ModelDensity(eqx.Module):
     sites: Sites
 
     def __call__(self, x: Point, data: PyTree = None) -> Scalar:
-        """Log density at one point."""
+        """Return the log density at one point."""
         return _total(self.log_terms(x, data)) + self.sites.log_slope(x)
 
     def log_terms(self, x: Point, data: PyTree = None) -> LogTerms:
-        """The terms of the model at one point."""
+        """Return the terms of the model at one point."""
         return self.model.log_terms(self.sites.push(x), data)
 
     def terms(self, x: Point, data: PyTree = None, uneven: bool = False) -> Float[Array, " terms"]:
@@ -103,7 +103,7 @@ class ModelDensity(eqx.Module):
         return jnp.stack([*priors, sum(observed, _total(found.factors))])
 
     def constrain(self, x: Point, data: PyTree = None) -> Values:
-        """Latent and deterministic sites at a point."""
+        """Return latent and deterministic sites at a point."""
         return self.model.shown(self.sites.push(x), data)
 
     def unconstrain(self, values: Values, data: PyTree = None, key: Key | None = None) -> Point:
@@ -123,7 +123,7 @@ class ModelComponents(eqx.Module):
     sites: Sites
 
     def __call__(self, x: Point, data: PyTree = None) -> Array:
-        """The terms at one point."""
+        """Return the terms at one point."""
         return self.model.component_terms(self.sites.push(x), data)
 
 
@@ -139,12 +139,12 @@ class ModelPrior(Distribution):
         return self.density.sites.dim
 
     def log_prob(self, x: Point) -> Scalar:
-        """Log densities of the latent sites plus the log Jacobian."""
+        """Return the log densities of the latent sites plus the log Jacobian."""
         found = self.density.log_terms(x, self.data)
         return _total(found.priors) + self.density.sites.log_slope(x)
 
     def sample_and_log_prob(self, key: Key) -> tuple[Point, Scalar]:
-        """Sites with known priors drawn in their coordinates, the others by the model."""
+        """Return sites with known priors drawn in their coordinates, the others by the model."""
         known_key, model_key, open_key = jax.random.split(key, 3)
         sites = self.density.sites
         known = sites.sample_known(known_key)
@@ -157,7 +157,7 @@ class ModelPrior(Distribution):
 
 
 def uneven_sum(terms: Array) -> Scalar:
-    """The sum of log-likelihood terms with weights near one, of which no two sums are alike.
+    """Return the sum of log-likelihood terms with weights near one, of which no two sums are alike.
 
     Relabelling leaves every term as it is. Groups whose observations happen to be equal may be
     exchanged as well, but that exchanges terms: an even sum does not see it, this one does.
@@ -230,7 +230,7 @@ def _with_total(site: Site, count: int) -> Site:
 
 
 def _in_blocks(mover: Mover, move: Move, columns: np.ndarray, m: int) -> tuple[Mover, Move]:
-    """A mover where its coordinates stand now, weights with one coordinate per label."""
+    """Return a mover where its coordinates stand now, weights with one coordinate per label."""
     if not isinstance(move, Entries):
         return dataclasses.replace(mover, columns=columns[mover.columns]), move
     rows = AlongAxis(0)
@@ -239,7 +239,7 @@ def _in_blocks(mover: Mover, move: Move, columns: np.ndarray, m: int) -> tuple[M
 
 
 def observations(model: Model, sites: Sequence[Site], data: PyTree) -> int:
-    """The number of observations of a model: the most terms that any observed site has.
+    """Return the number of observations of a model: the most terms that any observed site has.
 
     A likelihood that is added by `numpyro.factor` or `pm.Potential` need not show them: then it is
     the length of the longest array among the data and the added terms, and without any

@@ -27,7 +27,7 @@ def from_numpyro(
     sign: str | None = None,
     **kwargs: PyTree,
 ) -> Problem:
-    """A NumPyro model as a problem, with the symmetry it has.
+    """Return a NumPyro model as a problem, with the symmetry it has.
 
     Every latent site gets coordinates in which relabelling is orthogonal: prior-normal ones where
     its prior is independent and has known quantiles, centred scores for a simplex, logarithm,
@@ -93,7 +93,7 @@ def _forgotten(
     kwargs: dict[str, PyTree],
     latent: Sequence[str],
 ) -> list[str]:
-    """Latent sites named like an argument that is None: observed, had it been given."""
+    """Return latent sites named like an argument that is None: observed, had it been given."""
     try:
         given = inspect.signature(model).bind(*args, **kwargs)
     except (TypeError, ValueError):  # not a function that tells its arguments

@@ -43,7 +43,7 @@ class Call(eqx.Module):
     mixture: str | None = eqx.field(static=True, default=None)
 
     def log_terms(self, values: Values, data: PyTree) -> LogTerms:
-        """The log density of every statement, at these values of the latent sites."""
+        """Return the log density of every statement, at these values of the latent sites."""
         logs, trace = self.traced(values, data)
         found = LogTerms({}, {}, {})
         for name, log in logs.items():
@@ -53,14 +53,14 @@ class Call(eqx.Module):
         return found
 
     def component_terms(self, values: Values, data: PyTree) -> Array:
-        """Log weight plus log density of the mixture, (observation, component)."""
+        """Return the log weight plus log density of the mixture, (observation, component)."""
         assert self.mixture is not None
         site = self.traced(values, data)[1][self.mixture]
         terms = plain_base(site["fn"]).component_log_probs(site["value"])
         return jnp.reshape(terms, (-1, jnp.shape(terms)[-1]))
 
     def shown(self, values: Values, data: PyTree) -> Values:
-        """Latent and deterministic sites, in the order of the model."""
+        """Return latent and deterministic sites, in the order of the model."""
         _, trace = self.traced(values, data)
         return {
             name: jnp.asarray(site["value"])
@@ -69,7 +69,7 @@ class Call(eqx.Module):
         }
 
     def completed(self, key: Key, values: Values, data: PyTree) -> Values:
-        """All latent sites of a run of the model forwards."""
+        """Return all latent sites of a run of the model forwards."""
         trace = self.run(data, key, values)
         return {name: site["value"] for name, site in trace.items() if is_latent(site)}
 
@@ -121,7 +121,7 @@ def split_call(
     observed: tuple[str, ...],
     mixture: str | None = None,
 ) -> tuple[PyTree, Call]:
-    """The arrays among the arguments as data, and the call without them.
+    """Return the arrays among the arguments as data, and the call without them.
 
     A model that needs the numbers themselves while it is traced, such as the largest group index
     for the size of a plate, keeps them: there is then no data to exchange.
@@ -165,14 +165,14 @@ class Predictive(eqx.Module):
 
 
 def plain_base(function: Any) -> Any:
-    """A distribution without what plates and events wrap around it."""
+    """Return a distribution without what plates and events wrap around it."""
     while isinstance(function, (Independent, ExpandedDistribution)):
         function = function.base_dist
     return function
 
 
 def is_latent(site: Message) -> bool:
-    """Whether a site of a trace is a parameter."""
+    """Return whether a site of a trace is a parameter."""
     return site["type"] == "sample" and not site["is_observed"]
 
 
@@ -203,7 +203,7 @@ def require_valid(functions: dict[str, tuple[Any, Any]]) -> None:
 
 
 def _nested(function: Any) -> list[Any]:
-    """A distribution and those that it is made of."""
+    """Return a distribution and those that it is made of."""
     found = [function]
     for value in vars(function).values():
         for part in value if isinstance(value, (list, tuple)) else (value,):

@@ -59,7 +59,7 @@ class Seen:
     mixture: str | None = None
 
     def sites(self) -> list[Site]:
-        """The latent sites as folt sees them."""
+        """Return the latent sites as folt sees them."""
         return [_site(name, *both, name in self.scaled) for name, both in self.latent.items()]
 
     @property
@@ -77,7 +77,7 @@ class Seen:
 
 
 def seen(model: Callable[..., object], args: tuple[PyTree, ...], kwargs: dict[str, PyTree]) -> Seen:
-    """Two runs of the model, compiled as one program where that is possible.
+    """Return two runs of the model, compiled as one program where that is possible.
 
     Raises:
         ValueError: a discrete latent site.
@@ -121,7 +121,7 @@ def seen(model: Callable[..., object], args: tuple[PyTree, ...], kwargs: dict[st
 
 
 def _mixture(trace: Trace) -> str | None:
-    """The observed site that is a mixture; None if there is none, or several."""
+    """Return the observed site that is a mixture; None if there is none, or several."""
     kinds = (dist.MixtureSameFamily, dist.MixtureGeneral)
     found = [
         name
@@ -132,7 +132,7 @@ def _mixture(trace: Trace) -> str | None:
 
 
 def _plates(site: Message) -> tuple[str | None, ...]:
-    """The plate along every axis of a sampled site; None along the axes of an event."""
+    """Return the plate along every axis of a sampled site; None along the axes of an event."""
     if not _is_sampled(site):
         return ()
     shape, batch = tuple(site["fn"].shape()), len(site["fn"].batch_shape)
@@ -151,7 +151,7 @@ def _is_sampled(site: Message) -> bool:
 def _traced(
     model: Callable[..., object], args: tuple[PyTree, ...], kwargs: dict[str, PyTree], seed: int
 ) -> Trace:
-    """One run of the model at arbitrary values of the latent sites."""
+    """Return one run of the model at arbitrary values of the latent sites."""
     generator = np.random.default_rng(seed)
 
     def arbitrary(site: Message) -> ArrayLike | None:
@@ -170,7 +170,7 @@ def _traced(
 
 
 def _arbitrary_value(generator: np.random.Generator, function: Any) -> Any:
-    """Some value in the support, made without compiling where that is easy."""
+    """Return some value in the support, made without compiling where that is easy."""
     shape, support = tuple(function.shape()), _plain_support(function)
     if isinstance(support, type(constraints.simplex)):
         return generator.dirichlet(np.ones(shape[-1]), shape[:-1])
@@ -189,7 +189,7 @@ def _arbitrary_value(generator: np.random.Generator, function: Any) -> Any:
 
 
 def _plain_support(function: Any) -> Any:
-    """The support of one entry, or of one event that is not made of entries."""
+    """Return the support of one entry, or of one event that is not made of entries."""
     support = function.support
     while isinstance(support, constraints.independent):
         support = support.base_constraint
@@ -208,7 +208,7 @@ def _has_terms(site: Message) -> bool:
 
 
 def _site(name: str, function: Any, other: Any, scaled: bool) -> Site:
-    """A latent site as folt sees it; `other` is its distribution in another run."""
+    """Return a latent site as folt sees it; `other` is its distribution in another run."""
     shape = tuple(function.shape())
     if not _same(function.support, other.support):
         raise ValueError(
@@ -246,20 +246,20 @@ class Bijected(eqx.Module):
     transform: Any
 
     def push(self, x: Array) -> Array:
-        """The constrained value."""
+        """Return the constrained value."""
         return self.transform(x)
 
     def pull(self, value: Array) -> Array:
-        """The unconstrained coordinates."""
+        """Return the unconstrained coordinates."""
         return self.transform._inverse(value)
 
     def log_slope(self, x: Array) -> Array:
-        """Log Jacobian, one number per event."""
+        """Return the log Jacobian, one number per event."""
         return self.transform.log_abs_det_jacobian(x, self.transform(x))
 
 
 def _raw_bounds(support: Any) -> tuple[Any, Any] | None:
-    """Lower and upper bound of real values; None for a support of another kind."""
+    """Return the lower and upper bound of real values; None for a support of another kind."""
     if isinstance(support, type(constraints.real)):
         return None, None
     if isinstance(support, constraints.interval):
@@ -308,7 +308,7 @@ def _np(value: ArrayLike) -> np.ndarray:
 
 
 def _same(one: PyTree, other: PyTree) -> bool:
-    """Whether two pytrees hold equal numbers: a prior that no other site has moved."""
+    """Return whether two pytrees hold equal numbers: a prior that no other site has moved."""
     first, second = jax.tree.leaves(one), jax.tree.leaves(other)
     return len(first) == len(second) and all(
         np.array_equal(np.asarray(a), np.asarray(b)) for a, b in zip(first, second, strict=True)

@@ -122,13 +122,13 @@ class Graph:
         return self._compiled(outputs, arguments, {**given, **self._stand_ins})
 
     def log_terms(self, values: Values, data: PyTree) -> LogTerms:
-        """The log density, variable by variable."""
+        """Return the log density, variable by variable."""
         logs = iter(self._logs(*self._called(values, data)))
         names = (self._inputs, self.observed, self._potentials)
         return LogTerms(*({name: next(logs) for name in each} for each in names))
 
     def component_terms(self, values: Values, data: PyTree) -> Array:
-        """Log weight plus log density of the mixture, (observation, component)."""
+        """Return the log weight plus log density of the mixture, (observation, component)."""
         (terms,) = self._components(*self._called(values, data))
         return jnp.reshape(terms, (-1, jnp.shape(terms)[-1]))
 
@@ -142,14 +142,14 @@ class Graph:
         return values
 
     def transformed(self, values: Values, data: PyTree) -> Values:
-        """Values by name, those that keep PyMC's transform in its coordinates."""
+        """Return values by name, those that keep PyMC's transform in its coordinates."""
         if not self._kept:
             return values
         moved = self._forward(*self._called(values, data))
         return {**values, **dict(zip(self._kept, moved, strict=True))}
 
     def data(self) -> dict[str, np.ndarray] | None:
-        """The values of the `pm.Data` containers, by name."""
+        """Return the values of the `pm.Data` containers, by name."""
         found = {name: np.asarray(each.get_value()) for name, each in self._shared.items()}
         return found or None
 
@@ -168,7 +168,7 @@ def from_pymc(
     sort_by: str | SortKey | None = None,
     sign: str | None = None,
 ) -> Problem:
-    """A PyMC model as a problem, with the symmetry it has.
+    """Return a PyMC model as a problem, with the symmetry it has.
 
     Every free variable gets coordinates in which relabelling is orthogonal, in place of PyMC's
     transforms: prior-normal ones where its prior is independent and has known quantiles, centred

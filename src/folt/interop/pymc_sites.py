@@ -27,7 +27,7 @@ PYTHON = Mode(linker="py", optimizer="fast_compile")
 
 
 def _number(expression: Variable) -> np.ndarray:
-    """The value of an expression without free variables."""
+    """Return the value of an expression without free variables."""
     known = expression.data if isinstance(expression, Constant) else expression.eval(mode=PYTHON)
     return np.asarray(known, float)
 
@@ -60,7 +60,7 @@ def require_model(model: pymc.Model) -> None:
 def variable_site(
     model: pymc.Model, variable: Any, free: set[str], keep_order: bool
 ) -> Site | None:
-    """A free variable as folt sees it; None for a support without a coordinate of folt's."""
+    """Return a free variable as folt sees it; None for a support without a coordinate of folt's."""
     transform = model.rvs_to_transforms[variable]
     kind = type(transform).__name__
     shape = tuple(int(length) for length in _shape(variable))
@@ -79,7 +79,7 @@ def variable_site(
 
 
 def transformed_site(model: pymc.Model, variable: Any) -> Site:
-    """A variable that keeps PyMC's own transform; its labels, if any, are not permuted."""
+    """Return a variable that keeps PyMC's own transform; its labels, if any, are not permuted."""
     value = model.rvs_to_values[variable]
     shape = tuple(np.shape(model.initial_point()[value.name]))
     kind = type(model.rvs_to_transforms[variable]).__name__
@@ -87,7 +87,7 @@ def transformed_site(model: pymc.Model, variable: Any) -> Site:
 
 
 def _bounds(kind: str, transform: Any, variable: Variable, free: set[str]) -> Bounds | None:
-    """Lower and upper bound of real values, as PyMC's transform knows them."""
+    """Return the lower and upper bound of real values, as PyMC's transform knows them."""
     if transform is None:
         return None, None
     if kind in ("LogTransform", "LogExpM1"):
@@ -139,7 +139,7 @@ PyTensor orders them."""
 def _known_prior(
     variable: Variable, shape: tuple[int, ...], free: set[str]
 ) -> coordinates.Prior | Beta | None:
-    """The prior of a variable, where it is known and independent of other variables."""
+    """Return the prior of a variable, where it is known and independent of other variables."""
     make = _KNOWN.get(type(variable.owner.op).__name__)
     parameters = _parameters(variable, free)
     if make is None or parameters is None:
@@ -148,7 +148,7 @@ def _known_prior(
 
 
 def _parameters(variable: Variable, free: set[str]) -> list[np.ndarray] | None:
-    """Parameters of a distribution as numbers; None if they depend on other variables."""
+    """Return parameters of a distribution as numbers; None if they depend on other variables."""
     operation = variable.owner.op
     if not hasattr(operation, "dist_params"):
         return None

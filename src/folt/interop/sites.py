@@ -76,12 +76,12 @@ class Site:
 
 
 def simplex_site(name: str, shape: tuple[int, ...], concentration: np.ndarray | None) -> Site:
-    """A site of probabilities along the last axis."""
+    """Return a site of probabilities along the last axis."""
     return _rows_site(name, shape, SimplexRows(shape[-1], concentration), "simplex")
 
 
 def zero_sum_site(name: str, shape: tuple[int, ...]) -> Site:
-    """A site of vectors along the last axis that sum to zero: labels act as on scores."""
+    """Return a site of vectors along the last axis that sum to zero: labels act as on scores."""
     return _rows_site(name, shape, ZeroSumRows(shape[-1]), "zero sum")
 
 
@@ -94,7 +94,7 @@ def _rows_site(name: str, shape: tuple[int, ...], coordinate: Coordinate, key: s
 def bounded_site(
     name: str, shape: tuple[int, ...], bounds: Bounds, prior: Prior | Beta | None
 ) -> Site:
-    """A site of real numbers, each between the same bounds or none."""
+    """Return a site of real numbers, each between the same bounds or none."""
     low, high = bounds
     centre, spread = _midst(bounds, prior)
     return Site(
@@ -118,7 +118,7 @@ def opaque_site(
     axes: tuple[int, ...] = (),
     ordered: bool = False,
 ) -> Site:
-    """A site whose values are not separate numbers: only whole axes may carry labels."""
+    """Return a site whose values are not separate numbers: only whole axes may carry labels."""
     key = type(getattr(coordinate, "transform", coordinate)).__name__
     return Site(name, shape, coordinate, coordinate, axes=axes, ordered=ordered, key=key)
 
@@ -149,11 +149,11 @@ class SiteMap(eqx.Module):
         return int(np.prod(self.shape, dtype=int))
 
     def push(self, piece: Array) -> Array:
-        """The value of the site."""
+        """Return the value of the site."""
         return self.coordinate.push(piece.reshape(self.shape))
 
     def pull(self, value: Array, key: Key | None = None) -> Array:
-        """The coordinates of a value; what it leaves open is drawn with the key."""
+        """Return the coordinates of a value; what it leaves open is drawn with the key."""
         given = (key,) if isinstance(self.coordinate, FreeTotal) else ()
         return jnp.asarray(self.coordinate.pull(jnp.asarray(value), *given)).reshape(-1)
 
@@ -165,13 +165,13 @@ class SiteMap(eqx.Module):
         return isinstance(self.coordinate, (PriorNormal, BetaScores))
 
     def sample(self, key: Key) -> Array:
-        """Coordinates drawn from the prior, where it is known."""
+        """Return coordinates drawn from the prior, where it is known."""
         if isinstance(self.coordinate, (SimplexRows, FreeTotal, BetaScores)):
             return self.coordinate.sample(key).reshape(-1)
         return jax.random.normal(key, (self.size,))
 
     def log_slope(self, piece: Array) -> Scalar:
-        """Log Jacobian determinant of `push`."""
+        """Return the log Jacobian determinant of `push`."""
         return jnp.sum(self.coordinate.log_slope(piece.reshape(self.shape)))
 
 
@@ -187,7 +187,7 @@ class Sites(eqx.Module):
         return sum(each.size for each in self.maps)
 
     def pieces(self, x: Point) -> list[Array]:
-        """The coordinates of every site."""
+        """Return the coordinates of every site."""
         places = np.array(self.order.places, int)
         if not np.array_equal(places, np.arange(self.dim)):
             x = x[np.argsort(places)]
@@ -197,17 +197,17 @@ class Sites(eqx.Module):
         return jnp.split(x, np.cumsum([each.size for each in self.maps])[:-1].tolist())
 
     def joined(self, pieces: Sequence[Array]) -> Point:
-        """The point with these coordinates of the sites."""
+        """Return the point with these coordinates of the sites."""
         x = jnp.concatenate(list(pieces))
         return x[np.array(self.order.places, int)] * jnp.asarray(self.order.signs, x.dtype)
 
     def push(self, x: Point) -> dict[str, Array]:
-        """Values of every site by name."""
+        """Return values of every site by name."""
         pairs = zip(self.maps, self.pieces(x), strict=True)
         return {each.name: each.push(piece) for each, piece in pairs}
 
     def sample_known(self, key: Key) -> dict[str, Array]:
-        """Coordinates of the sites whose prior is known and independent, drawn from it."""
+        """Return coordinates of the sites whose prior is known and independent, drawn from it."""
         keys = jax.random.split(key, len(self.maps))
         pairs = zip(self.maps, keys, strict=True)
         return {each.name: each.sample(own) for each, own in pairs if each.known}
@@ -218,7 +218,7 @@ class Sites(eqx.Module):
         key: Key | None = None,
         known: dict[str, Array] | None = None,
     ) -> Point:
-        """The point with these values.
+        """Return the point with these values.
 
         Args:
             values: the value of every site by name.
@@ -235,12 +235,12 @@ class Sites(eqx.Module):
         )
 
     def log_slopes(self, x: Point) -> dict[str, Scalar]:
-        """Log Jacobian determinant of every site's `push`."""
+        """Return the log Jacobian determinant of every site's `push`."""
         pairs = zip(self.maps, self.pieces(x), strict=True)
         return {each.name: each.log_slope(piece) for each, piece in pairs}
 
     def log_slope(self, x: Point) -> Scalar:
-        """Log Jacobian determinant of `push`."""
+        """Return the log Jacobian determinant of `push`."""
         return jnp.sum(jnp.stack(list(self.log_slopes(x).values())))
 
     def names(self, first: int = 0) -> list[str]:
@@ -268,7 +268,7 @@ def require_numbers(word: str, name: str, values: ArrayLike) -> None:
 
 
 def laid_out(sites: Sequence[Site], order: Order | None = None, plain: bool = False) -> Sites:
-    """The sites one after the other, then in the given order.
+    """Return the sites one after the other, then in the given order.
 
     Args:
         sites: the sites.

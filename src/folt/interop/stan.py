@@ -44,7 +44,7 @@ def from_stan(
     sort_by: str | SortKey | None = None,
     sign: str | None = None,
 ) -> Problem:
-    """A compiled Stan program with its data as a problem, with the symmetry it has.
+    """Return a compiled Stan program with its data as a problem, with the symmetry it has.
 
     Parameters get coordinates in which relabelling is orthogonal, in place of Stan's: centred
     scores for simplexes, logarithm, scores between bounds, identity. Ordered vectors, unit vectors,
@@ -113,7 +113,7 @@ def from_stan(
 
 
 def _probe(plain: StanDensity, sites: Sequence[Site]) -> Probe:
-    """The log density in plain coordinates, as one term."""
+    """Return the log density in plain coordinates, as one term."""
 
     def evaluate(points: HostPoints) -> Terms:
         return plain.values(points)[:, None]
@@ -123,14 +123,14 @@ def _probe(plain: StanDensity, sites: Sequence[Site]) -> Probe:
 
 
 def _midst(plain: StanDensity) -> np.ndarray:
-    """A point at which every parameter has a value."""
+    """Return a point at which every parameter has a value."""
     sizes = [each.size for each in plain.way.sites.maps]
     kept = [SOMEWHERE if block.kept else 0.0 for block in plain.way.blocks]
     return np.repeat(kept, sizes)
 
 
 def _observations(program: Program) -> int:
-    """The length of the longest array among the data, where the model says what they are."""
+    """Return the length of the longest array among the data, where the model says what they are."""
     data = getattr(program.model, "data", None)
     if isinstance(data, str) and data:
         import json

@@ -122,7 +122,7 @@ class Block(eqx.Module):
         return jnp.zeros(())
 
     def site(self) -> Site:
-        """The parameter as folt sees it."""
+        """Return the parameter as folt sees it."""
         if self.kept:
             ordered = self.kind is Kind.ORDERED and not self.axes
             return opaque_site(self.name, self.free, Identity(), self.axes, ordered)
@@ -137,7 +137,7 @@ class Block(eqx.Module):
 
 
 def blocks_of(program: Program, seed: int = 0) -> tuple[Block, ...]:
-    """The declared parameters of a program, in their order."""
+    """Return the declared parameters of a program, in their order."""
     looked = _Looked(program, seed)
     return tuple(looked.blocks())
 
@@ -185,7 +185,7 @@ class _Looked:
         return kept
 
     def _holds(self, block: Block) -> bool:
-        """Whether the form gives back the unconstrained numbers at every point."""
+        """Return whether the form gives back the unconstrained numbers at every point."""
         places, entries = list(block.places), list(block.entries)
         for u, x in zip(self.free, self.values, strict=True):
             with np.errstate(invalid="ignore", divide="ignore"):
@@ -263,7 +263,7 @@ class _Looked:
         return np.array(found, int).reshape(*where.shape[:leading], -1)
 
     def _builds_up(self, where: np.ndarray, places: np.ndarray) -> bool:
-        """Whether every value depends on the numbers of its vector up to its own alone."""
+        """Return whether every value depends on the numbers of its vector up to its own alone."""
         length = where.shape[-1]
         rows = zip(where.reshape(-1, length), places.reshape(-1, length), strict=True)
         lower = np.tri(length, dtype=bool)
@@ -292,7 +292,7 @@ class _Looked:
 
 
 def _stick_free(rows: Array) -> Array:
-    """Logits of the broken pieces, centred at equal shares (Stan up to 2.36)."""
+    """Return logits of the broken pieces, centred at equal shares (Stan up to 2.36)."""
     rest = jnp.cumsum(rows[:, ::-1], axis=1)[:, ::-1][:, 1:]
     left = jnp.arange(rows.shape[1] - 1, 0, -1, dtype=rows.dtype)
     return jnp.log(rows[:, :-1]) - jnp.log(rest) + jnp.log(left)

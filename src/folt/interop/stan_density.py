@@ -65,14 +65,14 @@ class StanDensity:
         return np.asarray(u), np.asarray(added)
 
     def values(self, points: HostPoints) -> HostValues:
-        """Log density at many points."""
+        """Return the log density at many points."""
         u, added = self.free(points)
         jacobian = self.way.jacobian
         return np.array([self.program.value(row, jacobian) for row in u]) + added
 
     @in_float64
     def gradients(self, points: HostPoints) -> tuple[HostValues, HostPoints]:
-        """Log density and gradient at many points."""
+        """Return the log density and gradient at many points."""
         u, added = self.free(points)
         pairs = [self.program.gradient(row, self.way.jacobian) for row in u]
         slopes = np.stack([slope for _, slope in pairs])
@@ -80,7 +80,7 @@ class StanDensity:
         return np.array([value for value, _ in pairs]) + added, np.asarray(back)
 
     def generated(self, points: HostPoints, seed: int) -> dict[str, np.ndarray]:
-        """Transformed parameters and generated quantities at many points."""
+        """Return transformed parameters and generated quantities at many points."""
         return self.program.generated(self.free(points)[0], seed)
 
 
@@ -91,12 +91,12 @@ class StanParameters:
         self.density = density
 
     def __call__(self, point: np.ndarray) -> dict[str, np.ndarray]:
-        """The parameters at one point."""
+        """Return the parameters at one point."""
         return {name: value[0] for name, value in self.many(np.asarray(point)[None]).items()}
 
     @in_float64
     def many(self, points: HostPoints) -> dict[str, np.ndarray]:
-        """The parameters at many points."""
+        """Return the parameters at many points."""
         way, program = self.density.way, self.density.program
         found = {name: np.asarray(v) for name, v in map_points(_pushed, way, points).items()}
         kept = [block for block in way.blocks if block.kept]
@@ -115,7 +115,7 @@ class StanPoints:
         self.density = density
 
     def __call__(self, values: dict[str, Array], key: Key | None = None) -> np.ndarray:
-        """The point at one value of every parameter."""
+        """Return the point at one value of every parameter."""
         one = {name: np.asarray(value)[None] for name, value in values.items()}
         return self.many(one, key)[0]
 

@@ -39,7 +39,7 @@ _ATTEMPTS = 3
 
 
 def problem_of_files(program: Path, data: Path | None = None) -> Problem:
-    """The problem of a Stan program in a file, with data in JSON.
+    """Return the problem of a Stan program in a file, with data in JSON.
 
     Raises:
         ValueError: no such file, no library to compile it with, a program that is none, or data
@@ -103,7 +103,7 @@ def _data(path: Path | None) -> dict[str, Any]:
 
 @in_float64
 def _compiled(program: Path, data: dict[str, Any]) -> Any:
-    """The model by BridgeStan, else by httpstan.
+    """Return the model by BridgeStan, else by httpstan.
 
     Raises:
         ValueError: neither is installed, or what they say.
@@ -127,7 +127,7 @@ def _compiled(program: Path, data: dict[str, Any]) -> Any:
 
 
 def _services(program: Path, data: dict[str, Any]) -> Services:
-    """The extension module of httpstan, from its cache where it is there already."""
+    """Return the extension module of httpstan, from its cache where it is there already."""
     import httpstan.cache
     import httpstan.models
 

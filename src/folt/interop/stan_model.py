@@ -45,13 +45,13 @@ class StanModel(Protocol):
         """`mu.1`, `mu.2`, ...: the entries of the parameters, with Stan's indices."""
 
     def param_unc_num(self) -> int:
-        """How many unconstrained parameters there are."""
+        """Return how many unconstrained parameters there are."""
 
     def param_constrain(self, theta_unc: Free) -> _Entries:
-        """The parameters at unconstrained ones."""
+        """Return the parameters at unconstrained ones."""
 
     def param_unconstrain(self, theta: _Entries) -> Free:
-        """The inverse."""
+        """Return the inverse."""
 
     def log_density(self, theta_unc: Free, *, propto: bool, jacobian: bool) -> float:
         """Log density, with or without constants and the log Jacobian of Stan's coordinates."""
@@ -59,7 +59,7 @@ class StanModel(Protocol):
     def log_density_gradient(
         self, theta_unc: Free, *, propto: bool, jacobian: bool
     ) -> tuple[float, Free]:
-        """The same with its gradient."""
+        """Return the same with its gradient."""
 
 
 class Program:
@@ -118,7 +118,7 @@ class Program:
             self.model = kind(path, data, seed=seed, warn=False)
 
     def constrained(self, free: Free) -> _Entries:
-        """The entries of the parameters in the order of `names`."""
+        """Return the entries of the parameters in the order of `names`."""
         found = np.asarray(self.model.param_constrain(self._free(free)), np.float64)
         if found.shape != (len(self.names),):
             raise ValueError(
@@ -142,7 +142,7 @@ class Program:
             return -np.inf
 
     def gradient(self, free: Free, jacobian: bool) -> tuple[float, Free]:
-        """The same with its gradient."""
+        """Return the same with its gradient."""
         free = self._free(free)
         try:
             value, slope = self.model.log_density_gradient(free, propto=False, jacobian=jacobian)
@@ -246,12 +246,12 @@ class Services:
         return self._module
 
     def param_names(self, *, include_tp: bool = False, include_gq: bool = False) -> Sequence[str]:
-        """The entries of the parameters, or of these and all that follows from them."""
+        """Return the entries of the parameters, or of these and all that follows from them."""
         whole = include_tp and include_gq
         return self._here().constrained_param_names(self.data) if whole else self._names
 
     def param_unc_num(self) -> int:
-        """How many unconstrained parameters there are."""
+        """Return how many unconstrained parameters there are."""
         return self._count
 
     def param_constrain(
@@ -279,7 +279,7 @@ class Services:
             )
 
     def param_unconstrain(self, theta: _Entries) -> Free:
-        """The inverse."""
+        """Return the inverse."""
         values = {name: value.tolist() for name, value in by_name(self._names, theta).items()}
         return np.array(self._here().transform_inits(self.data, values))
 
@@ -290,7 +290,7 @@ class Services:
     def log_density_gradient(
         self, theta_unc: Free, *, propto: bool, jacobian: bool
     ) -> tuple[float, Free]:
-        """The same with its gradient."""
+        """Return the same with its gradient."""
         value = self.log_density(theta_unc, propto=propto, jacobian=jacobian)
         slope = self._here().log_prob_grad(self.data, theta_unc.tolist(), jacobian)
         return value, np.array(slope)
@@ -302,7 +302,7 @@ def without_comments(source: str) -> str:
 
 
 def extension_in(folder: Path) -> Path:
-    """The compiled module in a folder of httpstan's cache.
+    """Return the compiled module in a folder of httpstan's cache.
 
     Raises:
         ValueError: there is none.

@@ -66,7 +66,7 @@ class _Clock(NamedTuple):
 
 
 def clocks_of(table: Table) -> list[_Clock]:
-    """The columns that tell the time, a day and a time of the day put together.
+    """Return the columns that tell the time, a day and a time of the day put together.
 
     Raises:
         ValueError: the unit of one is not known.
@@ -126,7 +126,7 @@ def rate_of(
 
 
 def _step(table: Table, clock: _Clock, rate: float | None) -> float:
-    """Seconds between samples.
+    """Return seconds between samples.
 
     A clock is even if its steps are, or if they differ by rounding alone: a time that is written
     with a resolution r is never further than r from an even one.
@@ -156,14 +156,14 @@ def _step(table: Table, clock: _Clock, rate: float | None) -> float:
 
 
 def _is_coarse(clock: _Clock, step: float) -> bool:
-    """Whether the digits of a clock, and not its steps, are what makes it uneven."""
+    """Return whether the digits of a clock, and not its steps, are what makes it uneven."""
     steps = np.diff(clock.seconds)
     uneven = np.any(np.abs(steps - step) > _UNEVEN * step)
     return bool(uneven and clock.coarsest > COARSE * step)
 
 
 def _drift(clock: _Clock, step: float) -> np.ndarray:
-    """Seconds between the times and even ones."""
+    """Return seconds between the times and even ones."""
     seconds = clock.seconds - clock.seconds[0]
     return np.abs(seconds - step * np.arange(len(seconds)))
 
@@ -175,7 +175,7 @@ def _is_rounded(clock: _Clock, step: float) -> bool:
 
 
 def _is_away(clock: _Clock, step: float) -> np.ndarray:
-    """Which times after the first are further from even ones than rounding explains.
+    """Return which times after the first are further from even ones than rounding explains.
 
     The error of a step that was computed from the first and the last time grows from the one to
     the other.
@@ -221,7 +221,7 @@ def _is_clock(table: Table, column: Column, first: bool) -> bool:
 
 
 def _numeric(table: Table, position: int) -> _Clock:
-    """A column of numbers in its unit, or in that of a computer's clock."""
+    """Return a column of numbers in its unit, or in that of a computer's clock."""
     column = table.columns[position]
     table.numbers([position])
     values = column.values
@@ -261,13 +261,13 @@ def _resolution(values: np.ndarray) -> np.ndarray:
 
 
 def _suffix(name: str) -> str:
-    """The unit in `time_ms`."""
+    """Return the unit in `time_ms`."""
     last = name.lower().rpartition("_")[2]
     return last if "_" in name and last in _SECONDS else ""
 
 
 def _over_midnight(clock: _Clock) -> _Clock:
-    """Times of the day that go on after midnight."""
+    """Return times of the day that go on after midnight."""
     turns = np.cumsum(np.diff(clock.seconds, prepend=clock.seconds[:1]) < -DAY / 2)
     return clock._replace(seconds=clock.seconds + DAY * turns)
 

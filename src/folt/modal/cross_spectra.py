@@ -64,7 +64,7 @@ def welch(
     segment: float | None = None,
     overlap: float = OVERLAP,
 ) -> Measured:
-    """The trace of the cross-spectral matrix of a record within a band.
+    """Return the trace of the cross-spectral matrix of a record within a band.
 
     Args:
         record: the channels.
@@ -111,7 +111,7 @@ def welch(
 
 
 def default_segment(record: Record, band: tuple[float, float]) -> float:
-    """Seconds per segment: fine enough for a damping of 1 %, unless the record is too short.
+    """Return seconds per segment: fine enough for a damping of 1 %, unless the record is too short.
 
     A mode at f with damping ξ is 2ξf wide at half power, a Hann taper of T seconds blurs by 1.5/T:
     half the width of the sharpest mode at the middle of the band. Longer segments would leave
@@ -145,7 +145,7 @@ def _matrices(
 def effective_averages(
     taper: Float[np.ndarray, " length"], hop: int, segments: int, between_bins: bool = True
 ) -> float:
-    """Independent averages that overlapping, tapered segments are worth, per ordinate.
+    """Return independent averages that overlapping, tapered segments are worth, per ordinate.
 
     Args:
         taper: the window w.

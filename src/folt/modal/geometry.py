@@ -67,7 +67,7 @@ class Structure:
             )
 
     def unit_shapes(self) -> Float[np.ndarray, "channel mode"]:
-        """The shapes, each of unit length."""
+        """Return the shapes, each of unit length."""
         shapes = self.shapes
         if shapes is None:
             shapes = tower_shapes(self.channels, len(self.frequency))
@@ -210,7 +210,7 @@ def deflection_figure(
     frequency: Float[np.ndarray, " mode"],
     geometry: Geometry,
 ) -> Figure:
-    """One panel per mode: the deflected line with its 95 % band, or arrows in the plan.
+    """Return one panel per mode: the deflected line with its 95 % band, or arrows in the plan.
 
     Args:
         shapes: of unit length, signed alike.

@@ -64,14 +64,14 @@ class Settings:
     effort: Effort = dataclasses.field(default_factory=Effort.default)
 
     def asked(self) -> Document:
-        """The settings as plain values, an effort that has a name by its name."""
+        """Return the settings as plain values, an effort that has a name by its name."""
         name = self.effort.name
         usual = name in EFFORTS and self.effort == EFFORTS[name]()
         found: Document = plain(dataclasses.asdict(self))
         return {**found, "effort": name} if usual else found
 
     def model_for(self, measured: Measured) -> Model:
-        """The model asked for, or the one that the spectrum allows."""
+        """Return the model asked for, or the one that the spectrum allows."""
         if self.model is not None:
             return self.model
         if measured.ordinates is not None:
@@ -119,7 +119,7 @@ def identify(
     start: Fit | None = None,
     progress: bool = True,
 ) -> Identification:
-    """Frequencies and damping of one spectrum, for one number of modes or several.
+    """Return frequencies and damping of one spectrum, for one number of modes or several.
 
     Args:
         measured: the spectrum.
@@ -144,7 +144,7 @@ def identify(
 
 
 def problem_for(measured: Measured, modes: int, settings: Settings) -> Problem:
-    """The posterior of one spectrum."""
+    """Return the posterior of one spectrum."""
     bounds = settings.frequency_range
     if bounds is None:
         bounds = rounded_outwards(float(measured.frequency[0]), float(measured.frequency[-1]))
@@ -214,7 +214,7 @@ def fitted(
 
 
 def reference_of(model: Model, effort: Effort, share: float = 1.0) -> HostChains | None:
-    """The reference run of a model at an effort; None for the effort's own.
+    """Return the reference run of a model at an effort; None for the effort's own.
 
     Args:
         model: which model.

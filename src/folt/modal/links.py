@@ -74,7 +74,7 @@ def _mean_shapes(row: Row) -> Float[np.ndarray, "mode channel"]:
 
 
 def tidy(rows: list[Row], tracked: list[list[Link]] | None = None) -> list[Document]:
-    """One row per window and mode, with its track where modes were linked."""
+    """Return one row per window and mode, with its track where modes were linked."""
     none: list[list[Link | None]] = [[None] * len(row["modes"]) for row in rows]
     links: Sequence[Sequence[Link | None]] = none if tracked is None else tracked
     return [

@@ -128,7 +128,7 @@ def _legend(figure: Figure, panel: Axes) -> None:
 
 
 def modes_figure(frequency: np.ndarray, damping: np.ndarray) -> Figure:
-    """Frequency against damping, draw by draw, with both margins.
+    """Return the frequency against damping, draw by draw, with both margins.
 
     Args:
         frequency: (draw, mode) in Hz.
@@ -189,7 +189,7 @@ def _edges(values: np.ndarray) -> np.ndarray:
 
 
 def _chains_figure(fit: Fit) -> Figure:
-    """Natural frequencies along a chain before folding and along one of this fit."""
+    """Return natural frequencies along a chain before folding and along one of this fit."""
     if fit.problem is None:
         raise ValueError("expected a fit with its problem: folt.load(path, problem=problem)")
     raw = fit.reference.raw if fit.reference.raw is not None else fit.unfolded()
@@ -209,7 +209,7 @@ def _chains_figure(fit: Fit) -> Figure:
 
 
 def track_figure(rows: Sequence[Document]) -> Figure:
-    """Frequency and damping of every mode over time, with 95 % intervals.
+    """Return the frequency and damping of every mode over time, with 95 % intervals.
 
     Args:
         rows: of the tidy table, one per window and mode.

@@ -140,7 +140,7 @@ def read_record(path: str | Path, rate: float | None = None, channels: str = "")
 
 
 def _channels(table: Table, clocks: list[int], channels: str) -> list[int]:
-    """The positions of the channels that are asked for, or of all columns of numbers."""
+    """Return the positions of the channels that are asked for, or of all columns of numbers."""
     chosen = table.choose(channels, "--channels")
     for j in chosen:
         if j in clocks:

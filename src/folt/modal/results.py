@@ -60,7 +60,7 @@ SECTIONS = {
 
 
 def contents(found: Identification, geometry: Geometry | None = None) -> dict[str, bytes]:
-    """The fit, its report, the table of modes, the spectrum and the figures, by name."""
+    """Return the fit, its report, the table of modes, the spectrum and the figures, by name."""
     rows = mode_rows(found.fit, found.measured.resolution)
     files = {
         "modes.csv": as_csv(dataclasses.asdict(row) for row in rows).encode(),
@@ -79,14 +79,14 @@ def contents(found: Identification, geometry: Geometry | None = None) -> dict[st
 
 
 def _sections(drawn: Mapping[str, Figure]) -> tuple[Section, ...]:
-    """The figures of an identification as parts of its report."""
+    """Return the figures of an identification as parts of its report."""
     return tuple(
         Section(*SECTIONS[name], figure) for name, figure in drawn.items() if name in SECTIONS
     )
 
 
 def spectrum_csv(measured: Measured) -> str:
-    """The spectrum in the columns that `folt modal --psd` reads."""
+    """Return the spectrum in the columns that `folt modal --psd` reads."""
     columns = {"frequency_hz": measured.frequency, "psd": measured.psd}
     if measured.averages is not None:
         columns["averages"] = measured.averages

@@ -93,7 +93,7 @@ def _of_powers(
 def _of_shapes(
     context: tuple[ModalShapesPosterior, np.ndarray, tuple[np.ndarray, np.ndarray]], x: Point
 ) -> tuple[Float[Array, "m n"], Array, Float[Array, " n"]]:
-    """The trace of the spectral matrix in squares of the scale of the ordinates.
+    """Return the trace of the spectral matrix in squares of the scale of the ordinates.
 
     Returns:
         The part of every mode, the floor, and what correlated forces add between modes.
@@ -111,7 +111,7 @@ def _of_shapes(
 
 
 def _only(found: PyTree, j: int) -> PyTree:
-    """One mode of several, without the floor."""
+    """Return one mode of several, without the floor."""
     one = (value[j : j + 1] for value in found[:3])
     return type(found)(*one, jnp.zeros(()))
 
@@ -135,7 +135,7 @@ ROTATED_FROM = 6
 
 
 def shape_pictures(fit: Fit, names: tuple[str, ...]) -> dict[str, Figure]:
-    """The figures that shapes add to an identification, by the name of their file."""
+    """Return the figures that shapes add to an identification, by the name of their file."""
     frequency = np.sort(fit.posterior["frequency"], axis=-1)
     middle = np.median(frequency.reshape(-1, frequency.shape[-1]), axis=0)
     return {
@@ -149,7 +149,7 @@ def shapes_figure(
     frequency: Float[np.ndarray, " mode"],
     names: tuple[str, ...],
 ) -> Figure:
-    """One row of bars per mode: the mean of every entry with its 95 % interval.
+    """Return one row of bars per mode: the mean of every entry with its 95 % interval.
 
     Args:
         shapes: of unit length, signed alike.

@@ -45,7 +45,7 @@ def measured_channels(
     segment: float | None = None,
     overlap: float = OVERLAP,
 ) -> Measured:
-    """The averaged spectrum of a record together with the ordinates of all its channels.
+    """Return the averaged spectrum of a record together with the ordinates of all its channels.
 
     Args:
         record: at least two channels.
@@ -81,7 +81,7 @@ def _require_peak(data: FourierOrdinates) -> None:
 
 
 def shape_draws(fit: Fit) -> Float[np.ndarray, "draw mode channel"]:
-    """Shapes of every draw, of unit length, by frequency, signed like their mean."""
+    """Return shapes of every draw, of unit length, by frequency, signed like their mean."""
     order = np.argsort(fit.posterior["frequency"], axis=-1)
     shapes = np.take_along_axis(fit.posterior["shape"], order[..., None], axis=-2)
     shapes = shapes.reshape(-1, *shapes.shape[-2:])
@@ -92,7 +92,7 @@ def shape_draws(fit: Fit) -> Float[np.ndarray, "draw mode channel"]:
 
 
 def mean_shape(shapes: Float[np.ndarray, "draw channel"]) -> Float[np.ndarray, " channel"]:
-    """The direction of the largest mean MAC with all draws, its largest entry positive."""
+    """Return the direction of the largest mean MAC with all draws, its largest entry positive."""
     mean = np.linalg.eigh(shapes.T @ shapes)[1][:, -1]
     return mean if mean[np.abs(mean).argmax()] > 0 else -mean
 

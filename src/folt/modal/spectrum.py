@@ -40,7 +40,7 @@ class Record:
         return len(self.values) / self.rate
 
     def part(self, first: int, count: int) -> Record:
-        """The samples first, first + 1, ... as a record of their own."""
+        """Return the samples first, first + 1, ... as a record of their own."""
         return dataclasses.replace(self, values=self.values[first : first + count])
 
     def require_usable(self, lines: Sequence[int] | np.ndarray | None = None) -> None:
@@ -77,7 +77,7 @@ def record_of(
     *,
     lines: Sequence[int] | np.ndarray | None = None,
 ) -> Record:
-    """A checked record from an array, one column per channel.
+    """Return a checked record from an array, one column per channel.
 
     Args:
         values: the samples.
@@ -186,7 +186,7 @@ def read_spectrum(
 
 
 def within(frequency: np.ndarray, band: tuple[float, float]) -> np.ndarray:
-    """Which frequencies lie in a band.
+    """Return which frequencies lie in a band.
 
     Raises:
         ValueError: the band is empty or holds no frequency.

@@ -52,7 +52,7 @@ class ModeRow:
 
 
 def mode_rows(fit: Fit, resolution: float) -> list[ModeRow]:
-    """One row per mode, in the order of frequency.
+    """Return one row per mode, in the order of frequency.
 
     Args:
         fit: of either model.
@@ -98,7 +98,7 @@ def _summary(values: np.ndarray) -> tuple[float, float, float]:
 
 
 def as_csv(rows: Iterable[Document]) -> str:
-    """Rows as CSV, all digits, missing values empty."""
+    """Return rows as CSV, all digits, missing values empty."""
     rows = list(rows)
     stream = io.StringIO()
     writer = csv.DictWriter(stream, list(rows[0]), lineterminator="\n")
@@ -108,7 +108,7 @@ def as_csv(rows: Iterable[Document]) -> str:
 
 
 def modes_table(rows: Iterable[ModeRow]) -> Table:
-    """The modes for a console."""
+    """Return the modes for a console."""
     rows = list(rows)
     table = Table(box=None, pad_edge=False, padding=(0, 3, 0, 0))
     headings = ["mode", "frequency, Hz", "95 % interval", "damping, %", "95 % interval"]
@@ -131,7 +131,7 @@ def modes_table(rows: Iterable[ModeRow]) -> Table:
 
 
 def mac_table(rows: Iterable[Document]) -> Table:
-    """Pairs of modes for a console."""
+    """Return pairs of modes for a console."""
     table = Table(box=None, pad_edge=False, padding=(0, 3, 0, 0))
     for heading in ("modes", "MAC", "95 % interval"):
         table.add_column(heading, justify="right", no_wrap=True)
@@ -142,7 +142,7 @@ def mac_table(rows: Iterable[Document]) -> Table:
 
 
 def evidence_rows(found: Identification) -> list[Document]:
-    """One row per number of modes: evidence, probability, verdict."""
+    """Return one row per number of modes: evidence, probability, verdict."""
     return [
         {
             "modes": m,
@@ -156,7 +156,7 @@ def evidence_rows(found: Identification) -> list[Document]:
 
 
 def evidence_table(found: Identification) -> Table:
-    """Numbers of modes for a console."""
+    """Return numbers of modes for a console."""
     table = Table(box=None, pad_edge=False, padding=(0, 3, 0, 0))
     for heading in ("modes", "log evidence", "standard error", "probability", "verdict"):
         table.add_column(heading, justify="right")

@@ -74,7 +74,7 @@ class Windows:
         return [(first, count) for first in range(0, len(record.values) - count + 1, hop)]
 
     def spectrum(self, part: Record) -> Measured:
-        """The spectrum of one window, with the ordinates of its channels for shapes."""
+        """Return the spectrum of one window, with the ordinates of its channels for shapes."""
         measure = measured_channels if self.shapes else welch
         return measure(part, self.band, segment=self.segment, overlap=self.overlap)
 
@@ -135,7 +135,7 @@ def track(
 
 
 def window_jobs(record: Record, windows: Windows, modes: int, settings: Settings) -> list[Job]:
-    """One job per window, of which the first of every group starts from nothing.
+    """Return one job per window, of which the first of every group starts from nothing.
 
     Raises:
         ValueError: the record cannot be cut like that, or its first window not be used.
@@ -169,7 +169,7 @@ def window_jobs(record: Record, windows: Windows, modes: int, settings: Settings
 
 
 def _window_name(number: int) -> str:
-    """The name of a window, counted from 1."""
+    """Return the name of a window, counted from 1."""
     return f"{number + 1:05d}"
 
 
@@ -186,7 +186,7 @@ def _fit(
 def _describe(
     fit: Fit, *, begin: float, end: float, resolution: float, names: tuple[str, ...] = ()
 ) -> Document:
-    """What is told of a window beside what is told of every fit."""
+    """Return what is told of a window beside what is told of every fit."""
     return {
         **({"shapes": shape_rows(fit, names)} if names else {}),
         "start_s": begin,

@@ -40,7 +40,7 @@ def averaged_spectrum(
     window: tuple[ArrayLike, ArrayLike] | None = None,
     scale: float | None = None,
 ) -> AveragedSpectrum:
-    """A checked window with its ordinates scaled, as `Problem.with_data` takes it."""
+    """Return a checked window with its ordinates scaled, as `Problem.with_data` takes it."""
     ordinates = np.asarray(psd, float)
     checked = scaled_spectrum(frequency, ordinates)
     if np.any(ordinates <= 0):

@@ -62,7 +62,7 @@ def coherence_root(h: Float[Array, " pairs2"], modes: int) -> Complex[Array, "m 
 
 
 def _hermitian(entries: Complex[Array, " pairs"], modes: int) -> Complex[Array, "m m"]:
-    """The Hermitian matrix without diagonal that has these entries above it."""
+    """Return the Hermitian matrix without diagonal that has these entries above it."""
     matrix = jnp.zeros((modes, modes), complex)
     for number, (i, j) in enumerate(pairs_of(modes)):
         entry = entries[number]
@@ -71,7 +71,7 @@ def _hermitian(entries: Complex[Array, " pairs"], modes: int) -> Complex[Array, 
 
 
 def coherence_coordinates(entries: Complex[Array, " pairs"], modes: int) -> Float[Array, " pairs2"]:
-    """The coordinates h of a matrix C with these entries, the inverse of `coherence_root`.
+    """Return the coordinates h of a matrix C with these entries, the inverse of `coherence_root`.
 
     diag(eˣ)·C·diag(eˣ) = exp(H) where H has no diagonal; x is found step by step.
     """
@@ -151,7 +151,7 @@ def correlated_group(modes: int, width: int, noises: int) -> Generated:
 def _matrix(
     places: list[int], signs: Float[np.ndarray, " m"], width: int, noises: int
 ) -> Float[np.ndarray, "dim dim"]:
-    """The map that puts mode i, with a sign, into its new place."""
+    """Return the map that puts mode i, with a sign, into its new place."""
     modes, pairs = len(places), pairs_of(len(places))
     size = modes * width
     matrix = np.zeros((size + 2 * len(pairs) + noises,) * 2)

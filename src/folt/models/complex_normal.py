@@ -50,7 +50,7 @@ class Shapes(NamedTuple):
 
 
 def log_complex_normal(modes: Shapes, data: FourierOrdinates, exponent: int) -> Float[Array, " k"]:
-    """Log CN(F_k; 0, E_k) by the m x m matrices W_k."""
+    """Return log CN(F_k; 0, E_k) by the m x m matrices W_k."""
     real, imaginary = jnp.asarray(data.real), jnp.asarray(data.imaginary)
     weighted = modes.psi / modes.noise
     inner, seen = weighted @ modes.psi.T, [weighted @ real.T, weighted @ imaginary.T]
@@ -111,7 +111,7 @@ def _explained_jvp(
 
 
 def _value(factor: Lower, halves: list[Vector]) -> Float[Array, " k"]:
-    """The squares of L⁻¹u less the logarithm of |W| = |L|²."""
+    """Return the squares of L⁻¹u less the logarithm of |W| = |L|²."""
     squares = _sum(jnp.real(one * jnp.conj(one)) for half in halves for one in half)
     return squares - 2 * _sum(jnp.log(jnp.real(row[i])) for i, row in enumerate(factor))
 
@@ -136,7 +136,7 @@ def _factor(matrix: Lower) -> Lower:
 
 
 def _forward(factor: Lower, right: Vector) -> Vector:
-    """The solution of L·y = right."""
+    """Return the solution of L·y = right."""
     solved: list[Array] = []
     for i, left in enumerate(right):
         for k in range(i):
@@ -146,7 +146,7 @@ def _forward(factor: Lower, right: Vector) -> Vector:
 
 
 def _backward(factor: Lower, right: Vector) -> Vector:
-    """The solution of Lᴴ·y = right."""
+    """Return the solution of Lᴴ·y = right."""
     m, solved = len(right), list(right)
     for i in reversed(range(m)):
         left = right[i]

@@ -23,15 +23,15 @@ class Emission(eqx.Module):
 
     @abstractmethod
     def constrain(self, rows: Float[Array, "m size"]) -> dict[str, Array]:
-        """The user's parameters of every state."""
+        """Return the user's parameters of every state."""
 
     @abstractmethod
     def unconstrain(self, values: dict[str, Array]) -> Float[Array, "m size"]:
-        """The coordinates of these parameters."""
+        """Return the coordinates of these parameters."""
 
     @abstractmethod
     def terms(self, rows: Float[Array, "m size"], data: Float[Array, " t"]) -> Float[Array, "m t"]:
-        """Log density of every observation in every state."""
+        """Return the log density of every observation in every state."""
 
 
 class GaussianEmission(Emission):
@@ -46,7 +46,7 @@ class GaussianEmission(Emission):
         return 2
 
     def constrain(self, rows: Float[Array, "m size"]) -> dict[str, Array]:
-        """The means and standard deviations of the states."""
+        """Return the means and standard deviations of the states."""
         sigma = jnp.exp(self.log_sigma.from_normal(rows[:, 1]))
         return {"mu": self.mu.from_normal(rows[:, 0]), "sigma": sigma}
 
@@ -56,7 +56,7 @@ class GaussianEmission(Emission):
         return jnp.stack([self.mu.to_normal(values["mu"]), log_sigma], axis=1)
 
     def terms(self, rows: Float[Array, "m size"], data: Float[Array, " t"]) -> Float[Array, "m t"]:
-        """The log densities log N(y_t; μ_k, σ_k²)."""
+        """Return the log densities log N(y_t; μ_k, σ_k²)."""
         mu, log_sigma = self.mu.from_normal(rows[:, 0]), self.log_sigma.from_normal(rows[:, 1])
         return gaussian_terms(mu, log_sigma, data)
 
@@ -72,13 +72,13 @@ class PoissonEmission(Emission):
         return 1
 
     def constrain(self, rows: Float[Array, "m size"]) -> dict[str, Array]:
-        """The rates of the states."""
+        """Return the rates of the states."""
         return {"rate": jnp.exp(self.log_rate.from_normal(rows[:, 0]))}
 
     def unconstrain(self, values: dict[str, Array]) -> Float[Array, "m size"]:
-        """The coordinates of given rates."""
+        """Return the coordinates of given rates."""
         return self.log_rate.to_normal(jnp.log(values["rate"]))[:, None]
 
     def terms(self, rows: Float[Array, "m size"], data: Float[Array, " t"]) -> Float[Array, "m t"]:
-        """The log probabilities log Poisson(y_t; λ_k)."""
+        """Return the log probabilities log Poisson(y_t; λ_k)."""
         return poisson_terms(self.log_rate.from_normal(rows[:, 0]), data)

@@ -101,7 +101,7 @@ class FactorPosterior(eqx.Module):
         return {"loading": loading, "noise": noise[0] if self.common else noise}
 
     def unconstrain(self, values: dict[str, Array]) -> Point:
-        """The point with these loadings and noise variances."""
+        """Return the point with these loadings and noise variances."""
         rows = self.loading.to_normal(values["loading"] / self.deviation)
         log_noise = jnp.log(values["noise"]) - 2 * jnp.log(self.deviation)
         own = log_noise[:1] if self.common else log_noise
@@ -111,7 +111,7 @@ class FactorPosterior(eqx.Module):
 def _gaussian(
     loading: Float[Array, "m p"], log_noise: Float[Array, " p"], rows: Float[Array, "n p"]
 ) -> tuple[Scalar, Float[Array, " n"]]:
-    """Log determinant of ΛᵀΛ + diag ψ, and its inverse's quadratic form at every row.
+    """Return the log determinant of ΛᵀΛ + diag ψ, and its inverse's quadratic form at every row.
 
     By Woodbury only I + Λ diag(1/ψ) Λᵀ is factorised. The quadratic form of y is the smallest value
     of |(y - Λᵀf)/√ψ|² + |f|², taken at its factors f as a sum of squares: the difference
@@ -137,7 +137,7 @@ def factor_analysis(
     log_noise_scale: float = 1.0,
     variables: Sequence[str] | None = None,
 ) -> Problem:
-    """The posterior of a factor analysis.
+    """Return the posterior of a factor analysis.
 
     Sparse loadings leave signs and permutations of the factors, which are folded. Normal loadings
     leave every rotation: it is divided out, `loading` is lower trapezoidal in variables chosen by
@@ -186,7 +186,7 @@ def ppca(
     log_noise_scale: float = 1.0,
     variables: Sequence[str] | None = None,
 ) -> Problem:
-    """The posterior of a probabilistic principal component analysis, rotations divided out.
+    """Return the posterior of a probabilistic principal component analysis, rotations divided out.
 
     y_n = Wf_n + noise with the same variance in all variables, f_n ~ N(0, I), W's entries normal:
     a factor analysis in which variables keep their units. Scales are relative to the standard
@@ -226,7 +226,7 @@ def _problem(
     turning: bool,
     coords: dict[str, list[str]],
 ) -> Problem:
-    """The posterior with the signs and permutations, or the rotations, of its factors."""
+    """Return the posterior with the signs and permutations, or the rotations, of its factors."""
     origin = observations.mean(axis=0)
     centred = observations - origin
     p, m = centred.shape[1], posterior.factors
@@ -260,7 +260,7 @@ def _problem(
 
 
 def principal_rows(centred: Float[np.ndarray, "n p"], m: int) -> tuple[int, ...]:
-    """Variables that are far from dependent in the m largest principal components.
+    """Return variables that are far from dependent in the m largest principal components.
 
     A pivot that hardly loads on the factors puts the diagonal near zero, where the quotient bends.
     """
@@ -311,7 +311,7 @@ def _plain_and_turned(
 
 
 def _pointwise(parameters: dict[str, Array], data: Float[ArrayLike, "n p"]) -> Float[Array, " n"]:
-    """Log likelihood of every centred observation."""
+    """Return the log likelihood of every centred observation."""
     centred = jnp.asarray(data)
     log_noise = jnp.log(jnp.broadcast_to(parameters["noise"], centred.shape[1:]))
     log_det, quadratics = _gaussian(parameters["loading"], log_noise, centred)
@@ -364,7 +364,7 @@ def simulate_factor_analysis(
     ),
     noise: Sequence[float] = (0.3, 0.3, 0.4, 0.3, 0.4, 0.5, 0.4, 0.3, 0.4),
 ) -> Float[np.ndarray, "count p"]:
-    """Observations with these loadings and noise variances."""
+    """Return observations with these loadings and noise variances."""
     generator = host_generator(key)
     matrix = np.asarray(loading, float)
     factor = generator.normal(size=(count, matrix.shape[0]))

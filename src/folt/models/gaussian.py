@@ -53,20 +53,20 @@ class GaussianMixturePosterior(eqx.Module):
     prior: Independent
 
     def components(self, x: Point) -> tuple[Array, Array, Array]:
-        """Log weight, mean and log standard deviation of every component."""
+        """Return the log weight, mean and log standard deviation of every component."""
         blocks, ratios = self.prior.pieces(x)
         rows = blocks.reshape(-1, 2)
         mu, log_sigma = self.mu.from_normal(rows[:, 0]), self.log_sigma.from_normal(rows[:, 1])
         return self.weight.push_log(ratios), mu, log_sigma
 
     def __call__(self, x: Point, observations: Float[Array | np.ndarray, " n"]) -> Scalar:
-        """Log density at one point."""
+        """Return the log density at one point."""
         log_weight, mu, log_sigma = self.components(x)
         terms = gaussian_terms(mu, log_sigma, jnp.asarray(observations)) + log_weight[:, None]
         return jnp.sum(log_sum_components(terms)) + self.prior.log_prob(x)
 
     def constrain(self, x: Point) -> dict[str, Array]:
-        """Weights, means and standard deviations."""
+        """Return weights, means and standard deviations."""
         log_weight, mu, log_sigma = self.components(x)
         return {"weight": jnp.exp(log_weight), "mu": mu, "sigma": jnp.exp(log_sigma)}
 
@@ -82,7 +82,7 @@ class GaussianMixturePosterior(eqx.Module):
 def gaussian_terms(
     mu: Float[Array, " m"], log_sigma: Float[Array, " m"], observations: Float[Array, " n"]
 ) -> Float[Array, "m n"]:
-    """Log N(y_n; μ_k, σ_k²) of every component and observation."""
+    """Return log N(y_n; μ_k, σ_k²) of every component and observation."""
     residual = (observations - mu[:, None]) * jnp.exp(-log_sigma)[:, None]
     return -0.5 * jnp.square(residual) - (log_sigma + 0.5 * LOG_TWO_PI)[:, None]
 
@@ -100,7 +100,7 @@ def gaussian_mixture(
     augmented: bool | None = None,
     variables: Sequence[str] | None = None,
 ) -> Problem:
-    """The posterior of a Gaussian mixture with unknown weights.
+    """Return the posterior of a Gaussian mixture with unknown weights.
 
     The defaults look at the data only through their range R and its middle, the same for every
     component: means anywhere up to half a range beyond the data (two prior standard deviations),
@@ -154,7 +154,7 @@ def gaussian_mixture(
 def weight_coordinates(
     m: int, count: int, concentration: float, augmented: bool
 ) -> tuple[SimplexCoordinate, Part]:
-    """Coordinates of the weights of m components, and how relabelling moves them."""
+    """Return coordinates of the weights of m components, and how relabelling moves them."""
     if augmented:
         return AugmentedShares(m, count, concentration), Blocks(1)
     return CentredScores.symmetric(m, concentration), ZeroSum()
@@ -176,14 +176,14 @@ def scale_options(
 
 
 def pointwise(parameters: dict[str, Array], data: Float[ArrayLike, " n"]) -> Float[Array, " n"]:
-    """Log likelihood of every observation."""
+    """Return the log likelihood of every observation."""
     return log_sum_components(component_terms(parameters, data))
 
 
 def component_terms(
     parameters: dict[str, Array], data: Float[ArrayLike, " n"]
 ) -> Float[Array, "m n"]:
-    """Log w_k + log N(y_n; μ_k, σ_k²) of every component and observation."""
+    """Return log w_k + log N(y_n; μ_k, σ_k²) of every component and observation."""
     terms = gaussian_terms(parameters["mu"], jnp.log(parameters["sigma"]), jnp.asarray(data))
     return terms + jnp.log(parameters["weight"])[:, None]
 
@@ -191,7 +191,7 @@ def component_terms(
 def _density_at(
     key: Key, parameters: dict[str, Array], new: Float[Array, " k"], data: PyTree
 ) -> Float[Array, " k"]:
-    """The density at every new observation given the parameters."""
+    """Return the density at every new observation given the parameters."""
     del key, data
     return jnp.exp(pointwise(parameters, new))
 
@@ -219,7 +219,7 @@ def simulate_gaussian_mixture(
     mu: Sequence[float] = (0.0, 4.0, 8.0),
     sigma: Sequence[float] = (1.0, 0.8, 1.2),
 ) -> Float[np.ndarray, " count"]:
-    """Observations of a mixture with these parameters."""
+    """Return observations of a mixture with these parameters."""
     generator = host_generator(key)
     label = generator.choice(len(weight), count, p=np.asarray(weight, float))
     return generator.normal(np.asarray(mu, float)[label], np.asarray(sigma, float)[label])

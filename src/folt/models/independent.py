@@ -25,10 +25,10 @@ class _Piece(Protocol):
         """Number of coordinates."""
 
     def log_prior(self, x: Point) -> Scalar:
-        """Log density of the coordinates under the prior."""
+        """Return the log density of the coordinates under the prior."""
 
     def sample_prior(self, key: Key) -> Float[Array, " length"]:
-        """One draw of the prior."""
+        """Return one draw of the prior."""
 
 
 class StandardNormal(eqx.Module):
@@ -37,11 +37,11 @@ class StandardNormal(eqx.Module):
     length: int = eqx.field(static=True)
 
     def log_prior(self, x: Float[Array, " length"]) -> Scalar:
-        """The log density log N(x; 0, I)."""
+        """Return the log density log N(x; 0, I)."""
         return jnp.sum(normal_log_density(x))
 
     def sample_prior(self, key: Key) -> Float[Array, " length"]:
-        """A standard normal vector."""
+        """Return a standard normal vector."""
         return jax.random.normal(key, (self.length,))
 
 
@@ -60,15 +60,15 @@ class LogGammas(eqx.Module):
         return int(np.shape(self.shape)[0])
 
     def push_log(self, x: Float[Array, " length"]) -> Float[Array, " length"]:
-        """Log g = log a + x/√a."""
+        """Return log g = log a + x/√a."""
         return jnp.log(self.shape) + x / jnp.sqrt(self.shape)
 
     def pull_log(self, log_g: Float[Array, " length"]) -> Float[Array, " length"]:
-        """The coordinates √a·(log g - log a)."""
+        """Return the coordinates √a·(log g - log a)."""
         return jnp.sqrt(self.shape) * (log_g - jnp.log(self.shape))
 
     def log_prior(self, x: Float[Array, " length"]) -> Scalar:
-        """Sum of a·log g - g - log Γ(a) - ½ log a."""
+        """Return the sum of a·log g - g - log Γ(a) - ½ log a."""
         return jnp.sum(log_prob_of_log(self.shape, self.push_log(x)) - 0.5 * jnp.log(self.shape))
 
     def sample_prior(self, key: Key) -> Float[Array, " length"]:
@@ -89,17 +89,17 @@ class Independent(Distribution):
         return sum(part.length for part in self.parts)
 
     def pieces(self, x: Point) -> list[Array]:
-        """The coordinates of each piece."""
+        """Return the coordinates of each piece."""
         ends = np.cumsum([part.length for part in self.parts])[:-1].tolist()
         return jnp.split(x, ends)
 
     def log_prob(self, x: Point) -> Scalar:
-        """Sum of the log priors."""
+        """Return the sum of the log priors."""
         logs = [part.log_prior(own) for part, own in zip(self.parts, self.pieces(x), strict=True)]
         return jnp.sum(jnp.stack(logs))
 
     def sample_and_log_prob(self, key: Key) -> tuple[Point, Scalar]:
-        """One draw and its log density."""
+        """Return one draw and its log density."""
         keys = jax.random.split(key, len(self.parts))
         drawn = [part.sample_prior(own) for part, own in zip(self.parts, keys, strict=True)]
         x = jnp.concatenate(drawn)
@@ -107,7 +107,7 @@ class Independent(Distribution):
 
 
 def log_sum_components(terms: Float[Array, "m n"]) -> Float[Array, " n"]:
-    """Log Σ_k exp(terms_kn), the log likelihood of every observation of a mixture.
+    """Return log Σ_k exp(terms_kn), the log likelihood of every observation of a mixture.
 
     Components run along the first axis, so that memory is contiguous along the observations.
     """

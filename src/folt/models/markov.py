@@ -54,7 +54,7 @@ class HiddenMarkovPosterior(eqx.Module):
     initial: Initial = eqx.field(static=True)
 
     def __call__(self, x: Point, observations: Float[Array | np.ndarray, " t"]) -> Scalar:
-        """Log density at one point."""
+        """Return the log density at one point."""
         rows, ratios = self.prior.pieces(x)
         terms = self.emission.terms(rows.reshape(-1, self.emission.size), jnp.asarray(observations))
         transition = self.transition.push(ratios)
@@ -82,7 +82,7 @@ def forward(
     transition: Float[Array, "m m"],
     terms: Float[Array, "m t"],
 ) -> Float[Array, " t"]:
-    """Log p(y_t | y_1, ..., y_{t-1}) for every t, by the forward algorithm.
+    """Return log p(y_t | y_1, ..., y_{t-1}) for every t, by the forward algorithm.
 
     The filtered log probabilities are carried; one step costs m exponentials and a product with
     P, because the largest of them is taken out before leaving the log scale.
@@ -99,7 +99,7 @@ def forward(
 
 
 def initial_log(transition: Float[Array, "m m"], initial: Initial) -> Float[Array, " m"]:
-    """Log distribution of the first state."""
+    """Return the log distribution of the first state."""
     m = transition.shape[0]
     if initial == "uniform":
         return jnp.full(m, -math.log(m), transition.dtype)
@@ -107,7 +107,7 @@ def initial_log(transition: Float[Array, "m m"], initial: Initial) -> Float[Arra
 
 
 def stationary(transition: Float[Array, "m m"]) -> Float[Array, " m"]:
-    """The distribution π with πP = π, from π(I - P + 11ᵀ) = 1ᵀ."""
+    """Return the distribution π with πP = π, from π(I - P + 11ᵀ) = 1ᵀ."""
     m = transition.shape[0]
     system = jnp.eye(m, dtype=transition.dtype) - transition + 1.0
     return jnp.linalg.solve(system.T, jnp.ones(m, transition.dtype))
@@ -130,7 +130,7 @@ def hidden_markov(
     log_rate_scale: float = 1.5,
     variables: Sequence[str] | None = None,
 ) -> Problem:
-    """The posterior of a hidden Markov model given one series.
+    """Return the posterior of a hidden Markov model given one series.
 
     Args:
         data: the series, in order of time.
@@ -212,7 +212,7 @@ def _gaussian_emission(
 
 
 def pointwise(parameters: dict[str, Array], data: Float[ArrayLike, " t"]) -> Float[Array, " t"]:
-    """Log predictive density of every observation given those before it."""
+    """Return the log predictive density of every observation given those before it."""
     terms = _terms(parameters, jnp.asarray(data, float))
     return forward(jnp.log(parameters["initial"]), parameters["transition"], terms)
 
@@ -236,7 +236,7 @@ def smoothed(parameters: dict[str, Array], data: Float[ArrayLike, " t"]) -> Floa
 
 
 def viterbi(parameters: dict[str, Array], data: Float[ArrayLike, " t"]) -> Int[Array, " t"]:
-    """The states s_1, ..., s_T of largest probability given the data and the parameters."""
+    """Return the states s_1, ..., s_T of largest probability given the data and the parameters."""
     terms = _terms(parameters, jnp.asarray(data, float)).T
     log_transition = jnp.log(parameters["transition"])
 
@@ -258,7 +258,7 @@ def viterbi(parameters: dict[str, Array], data: Float[ArrayLike, " t"]) -> Int[A
 def path_log_prob(
     parameters: dict[str, Array], path: Int[Array, " t"], data: Float[ArrayLike, " t"]
 ) -> Scalar:
-    """Log P(s_1, ..., s_T | y_1, ..., y_T) of these states, given the parameters."""
+    """Return log P(s_1, ..., s_T | y_1, ..., y_T) of these states, given the parameters."""
     terms = _terms(parameters, jnp.asarray(data, float))
     log_initial, transition = jnp.log(parameters["initial"]), parameters["transition"]
     moves = jnp.sum(jnp.log(transition[path[:-1], path[1:]]))
@@ -274,7 +274,7 @@ _PATHS = Paths(viterbi, path_log_prob)
 def _predict(
     key: Key, parameters: dict[str, Array], data: Float[ArrayLike, " t"]
 ) -> Float[Array, " t"]:
-    """A new series of the same length."""
+    """Return a new series of the same length."""
     return _simulated(key, parameters, jnp.log(parameters["initial"]), jnp.shape(data)[0])
 
 
@@ -301,7 +301,7 @@ _FORECAST = Forecast("step", steps_ahead, ahead, last="y")
 def _simulated(
     key: Key, parameters: dict[str, Array], log_first: Float[Array, " m"], length: int
 ) -> Float[Array, " length"]:
-    """A series whose first state has these log probabilities."""
+    """Return a series whose first state has these log probabilities."""
     key_states, key_noise = jax.random.split(key)
     transition = parameters["transition"]
 

@@ -39,7 +39,7 @@ def mixture_log_likelihood(
 def _terms(
     mu: Float[Array, " m"], log_sigma: Float[Array, " m"], observations: Float[Array, " n"]
 ) -> tuple[Scalar, Float[Array, "m n"], Float[Array, "m n"], Float[Array, "m 1"]]:
-    """The log likelihood, (y_n - μ_k)/σ_k, responsibilities and 1/σ_k.
+    """Return the log likelihood, (y_n - μ_k)/σ_k, responsibilities and 1/σ_k.
 
     Observations run along the last axis, where memory is contiguous.
     """
@@ -56,7 +56,7 @@ def _terms(
 
 @functools.partial(mixture_log_likelihood.defjvp, symbolic_zeros=True)
 def _score(primals: tuple[Array, ...], tangents: tuple[PyTree, ...]) -> tuple[Scalar, Scalar]:
-    """The score in responsibilities r: Σ_n r·z/σ for μ and Σ_n r·(z² - 1) for log σ.
+    """Return the score in responsibilities r: Σ_n r·z/σ for μ and Σ_n r·(z² - 1) for log σ.
 
     Differentiating the formula gives the same numbers, slower: its passes over the (component,
     observation) table do not fuse.
@@ -72,7 +72,7 @@ def _score(primals: tuple[Array, ...], tangents: tuple[PyTree, ...]) -> tuple[Sc
 
 
 def _directional(gradient: Float[Array, " k"], tangent: PyTree) -> Scalar:
-    """The derivative along a tangent; one that is known to vanish costs nothing."""
+    """Return the derivative along a tangent; one that is known to vanish costs nothing."""
     if isinstance(tangent, SymbolicZero):
         return jnp.zeros((), gradient.dtype)
     return jnp.dot(gradient, tangent)
@@ -94,17 +94,17 @@ class MixturePosterior(eqx.Module):
         return self.mu.from_normal(rows[:, 0]), self.log_sigma.from_normal(rows[:, 1])
 
     def __call__(self, x: Point, observations: Float[Array | np.ndarray, " n"]) -> Scalar:
-        """Log density at one point."""
+        """Return the log density at one point."""
         log_likelihood = mixture_log_likelihood(*self.components(x), jnp.asarray(observations))
         return log_likelihood + jnp.sum(normal_log_density(x))
 
     def constrain(self, x: Point) -> dict[str, Array]:
-        """Means and standard deviations of the components."""
+        """Return means and standard deviations of the components."""
         mu, log_sigma = self.components(x)
         return {"mu": mu, "sigma": jnp.exp(log_sigma)}
 
     def unconstrain(self, values: dict[str, Array]) -> Point:
-        """The point with these means and standard deviations."""
+        """Return the point with these means and standard deviations."""
         mu, log_sigma = values["mu"], jnp.log(values["sigma"])
         rows = [self.mu.to_normal(mu), self.log_sigma.to_normal(log_sigma)]
         return jnp.stack(rows, axis=1).reshape(-1)
@@ -120,7 +120,7 @@ def bayesian_mixture(
     log_sigma_location: float = 0.0,
     log_sigma_scale: float = 0.5,
 ) -> Problem:
-    """The posterior of a Gaussian mixture with equal known weights.
+    """Return the posterior of a Gaussian mixture with equal known weights.
 
     Args:
         data: the observations; `bayesian_mixture_data()` if not given.
@@ -150,21 +150,21 @@ def bayesian_mixture(
 
 
 def _pointwise(parameters: dict[str, Array], data: Float[ArrayLike, " n"]) -> Float[Array, " n"]:
-    """Log likelihood of every observation."""
+    """Return the log likelihood of every observation."""
     return gaussian.pointwise(_with_equal_weights(parameters), data)
 
 
 def _component_terms(
     parameters: dict[str, Array], data: Float[ArrayLike, " n"]
 ) -> Float[Array, "m n"]:
-    """Log w_k + log N(y_n; μ_k, σ_k²) of every component and observation, equal weights."""
+    """Return log w_k + log N(y_n; μ_k, σ_k²) of every component and observation, equal weights."""
     return gaussian.component_terms(_with_equal_weights(parameters), data)
 
 
 def _density_at(
     key: Key, parameters: dict[str, Array], new: Float[Array, " k"], data: PyTree
 ) -> Float[Array, " k"]:
-    """The density at every new observation given the parameters."""
+    """Return the density at every new observation given the parameters."""
     del key, data
     return jnp.exp(_pointwise(parameters, new))
 

@@ -47,12 +47,12 @@ class ModalPosterior(eqx.Module):
     floor: Float[Array | np.ndarray, ""]
 
     def modes(self, x: Point) -> tuple[Float[Array, " m"], Float[Array, " m"]]:
-        """Natural frequency in Hz and damping ratio of every mode."""
+        """Return natural frequency in Hz and damping ratio of every mode."""
         rows = x.reshape(-1, 2)
         return self.frequency.push(rows[:, 0]), self.damping.push(rows[:, 1])
 
     def __call__(self, x: Point, spectrum: Spectrum) -> Scalar:
-        """Log density at one point."""
+        """Return the log density at one point."""
         shape = response(spectrum.frequency, *self.modes(x), self.floor)
         count = shape.shape[0]
         log_amplitude = jnp.log(jnp.mean(spectrum.psd / shape))
@@ -60,12 +60,12 @@ class ModalPosterior(eqx.Module):
         return log_likelihood + jnp.sum(normal_log_density(x))
 
     def constrain(self, x: Point) -> dict[str, Array]:
-        """Natural frequencies in Hz and damping ratios."""
+        """Return natural frequencies in Hz and damping ratios."""
         frequency, damping = self.modes(x)
         return {"frequency": frequency, "damping": damping}
 
     def unconstrain(self, values: dict[str, Array]) -> Point:
-        """The point with these frequencies and damping ratios."""
+        """Return the point with these frequencies and damping ratios."""
         rows = [self.frequency.pull(values["frequency"]), self.damping.pull(values["damping"])]
         return jnp.stack(rows, axis=1).reshape(-1)
 
@@ -76,7 +76,7 @@ def response(
     damping: Float[Array, " m"],
     floor: ArrayLike,
 ) -> Float[Array, " n"]:
-    """The spectral shape h at some frequencies in Hz, without its amplitude."""
+    """Return the spectral shape h at some frequencies in Hz, without its amplitude."""
     square = jnp.square(2 * math.pi * jnp.asarray(at))
     own_square = jnp.square(2 * math.pi * frequency)[:, None]
     width = 4 * jnp.square(damping)[:, None] * own_square

@@ -64,7 +64,7 @@ class MultivariateMixturePosterior(eqx.Module):
     prior: Independent
 
     def components(self, x: Point) -> tuple[Array, Array, Array, Array]:
-        """Log weight, mean, T and log diagonal of T of every component."""
+        """Return the log weight, mean, T and log diagonal of T of every component."""
         means, below, diagonal, ratios = self.prior.pieces(x)
         p = self.root.shape[0]
         log_diagonal = 0.5 * (self.diagonal.push_log(diagonal) + jnp.log(2.0)).reshape(-1, p)
@@ -76,7 +76,7 @@ class MultivariateMixturePosterior(eqx.Module):
         return self.weight.push_log(ratios), mu, triangle, log_diagonal
 
     def __call__(self, x: Point, observations: Float[Array | np.ndarray, "n p"]) -> Scalar:
-        """Log density at one point."""
+        """Return the log density at one point."""
         log_weight, mu, triangle, log_diagonal = self.components(x)
         scaled = (jnp.asarray(observations) / self.root).T
         residual = scaled - (mu / self.root)[:, :, None]
@@ -87,14 +87,14 @@ class MultivariateMixturePosterior(eqx.Module):
         return jnp.sum(log_sum_components(terms)) + self.prior.log_prob(x)
 
     def constrain(self, x: Point) -> dict[str, Array]:
-        """Weights, means and covariance matrices."""
+        """Return weights, means and covariance matrices."""
         log_weight, mu, triangle, _ = self.components(x)
         inverse = jax.vmap(_inverse_of_triangle)(triangle) * self.root
         covariance = jnp.einsum("kij,kil->kjl", inverse, inverse)
         return {"weight": jnp.exp(log_weight), "mu": mu, "covariance": covariance}
 
     def unconstrain(self, values: dict[str, Array]) -> Point:
-        """The point with these weights, means and covariance matrices.
+        """Return the point with these weights, means and covariance matrices.
 
         D⁻¹ΣD⁻¹ = T⁻ᵀT⁻¹, so T⁻ᵀ is the upper triangular Cholesky factor, which is the usual one
         with rows and columns in reverse.
@@ -129,7 +129,7 @@ def multivariate_gaussian_mixture(
     concentration: float = 1.0,
     variables: Sequence[str] | None = None,
 ) -> Problem:
-    """The posterior of a multivariate Gaussian mixture with full covariances.
+    """Return the posterior of a multivariate Gaussian mixture with full covariances.
 
     The defaults look at the data only through the range R_j of every variable and its middle,
     the same for every component.
@@ -203,14 +203,14 @@ def _per_variable(name: str, value: ArrayLike, p: int) -> Float[np.ndarray, " p"
 
 
 def _pointwise(parameters: dict[str, Array], data: Float[ArrayLike, "n p"]) -> Float[Array, " n"]:
-    """Log likelihood of every observation."""
+    """Return the log likelihood of every observation."""
     return log_sum_components(_component_terms(parameters, data))
 
 
 def _component_terms(
     parameters: dict[str, Array], data: Float[ArrayLike, "n p"]
 ) -> Float[Array, "m n"]:
-    """Log w_k + log N(y_n; μ_k, Σ_k) of every component and observation."""
+    """Return log w_k + log N(y_n; μ_k, Σ_k) of every component and observation."""
     values = jnp.asarray(data).T
     factor = jnp.linalg.cholesky(parameters["covariance"])
     residual = values - parameters["mu"][:, :, None]
@@ -223,7 +223,7 @@ def _component_terms(
 def _density_at(
     key: Key, parameters: dict[str, Array], new: Float[Array, "k p"], data: PyTree
 ) -> Float[Array, " k"]:
-    """The density at every new observation given the parameters."""
+    """Return the density at every new observation given the parameters."""
     del key, data
     return jnp.exp(_pointwise(parameters, new))
 
@@ -255,7 +255,7 @@ def simulate_multivariate_gaussian_mixture(
         ((0.8, -0.3), (-0.3, 0.6)),
     ),
 ) -> Float[np.ndarray, "count p"]:
-    """Observations of a mixture with these parameters."""
+    """Return observations of a mixture with these parameters."""
     generator = host_generator(key)
     label = generator.choice(len(weight), count, p=np.asarray(weight, float))
     factor = np.linalg.cholesky(np.asarray(covariance, float))

@@ -46,7 +46,7 @@ class LatentSpacePosterior(eqx.Module):
     intercept_scale: float
 
     def constrain(self, x: Point) -> dict[str, Array]:
-        """Positions (n, k), the intercept, and the distances, which no rotation changes."""
+        """Return positions (n, k), the intercept, and the distances, which no rotation changes."""
         positions = self.scale * x[:-1].reshape(self.nodes, self.dimensions)
         return {
             "position": positions,
@@ -55,12 +55,12 @@ class LatentSpacePosterior(eqx.Module):
         }
 
     def unconstrain(self, values: dict[str, Array]) -> Point:
-        """The point with these positions and this intercept."""
+        """Return the point with these positions and this intercept."""
         intercept = values["intercept"] / self.intercept_scale
         return jnp.append((values["position"] / self.scale).reshape(-1), intercept)
 
     def __call__(self, x: Point, ties: Float[Array | np.ndarray, " pairs"]) -> Scalar:
-        """Log density at one point."""
+        """Return the log density at one point."""
         return jnp.sum(_pointwise(self.constrain(x), ties)) + jnp.sum(normal_log_density(x))
 
 
@@ -71,7 +71,7 @@ def _distances(positions: Float[Array, "n k"]) -> Float[Array, " pairs"]:
 
 
 def _pointwise(parameters: dict[str, Array], data: ArrayLike) -> Float[Array, " pairs"]:
-    """Log likelihood of every pair of nodes, tied or not."""
+    """Return the log likelihood of every pair of nodes, tied or not."""
     logit = parameters["intercept"] - parameters["distance"]
     ties = jnp.asarray(data)
     return ties * jax.nn.log_sigmoid(logit) + (1.0 - ties) * jax.nn.log_sigmoid(-logit)
@@ -84,7 +84,7 @@ def _predict(key: Key, parameters: dict[str, Array], data: ArrayLike) -> Float[A
 
 
 def new_pairs(new: object, data: Float[np.ndarray, " pairs"]) -> Float[np.ndarray, "k 2"]:
-    """Pairs of nodes by number, as given or all of them.
+    """Return pairs of nodes by number, as given or all of them.
 
     Raises:
         ValueError: they are no pairs of two different nodes of the network.
@@ -106,7 +106,7 @@ def new_pairs(new: object, data: Float[np.ndarray, " pairs"]) -> Float[np.ndarra
 def tie_chances(
     key: Key, parameters: dict[str, Array], new: Float[Array, "k 2"], data: ArrayLike
 ) -> Float[Array, " k"]:
-    """The probability of a tie between the nodes of every pair."""
+    """Return the probability of a tie between the nodes of every pair."""
     del key, data
     first, second = parameters["position"][new.astype(int).T]
     distance = jnp.sqrt(jnp.sum((first - second) ** 2, axis=1) + NEAREST)
@@ -125,7 +125,7 @@ def latent_space(
     scale: float = 2.0,
     intercept_scale: float = 2.0,
 ) -> Problem:
-    """The posterior of the positions of a network's nodes, rotations divided out.
+    """Return the posterior of the positions of a network's nodes, rotations divided out.
 
     Args:
         adjacency: a symmetric matrix (n, n) of zeros and ones with a zero diagonal.

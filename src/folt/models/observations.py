@@ -33,7 +33,7 @@ def series(data: ArrayLike, groups: int, word: str = "components") -> Float[np.n
 
 
 def table(data: ArrayLike, groups: int, word: str = "components") -> Float[np.ndarray, "n p"]:
-    """Observations in rows, variables in columns, at least as many rows as components.
+    """Return observations in rows, variables in columns, at least as many rows as components.
 
     Raises:
         ValueError: saying what is wrong with the data.
@@ -103,7 +103,7 @@ def new_counts(new: object, data: Float[np.ndarray, " n"]) -> Float[np.ndarray, 
 
 
 def new_rows(new: object, data: Float[np.ndarray, "n p"]) -> Float[np.ndarray, "k p"]:
-    """Rows at which a density is predicted: those given, or the observed ones."""
+    """Return rows at which a density is predicted: those given, or the observed ones."""
     return np.asarray(data) if new is None else _new(new, data.shape[1:])
 
 
@@ -114,7 +114,7 @@ def new_rows_with_holes(new: object, data: Float[np.ndarray, "n p"]) -> Float[np
 
 
 def steps_ahead(new: object, data: object) -> Float[np.ndarray, " k"]:
-    """The steps 1, ..., k after the last observation, from their number; one if None."""
+    """Return the steps 1, ..., k after the last observation, from their number; one if None."""
     del data
     count = 1 if new is None else number_of("the number of steps ahead", new)
     return np.arange(1.0, count + 1.0)
@@ -125,7 +125,7 @@ _GRID = 200
 
 
 def _new(new: object, shape: tuple[int, ...], holes: bool = False) -> np.ndarray:
-    """New observations, each of the shape of the observed ones.
+    """Return new observations, each of the shape of the observed ones.
 
     Raises:
         ValueError: they have another shape, or are not finite numbers.
@@ -168,7 +168,7 @@ def spread(values: Float[np.ndarray, " n *variables"]) -> _Spread:
 
 
 def number_of(word: str, value: object) -> int:
-    """A positive whole number of components, states or factors.
+    """Return a positive whole number of components, states or factors.
 
     Raises:
         ValueError: it is something else.

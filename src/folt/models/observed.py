@@ -24,7 +24,7 @@ class Pointwise(eqx.Module):
     terms: Callable[[dict[str, Array], PyTree], Array] = eqx.field(static=True)
 
     def __call__(self, x: Point, data: PyTree) -> dict[str, Array]:
-        """The terms log p(y_n | x), one per observation."""
+        """Return the terms log p(y_n | x), one per observation."""
         return {NAME: self.terms(self.constrain(x), data)}
 
 
@@ -54,7 +54,7 @@ class LogTerms(eqx.Module):
     paths: Paths | None = None
 
     def __call__(self, x: Point, data: PyTree) -> Array:
-        """The terms (observation, component) at one point."""
+        """Return the terms (observation, component) at one point."""
         return self.terms(self.constrain(x), data).T
 
 

@@ -41,12 +41,12 @@ class PoissonMixturePosterior(eqx.Module):
     prior: Independent
 
     def components(self, x: Point) -> tuple[Array, Array]:
-        """Log weight and log rate of every component."""
+        """Return the log weight and log rate of every component."""
         rates, ratios = self.prior.pieces(x)
         return self.weight.push_log(ratios), self.log_rate.from_normal(rates)
 
     def __call__(self, x: Point, observed: Float[Array | np.ndarray, " n"]) -> Scalar:
-        """Log density at one point."""
+        """Return the log density at one point."""
         log_weight, log_rate = self.components(x)
         terms = poisson_terms(log_rate, jnp.asarray(observed)) + log_weight[:, None]
         return jnp.sum(log_sum_components(terms)) + self.prior.log_prob(x)
@@ -63,7 +63,7 @@ class PoissonMixturePosterior(eqx.Module):
 
 
 def poisson_terms(log_rate: Float[Array, " m"], observed: Float[Array, " n"]) -> Array:
-    """Log Poisson(y_n; λ_k) = y·log λ - λ - log y! of every component and observation."""
+    """Return log Poisson(y_n; λ_k) = y·log λ - λ - log y! of every component and observation."""
     return observed * log_rate[:, None] - jnp.exp(log_rate)[:, None] - gammaln(observed + 1)
 
 
@@ -77,7 +77,7 @@ def poisson_mixture(
     concentration: float = 1.0,
     variables: Sequence[str] | None = None,
 ) -> Problem:
-    """The posterior of a Poisson mixture with unknown weights.
+    """Return the posterior of a Poisson mixture with unknown weights.
 
     The default looks at the data only through their mean: rates within a factor of 19 of it
     (95 %), the same for every component. Unlike a Gaussian mixture this likelihood is bounded.
@@ -119,7 +119,7 @@ def poisson_mixture(
 
 
 def rate_location(observed: Float[np.ndarray, " n"]) -> float:
-    """Log of the mean count, at least log ½.
+    """Return the log of the mean count, at least log ½.
 
     Raises:
         ValueError: all counts are equal.
@@ -133,14 +133,14 @@ def rate_location(observed: Float[np.ndarray, " n"]) -> float:
 
 
 def _pointwise(parameters: dict[str, Array], data: Float[ArrayLike, " n"]) -> Float[Array, " n"]:
-    """Log likelihood of every count."""
+    """Return the log likelihood of every count."""
     return log_sum_components(_component_terms(parameters, data))
 
 
 def _component_terms(
     parameters: dict[str, Array], data: Float[ArrayLike, " n"]
 ) -> Float[Array, "m n"]:
-    """Log w_k + log Poisson(y_n; λ_k) of every component and count."""
+    """Return log w_k + log Poisson(y_n; λ_k) of every component and count."""
     terms = poisson_terms(jnp.log(parameters["rate"]), jnp.asarray(data, float))
     return terms + jnp.log(parameters["weight"])[:, None]
 
@@ -148,7 +148,7 @@ def _component_terms(
 def _density_at(
     key: Key, parameters: dict[str, Array], new: Float[Array, " k"], data: PyTree
 ) -> Float[Array, " k"]:
-    """The probability of every new count given the parameters."""
+    """Return the probability of every new count given the parameters."""
     del key, data
     return jnp.exp(_pointwise(parameters, new))
 

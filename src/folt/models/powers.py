@@ -72,7 +72,7 @@ class ModalPowersPosterior(eqx.Module):
     exponent: int = eqx.field(static=True)
 
     def parts(self, x: Point) -> _Modes:
-        """Frequencies, damping ratios, powers and the floor."""
+        """Return frequencies, damping ratios, powers and the floor."""
         rows = x[: 3 * self.modes].reshape(self.modes, 3)
         return _Modes(
             self.frequency.push(rows[:, 0]),
@@ -82,7 +82,7 @@ class ModalPowersPosterior(eqx.Module):
         )
 
     def factor(self, x: Point) -> Scalar:
-        """What the averages are multiplied by: one where they are known."""
+        """Return what the averages are multiplied by: one where they are known."""
         return jnp.ones((), x.dtype) if self.averages is None else self.averages.push(x[-1])
 
     def terms(self, x: Point, spectrum: AveragedSpectrum) -> Float[Array, " n"]:
@@ -93,7 +93,7 @@ class ModalPowersPosterior(eqx.Module):
         return shape * jnp.log(ratio) - ratio - gammaln(shape) - jnp.log(spectrum.psd)
 
     def __call__(self, x: Point, spectrum: AveragedSpectrum) -> Scalar:
-        """Log density at one point."""
+        """Return the log density at one point."""
         return jnp.sum(self.terms(x, spectrum)) + jnp.sum(normal_log_density(x))
 
     def pointwise(self, x: Point, spectrum: AveragedSpectrum) -> dict[str, Array]:
@@ -101,7 +101,7 @@ class ModalPowersPosterior(eqx.Module):
         return {"psd": self.terms(x, spectrum)}
 
     def constrain(self, x: Point, spectrum: AveragedSpectrum) -> dict[str, Array]:
-        """Frequencies in Hz, damping ratios, powers and floor in the unit of the data."""
+        """Return frequencies in Hz, damping ratios, powers and floor in the unit of the data."""
         modes = self.parts(x)
         found = {
             "frequency": modes.frequency,
@@ -112,7 +112,7 @@ class ModalPowersPosterior(eqx.Module):
         return found if self.averages is None else {**found, "averages": self.factor(x)}
 
     def unconstrain(self, values: dict[str, Array], spectrum: AveragedSpectrum) -> Point:
-        """The point with these parameters."""
+        """Return the point with these parameters."""
         columns = [
             self.frequency.pull(values["frequency"]),
             self.damping.pull(values["damping"]),
@@ -137,7 +137,7 @@ def resonance(
 
 
 def seen(spectrum: AveragedSpectrum, modes: _Modes, exponent: int) -> Float[Array, " n"]:
-    """The expected ordinates: S through the window of the analyser."""
+    """Return the expected ordinates: S through the window of the analyser."""
     at = jnp.asarray(spectrum.frequency)[:, None] + jnp.asarray(spectrum.offsets)
     peaks = resonance(at.reshape(-1), modes.frequency, modes.damping, exponent)
     total = (modes.power @ peaks).reshape(at.shape)

@@ -104,15 +104,15 @@ class ModalShapesPosterior(eqx.Module):
         )
 
     def terms(self, x: Point, data: FourierOrdinates) -> Float[Array, " k"]:
-        """Log CN(F_k; 0, E_k) of every frequency."""
+        """Return log CN(F_k; 0, E_k) of every frequency."""
         return log_complex_normal(self.parts(x), data, self.exponent)
 
     def __call__(self, x: Point, data: FourierOrdinates) -> Scalar:
-        """Log density at one point."""
+        """Return the log density at one point."""
         return jnp.sum(self.terms(x, data)) + jnp.sum(normal_log_density(x))
 
     def pointwise(self, x: Point, data: FourierOrdinates) -> dict[str, Array]:
-        """The log likelihood of every frequency."""
+        """Return the log likelihood of every frequency."""
         return {"ordinates": self.terms(x, data)}
 
     def predictive(self, key: Key, x: Point, data: FourierOrdinates) -> dict[str, Array]:
@@ -153,7 +153,7 @@ class ModalShapesPosterior(eqx.Module):
         }
 
     def unconstrain(self, values: dict[str, Array], data: FourierOrdinates) -> Point:
-        """The point with these parameters; a shape counts by its direction."""
+        """Return the point with these parameters; a shape counts by its direction."""
         length = jnp.linalg.norm(values["shape"], axis=1)
         root = jnp.sqrt(values["power"]) / (data.scale * length)
         columns = [
@@ -184,7 +184,7 @@ def modal_shapes(
     motion: Motion = "acceleration",
     forces: Literal["uncorrelated", "correlated"] = "uncorrelated",
 ) -> Problem:
-    """The posterior of frequencies, damping ratios, shapes and noise given all channels.
+    """Return the posterior of frequencies, damping ratios, shapes and noise given all channels.
 
     Every prior is normalised and no parameter is profiled, so evidences of different numbers of
     modes compare. The priors of powers and noise are relative to the mean square of the ordinates:

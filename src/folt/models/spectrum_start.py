@@ -152,7 +152,7 @@ def _alike(like: np.ndarray, *values: float) -> list[np.ndarray]:
 
 
 def _points(rows: list[np.ndarray], last: np.ndarray) -> Float[np.ndarray, "guess dim"]:
-    """Points from (ψ, f, ξ) of every mode of every guess, and what follows the modes."""
+    """Return points from (ψ, f, ξ) of every mode of every guess, and what follows the modes."""
     psi, frequency, damping = rows
     blocks = np.concatenate([psi, frequency[..., None], damping[..., None]], axis=2)
     return np.concatenate([blocks.reshape(len(blocks), -1), last], axis=1)
@@ -167,7 +167,7 @@ class _Maximum(NamedTuple):
 
 
 def sharpened(problem: Problem) -> Problem:
-    """The problem with a start at the maxima that the best guesses of its start lead to.
+    """Return the problem with a start at the maxima that the best guesses of its start lead to.
 
     Maxima take the places of the guesses, weighted by Laplace's masses, at least as much as a tenth
     of an even share each; guesses that lead nowhere stay.

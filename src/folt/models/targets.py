@@ -49,12 +49,12 @@ class GaussianPair(Distribution):
         return self.mean[0]
 
     def log_prob(self, x: Point) -> Scalar:
-        """Log density at one point."""
+        """Return the log density at one point."""
         log_cosh = jnp.logaddexp(self.offset * x[0], -self.offset * x[0]) - math.log(2)
         return log_cosh - 0.5 * (jnp.dot(x, x) + self.offset**2 + self.dim * _LOG_TWO_PI)
 
     def sample_and_log_prob(self, key: Key) -> tuple[Point, Scalar]:
-        """One draw and its log density."""
+        """Return one draw and its log density."""
         key_sign, key_noise = jax.random.split(key)
         x = jax.random.normal(key_noise, (self.dim,))
         x = x.at[0].add(self.offset * jax.random.rademacher(key_sign, (), x.dtype))
@@ -77,13 +77,13 @@ class LabelSwitching(Distribution):
         return self.group.dim
 
     def log_prob(self, x: Point) -> Scalar:
-        """Log density at one point, summed over the orbit of the centres."""
+        """Return the log density at one point, summed over the orbit of the centres."""
         squares = jnp.sum(jnp.square(x - self.group.orbit(jnp.asarray(self.centres))), axis=1)
         constant = math.log(self.group.order) + 0.5 * self.dim * _LOG_TWO_PI
         return logsumexp(-0.5 * squares) - constant
 
     def sample_and_log_prob(self, key: Key) -> tuple[Point, Scalar]:
-        """One draw and its log density."""
+        """Return one draw and its log density."""
         key_label, key_noise = jax.random.split(key)
         centres = self.group.random_image(key_label, jnp.asarray(self.centres))
         x = centres + jax.random.normal(key_noise, (self.dim,))
@@ -107,12 +107,12 @@ class Banana(Distribution):
         return 2
 
     def log_prob(self, x: Point) -> Scalar:
-        """Log density at one point."""
+        """Return the log density at one point."""
         terms = jax.vmap(_log_banana, in_axes=(None, 0))(x, jnp.asarray(self.curvatures))
         return logsumexp(terms) - math.log(len(self.curvatures))
 
     def sample_and_log_prob(self, key: Key) -> tuple[Point, Scalar]:
-        """One draw and its log density."""
+        """Return one draw and its log density."""
         key_label, key_noise = jax.random.split(key)
         curvature = jax.random.choice(key_label, jnp.asarray(self.curvatures))
         x = _bend(jax.random.normal(key_noise, (2,)), curvature, curvature)
@@ -138,11 +138,11 @@ class BrokenBanana(Distribution):
         return 2
 
     def log_prob(self, x: Point) -> Scalar:
-        """Log density at one point."""
+        """Return the log density at one point."""
         return _log_banana(x, jnp.where(x[0] > 0, self.right, self.left))
 
     def sample_and_log_prob(self, key: Key) -> tuple[Point, Scalar]:
-        """One draw and its log density."""
+        """Return one draw and its log density."""
         x = _bend(jax.random.normal(key, (2,)), self.right, self.left)
         return x, self.log_prob(x)
 
@@ -194,14 +194,14 @@ def label_switching(
 
 @in_float64
 def banana(a: float = 1.0, b: float = 0.5) -> Problem:
-    """Two bananas of curvature a and b, even in the first axis and thus invariant."""
+    """Return two bananas of curvature a and b, even in the first axis and thus invariant."""
     _require_finite(a=a, b=b)
     return _known_exactly(Banana((a, b)), Reflection(2, (0,)))
 
 
 @in_float64
 def broken_banana(a: float = 1.0, b: float = 0.5) -> Problem:
-    """A banana with curvature a for x₁ > 0 and b for x₁ < 0: a symmetry that is broken."""
+    """Return a banana with curvature a for x₁ > 0 and b for x₁ < 0: a symmetry that is broken."""
     _require_finite(a=a, b=b)
     return _known_exactly(BrokenBanana(a, b), Reflection(2, (0,)), invariant=False)
 

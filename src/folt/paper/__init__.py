@@ -24,7 +24,7 @@ TABLES = {
 
 
 def table_named(name: str) -> ModuleType:
-    """The module of a table.
+    """Return the module of a table.
 
     Raises:
         ValueError: naming those that exist.
@@ -35,5 +35,5 @@ def table_named(name: str) -> ModuleType:
 
 
 def tables_named(name: str) -> list[ModuleType]:
-    """One table, or all of them."""
+    """Return one table, or all of them."""
     return [table_named(one) for one in (TABLES if name == "all" else (name,))]

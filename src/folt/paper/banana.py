@@ -23,22 +23,22 @@ PROBLEMS = {"invariant": "banana", "broken": "broken-banana"}
 
 
 def cases(settings: Settings) -> list[Job]:
-    """Both bananas, folded and unfolded."""
+    """Return both bananas, folded and unfolded."""
     return folded_and_unfolded(PROBLEMS, settings)
 
 
 def run(fits: SharedFits, job: Job) -> list[Row]:
-    """The row of one case, method and seed."""
+    """Return the row of one case, method and seed."""
     return run_pair(fits, NAME, PROBLEMS[job.case], job)
 
 
 def report(rows: list[Row]) -> list[tuple[str, str]]:
-    """The tables of the document, as Markdown."""
+    """Return the tables of the document, as Markdown."""
     return sections(rows, ratios=False)
 
 
 def claims(rows: list[Row], preset: str) -> list[Claim]:
-    """What the paper says about it."""
+    """Return what the paper says about it."""
     groups = by_method(rows)
     folded = [like_with_like(row) for row in groups.get(("invariant", "folded"), [])]
     plain = groups.get(("invariant", "unfolded"), [])

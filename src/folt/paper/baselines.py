@@ -41,13 +41,13 @@ def lengths(settings: Settings) -> tuple[int, int]:
 
 
 def cases(settings: Settings) -> list[Job]:
-    """The folded chain per seed; the two others share an unfolded proposal."""
+    """Return the folded chain per seed; the two others share an unfolded proposal."""
     folded = [Job(_CASE, ("folded",), seed) for seed in settings.folded_seeds]
     return [*folded, Job(_CASE, ("unfolded", "random-permutation"), settings.seed)]
 
 
 def run(fits: SharedFits, job: Job) -> list[Row]:
-    """The rows of one proposal."""
+    """Return the rows of one proposal."""
     draws, burn_in = lengths(fits.settings)
     folded = "folded" in job.methods
     parts = fits.facts(_CASE, job.seed, folded=folded)
@@ -84,7 +84,7 @@ def chain_facts(group: Group, draws: np.ndarray, accepted: np.ndarray) -> Docume
 
 
 def report(rows: list[Row]) -> list[tuple[str, str]]:
-    """The tables of the document, as Markdown."""
+    """Return the tables of the document, as Markdown."""
     lines = []
     for (_, method), group in by_method(rows).items():
         twins = [like_with_like(one) for one in group]
@@ -115,7 +115,7 @@ NAMES = ("", "batch_means_")
 
 
 def claims(rows: list[Row], preset: str) -> list[Claim]:
-    """What the paper says about it."""
+    """Return what the paper says about it."""
     groups = by_method(rows)
     folded, plain = groups.get((_CASE, "folded")), groups.get((_CASE, "unfolded"))
     if not folded or not plain:

@@ -45,13 +45,13 @@ MEANS_ERROR = 5e-4
 
 
 def cases(settings: Settings) -> list[Job]:
-    """The folded chain per seed; the three others share an unfolded proposal."""
+    """Return the folded chain per seed; the three others share an unfolded proposal."""
     folded = [Job(_CASE, ("folded",), seed) for seed in settings.folded_seeds]
     return [*folded, Job(_CASE, ("unfolded", "random-permutation", "post-hoc"), settings.seed)]
 
 
 def run(fits: SharedFits, job: Job) -> list[Row]:
-    """The rows of one proposal."""
+    """Return the rows of one proposal."""
     folded = "folded" in job.methods
     parts = fits.facts(PROBLEM, job.seed, folded=folded)
     fit = fits.fit(PROBLEM, job.seed, folded=folded)
@@ -91,7 +91,7 @@ def _described(fits: SharedFits, draws: np.ndarray) -> Document:
 
 
 def report(rows: list[Row]) -> list[tuple[str, str]]:
-    """The tables of the document, as Markdown."""
+    """Return the tables of the document, as Markdown."""
     headers = ["method", "μ̂", "printed", "σ̂", "accept", "printed", "sorted ESS per draw"]
     headers += ["label switches"]
     lines = []
@@ -123,7 +123,7 @@ def _vectors(group: list[Row], name: str, digits: int) -> list[str]:
 
 
 def claims(rows: list[Row], preset: str) -> list[Claim]:
-    """What the paper says about it, and our bar."""
+    """Return what the paper says about it, and our bar."""
     groups = by_method(rows)
     found: list[Claim] = []
     plain = groups.get((_CASE, "unfolded"))

@@ -35,7 +35,7 @@ DRAW_STREAM = 4_000
 
 
 def cases(settings: Settings) -> list[Job]:
-    """Two pairs of proposals per seed, and the boundary in every dimension."""
+    """Return two pairs of proposals per seed, and the boundary in every dimension."""
     pairs = QUICK if settings.quick else THEOREM
     jobs = [Job(case, ("folded",), seed) for case in pairs for seed in settings.folded_seeds]
     dims = _DIMENSIONS[:2] if settings.quick else _DIMENSIONS
@@ -44,7 +44,7 @@ def cases(settings: Settings) -> list[Job]:
 
 
 def run(fits: SharedFits, job: Job) -> list[Row]:
-    """One row; what it holds stands in `details`."""
+    """Return one row; what it holds stands in `details`."""
     started = time.perf_counter()
     if job.case.startswith("separation"):
         details = _boundary(fits, int(job.case.rpartition("-")[2]), job.seed)
@@ -93,7 +93,7 @@ def _exact_draws(problem: Problem, seed: int) -> np.ndarray:
 
 
 def report(rows: list[Row]) -> list[tuple[str, str]]:
-    """The tables of the document, as Markdown."""
+    """Return the tables of the document, as Markdown."""
     theorem = [one for one in rows if "conditions" in one["details"]]
     boundary = [one for one in rows if "separation" in one["details"]]
     return [
@@ -189,7 +189,7 @@ def _boundary_table(rows: list[Row]) -> str:
 
 
 def claims(rows: list[Row], preset: str) -> list[Claim]:
-    """What the paper says about it."""
+    """Return what the paper says about it."""
     found = []
     for (case, _), group in by_method([r for r in rows if "conditions" in r["details"]]).items():
         holds = [one["details"]["conditions"]["holds"]["M"] for one in group]

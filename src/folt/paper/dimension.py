@@ -26,22 +26,22 @@ _DIMENSIONS = ("2", "5", "10", "20")
 
 
 def cases(settings: Settings) -> list[Job]:
-    """Every dimension, folded and unfolded; the two smallest when in a hurry."""
+    """Return every dimension, folded and unfolded; the two smallest when in a hurry."""
     return folded_and_unfolded(_DIMENSIONS[:2] if settings.quick else _DIMENSIONS, settings)
 
 
 def run(fits: SharedFits, job: Job) -> list[Row]:
-    """The row of one case, method and seed."""
+    """Return the row of one case, method and seed."""
     return run_pair(fits, NAME, f"pair-{job.case}", job)
 
 
 def report(rows: list[Row]) -> list[tuple[str, str]]:
-    """The tables of the document, as Markdown."""
+    """Return the tables of the document, as Markdown."""
     return sections(rows)
 
 
 def claims(rows: list[Row], preset: str) -> list[Claim]:
-    """What the paper says about it, and our bar."""
+    """Return what the paper says about it, and our bar."""
     groups = by_method(rows)
     known = [case for case in _DIMENSIONS if (case, "unfolded") in groups]
     if len(known) < 2:
@@ -67,7 +67,7 @@ def claims(rows: list[Row], preset: str) -> list[Claim]:
 
 
 def figure(document: Document) -> Figure:
-    """The figure of γ against the dimension d."""
+    """Return the figure of γ against the dimension d."""
     from folt.paper.pictures import gamma_figure
 
     labels = {case: f"d = {case}" for case in _DIMENSIONS}

@@ -22,7 +22,7 @@ _PACKAGES = ("folt", "jax", "jaxlib", "equinox", "numpy", "scipy")
 
 
 def provenance(command: str, wall_s: float) -> Document:
-    """The provenance of a run."""
+    """Return the provenance of a run."""
     return {
         "command": command,
         "wall_s": round(wall_s, 1),
@@ -45,7 +45,7 @@ def commit() -> str | None:
 
 
 def processor() -> str:
-    """Number and name of the processors."""
+    """Return the number and name of the processors."""
     name = platform.processor() or platform.machine()
     try:
         lines = Path("/proc/cpuinfo").read_text(encoding="utf-8").splitlines()
@@ -57,7 +57,7 @@ def processor() -> str:
 
 
 def versions() -> dict[str, str]:
-    """Versions of Python and of the packages that numbers depend on."""
+    """Return versions of Python and of the packages that numbers depend on."""
     found = {"python": platform.python_version()}
     for name in _PACKAGES:
         try:
@@ -74,7 +74,7 @@ def _git(here: Path, *words: str) -> str:
 
 
 def open_document(path: Path, name: str, settings: Settings) -> Document:
-    """The document at a path, or a new one.
+    """Return the document at a path, or a new one.
 
     Raises:
         ValueError: there is one made with other settings, or a file that is no such document.
@@ -97,7 +97,7 @@ def open_document(path: Path, name: str, settings: Settings) -> Document:
 
 
 def read_document(path: Path) -> Document:
-    """The document in a file.
+    """Return the document in a file.
 
     Raises:
         ValueError: the file holds something else.
@@ -112,7 +112,7 @@ def read_document(path: Path) -> Document:
 
 
 def document_bytes(document: Document) -> bytes:
-    """The document as it stands in its file; NaN cannot get in."""
+    """Return the document as it stands in its file; NaN cannot get in."""
     text = json.dumps(document, ensure_ascii=False, allow_nan=False, separators=(",", ": "))
     # A line per row keeps changes readable without a line per number.
     text = text.replace('{"case": ', '\n{"case": ')
@@ -120,7 +120,7 @@ def document_bytes(document: Document) -> bytes:
 
 
 def is_done(document: Document, job: Job) -> bool:
-    """Whether every row of a job is there."""
+    """Return whether every row of a job is there."""
     there = {(row["case"], row["method"], row["seed"]) for row in document["rows"]}
     return all((job.case, method, job.seed) in there for method in job.methods)
 
@@ -138,12 +138,12 @@ def put(document: Document, rows: list[Document], order: list[Job]) -> None:
 
 
 def finished(document: Document) -> Document:
-    """The document without rows whose run failed."""
+    """Return the document without rows whose run failed."""
     return {**document, "rows": [row for row in document["rows"] if not row.get("error")]}
 
 
 def page(table: ModuleType, document: Document) -> str:
-    """The Markdown page of a table, from its document alone."""
+    """Return the Markdown page of a table, from its document alone."""
     facts = document["provenance"]
     rows = finished(document)["rows"]
     parts = [f"# {table.TITLE}", _opening(document)]

@@ -37,7 +37,7 @@ class Conditioners(eqx.Module):
     biases: tuple[Float[Array, "layers ..."], ...]
 
     def __call__(self, x: Point) -> Float[Array, " outputs"]:
-        """The raw output of one layer's network (a slice of the stack)."""
+        """Return the raw output of one layer's network (a slice of the stack)."""
         for weight, bias in zip(self.weights[:-1], self.biases[:-1], strict=True):
             x = jnp.tanh(weight @ x + bias)
         return self.weights[-1] @ x + self.biases[-1]
@@ -65,7 +65,7 @@ def initial_conditioners(
 def power_step(
     weight: Float[Array, "layers rows columns"], u: Float[Array, "layers rows"]
 ) -> tuple[Float[Array, "layers rows"], Float[Array, " layers"]]:
-    """One power iteration in every layer: the new left vector and σ̂ = uᵀWv ≤ σ.
+    """Return one power iteration in every layer: the new left vector and σ̂ = uᵀWv ≤ σ.
 
     The vectors are held constant under differentiation, which is exact at convergence.
     """
@@ -169,7 +169,7 @@ class SpectralCoupling(Distribution):
         return parity.astype(self.conditioners.weights[0].dtype)
 
     def normalised(self) -> Conditioners:
-        """The conditioners as they are used, W / max(1, σ̂/bound)."""
+        """Return the conditioners as they are used, W / max(1, σ̂/bound)."""
         weights = tuple(
             weight / jnp.maximum(1.0, power_step(weight, u)[1] / self.bound)[:, None, None]
             for weight, u in zip(self.conditioners.weights, self.directions, strict=True)
@@ -198,13 +198,13 @@ class SpectralCoupling(Distribution):
         return log_radial(jnp.sum(u**2), self.dim) + log_det
 
     def sample_and_log_prob(self, key: Key) -> tuple[Point, Scalar]:
-        """One draw and its log density."""
+        """Return one draw and its log density."""
         u = jax.random.normal(key, (self.dim,), self.conditioners.weights[0].dtype)
         x, log_det = self.push_and_log_det(u)
         return x, log_radial(jnp.sum(u**2), self.dim) - log_det
 
     def refreshed(self) -> SpectralCoupling:
-        """The same flow with the carried vectors one power iteration further."""
+        """Return the same flow with the carried vectors one power iteration further."""
         directions = tuple(
             power_step(weight, u)[0]
             for weight, u in zip(self.conditioners.weights, self.directions, strict=True)
@@ -212,7 +212,7 @@ class SpectralCoupling(Distribution):
         return eqx.tree_at(lambda flow: flow.directions, self, directions)
 
     def certified(self) -> SpectralCoupling:
-        """The flow whose declared Lipschitz bounds are true, by exact singular values.
+        """Return the flow whose declared Lipschitz bounds are true, by exact singular values.
 
         The weights in use are rescaled wherever a norm still exceeds the bound (power iteration
         can only underestimate), and the carried vectors become the exact leading directions.
@@ -257,12 +257,12 @@ class SpectralCoupling(Distribution):
 
 
 def refreshed(flow: Flow) -> Flow:
-    """Any flow with every spectral coupling inside it refreshed."""
+    """Return any flow with every spectral coupling inside it refreshed."""
     return _map_couplings(SpectralCoupling.refreshed, flow)
 
 
 def certified(flow: Flow) -> Flow:
-    """Any flow with every spectral coupling inside it certified."""
+    """Return any flow with every spectral coupling inside it certified."""
     return _map_couplings(SpectralCoupling.certified, flow)
 
 

@@ -31,17 +31,17 @@ CASES = ("m2p2", "m3p2", "m3p4", "m4p2")
 
 
 def cases(settings: Settings) -> list[Job]:
-    """Every configuration, folded and unfolded; when in a hurry the one others use too."""
+    """Return every configuration, folded and unfolded; when in a hurry the one others use too."""
     return folded_and_unfolded(CASES[1:2] if settings.quick else CASES, settings)
 
 
 def run(fits: SharedFits, job: Job) -> list[Row]:
-    """The row of one case, method and seed."""
+    """Return the row of one case, method and seed."""
     return run_pair(fits, NAME, job.case, job)
 
 
 def report(rows: list[Row]) -> list[tuple[str, str]]:
-    """The tables of the document, as Markdown."""
+    """Return the tables of the document, as Markdown."""
     parts = sections(rows)
     parts.insert(2, ("Copies against dimension: γ divided by", _factor_table(rows)))
     return parts
@@ -71,7 +71,7 @@ def _quotient(pair: list[float | None]) -> str:
 
 
 def claims(rows: list[Row], preset: str) -> list[Claim]:
-    """What the paper says about it, and our bar."""
+    """Return what the paper says about it, and our bar."""
     groups = by_method(rows)
     plain = {case: gammas(groups.get((case, "unfolded"), []), "proposal") for case in CASES}
     folded = [like_with_like(row) for row in rows if row["method"] == "folded"]

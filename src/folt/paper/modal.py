@@ -50,7 +50,7 @@ SIMULATED: Document = {
 
 
 def cases(settings: Settings) -> list[Job]:
-    """One window, folded and unfolded."""
+    """Return one window, folded and unfolded."""
     return folded_and_unfolded([window_name(settings.data)], settings)
 
 
@@ -67,7 +67,7 @@ def window_name(data: Path | None) -> str:
 
 @functools.cache
 def read_spectrum(path: Path) -> tuple[tuple[float, ...], tuple[float, ...]]:
-    """Columns `frequency_hz` and `psd` of a CSV file; lines that begin with # are remarks.
+    """Return columns `frequency_hz` and `psd` of a CSV file; lines that begin with # are remarks.
 
     Raises:
         ValueError: the columns are missing, or something in them is no number.
@@ -82,14 +82,14 @@ def read_spectrum(path: Path) -> tuple[tuple[float, ...], tuple[float, ...]]:
 
 @in_float64
 def window(data: Path | None) -> Problem:
-    """The posterior of three modes given the window."""
+    """Return the posterior of three modes given the window."""
     if data is not None:
         return modal_spectrum(*read_spectrum(data))
     return modal_spectrum(*simulate_spectrum(jax.random.key(0), **SIMULATED))
 
 
 def run(fits: SharedFits, job: Job) -> list[Row]:
-    """The row of one case, method and seed."""
+    """Return the row of one case, method and seed."""
     problem = _bring(fits)
     (method,) = job.methods
     parts = fits.facts(NAME, job.seed, folded=method == "folded")
@@ -110,7 +110,7 @@ def _bring(fits: SharedFits) -> Problem:
 
 
 def report(rows: list[Row]) -> list[tuple[str, str]]:
-    """The tables of the document, as Markdown."""
+    """Return the tables of the document, as Markdown."""
     headers = ["case", "method", "median f, Hz", "printed", "median ξ", "label switches", "printed"]
     lines = []
     for (case, method), group in by_method(rows).items():
@@ -134,7 +134,7 @@ def report(rows: list[Row]) -> list[tuple[str, str]]:
 
 
 def claims(rows: list[Row], preset: str) -> list[Claim]:
-    """What the paper says about it, and our bar."""
+    """Return what the paper says about it, and our bar."""
     plain = [one for one in rows if one["method"] == "unfolded"]
     folded = [one for one in rows if one["method"] == "folded"]
     if not plain or not folded:

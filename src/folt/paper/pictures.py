@@ -180,7 +180,7 @@ def _gamma_key(figure: Figure) -> None:
 
 
 def traces_figure(traces: Sequence[Trace], labels: Sequence[str], ylabel: str) -> Figure:
-    """The first steps of several chains on one scale, with their marginal histograms."""
+    """Return the first steps of several chains on one scale, with their marginal histograms."""
     from matplotlib.lines import Line2D
 
     everything = np.concatenate([trace.values.ravel() for trace in traces])

@@ -88,7 +88,7 @@ class Settings:
         return 4_000 if self.paper else 5_000
 
     def trainer(self) -> Trainer | None:
-        """The trainer, or None for that of the preset."""
+        """Return the trainer, or None for that of the preset."""
         if not self.quick:
             return None
         if self.paper:
@@ -96,7 +96,7 @@ class Settings:
         return OrbitMixture(size=6, labellings=1, rounds=4, fresh=1024)
 
     def reference(self, exact: bool) -> ReferenceSampler | None:
-        """The reference run, or None for folt's choice."""
+        """Return the reference run, or None for folt's choice."""
         if self.quick and not exact:
             return QUICK_WALK if self.paper else QUICK_CHAINS
         if self.quick or not self.paper:
@@ -104,7 +104,7 @@ class Settings:
         return PAPER_DRAWS if exact else PAPER_WALK
 
     def fingerprint(self, name: str) -> Document:
-        """What must agree for rows to stand in one file."""
+        """Return what must agree for rows to stand in one file."""
         measured = self.data if name == "modal" else None
         other = {} if self.effort == USUAL_EFFORT else {"effort": self.effort}
         return {
@@ -117,7 +117,7 @@ class Settings:
         }
 
     def command(self, name: str) -> str:
-        """The command that asks for this."""
+        """Return the command that asks for this."""
         words = ["folt reproduce", name, "--preset", self.preset]
         words += ["--quick"] * self.quick + ["--identity-orbit"] * self.identity_orbit
         words += [] if self.effort == USUAL_EFFORT else ["--effort", self.effort]
@@ -142,12 +142,12 @@ def published_figures() -> Document:
 
 
 def published(table: str, case: str, method: str) -> Document | None:
-    """The figures of one row; None where the paper has none."""
+    """Return the figures of one row; None where the paper has none."""
     return published_figures().get(table, {}).get(case, {}).get(method)
 
 
 def figure_of(row: Document, source: str, *path: str) -> Any:
-    """One published number of a row, such as `figure_of(row, "saved", "gamma", "0.05")`."""
+    """Return one published number of a row, such as `figure_of(row, "saved", "gamma", "0.05")`."""
     found = (row.get("published") or {}).get(source)
     for key in path:
         found = found.get(key) if isinstance(found, dict) else None
@@ -203,7 +203,7 @@ class Job:
 
 
 def row(table: str, case: str, method: str, seed: int, **parts: object) -> Document:
-    """One row of a table, with the paper's figures for it."""
+    """Return one row of a table, with the paper's figures for it."""
     unknown = set(parts) - set(EMPTY) - {"identity_orbit", "details", "error"}
     assert not unknown, unknown
     key = {"case": case, "method": method, "seed": seed}
@@ -211,7 +211,7 @@ def row(table: str, case: str, method: str, seed: int, **parts: object) -> Docum
 
 
 def facts(fit: Fit) -> Document:
-    """What a fit's certificate and chains say."""
+    """Return what a fit's certificate and chains say."""
     tree = fit.certificate.to_dict()
     draws = fit.accepted.size
     return {
@@ -254,7 +254,7 @@ def negative_log_likelihood(fit: Fit) -> float:
 
 
 def estimates(values: dict[str, np.ndarray]) -> Document:
-    """Mean, median and standard error of every parameter, (chain, draw, component) each."""
+    """Return mean, median and standard error of every parameter, (chain, draw, component) each."""
     return {name: _estimate(array) for name, array in values.items()}
 
 
@@ -271,7 +271,7 @@ def _estimate(array: np.ndarray) -> dict[str, list[float | None]]:
 
 
 def thinned_trace(chain: np.ndarray, most: int = 400) -> list[list[float]]:
-    """The first steps of one chain, (step, component), rounded for the picture."""
+    """Return the first steps of one chain, (step, component), rounded for the picture."""
     return rounded(chain[:most])
 
 

@@ -71,7 +71,7 @@ class _Table:
         self.order: list[Job] = table.cases(settings)
 
     def missing(self) -> dict[str, Job]:
-        """Jobs whose rows are not there, by the names they have in a fleet."""
+        """Return jobs whose rows are not there, by the names they have in a fleet."""
         return {
             _name(self.table.NAME, job): job
             for job in self.order
@@ -121,18 +121,18 @@ def _name(table: str, job: Job) -> str:
 
 
 def _made(job: Job, *, table: ModuleType, settings: Settings) -> documents.Document:
-    """The rows of a job, where it runs."""
+    """Return the rows of a job, where it runs."""
     return {"rows": _rows(table, _shared_fits(settings), job)}
 
 
 @functools.lru_cache(maxsize=1)
 def _shared_fits(settings: Settings) -> SharedFits:
-    """One per process, so that the tables it makes share their fits."""
+    """Return one per process, so that the tables it makes share their fits."""
     return SharedFits(settings)
 
 
 def _opened(store: Store, name: str, settings: Settings) -> tuple[Entry, documents.Document]:
-    """The rows that are there, and the note that vouches for them.
+    """Return the rows that are there, and the note that vouches for them.
 
     Raises:
         ValueError: they were changed after they were written, or made with other settings.
@@ -160,7 +160,7 @@ def _rows(table: ModuleType, fits: SharedFits, job: Job) -> list[Row]:
 
 
 def write_table(table: ModuleType, document: documents.Document, entry: Entry) -> list[Path]:
-    """Rows, page and figure of a table, from its document alone."""
+    """Return rows, page and figure of a table, from its document alone."""
     files = {
         **_rows_file(document),
         f"{table.NAME}.md": documents.page(table, document).encode(),

@@ -37,12 +37,12 @@ _GRID = (-1.2, 8.2, 64)
 
 
 def cases(settings: Settings) -> list[Job]:
-    """The one run that the picture needs."""
+    """Return the one run that the picture needs."""
     return [Job(_CASE, ("folded",), settings.seed)]
 
 
 def run(fits: SharedFits, job: Job) -> list[Row]:
-    """The row, with what the picture shows."""
+    """Return the row, with what the picture shows."""
     fits.bring(_CASE, label_switching(2, 1, _CENTRES))
     fit = fits.fit(_CASE, job.seed)
     parts = {**facts(fit), "quick": fits.settings.quick, "figure": _picture(fit)}
@@ -73,7 +73,7 @@ def _picture(fit: Fit) -> Document:
 
 
 def report(rows: list[Row]) -> list[tuple[str, str]]:
-    """What the run behind the picture says."""
+    """Return what the run behind the picture says."""
     return [
         ("γ at ρ = 0.05", diagnostic_table(rows)),
         ("Chains, ours / published", chain_table(rows)),
@@ -86,12 +86,12 @@ def claims(rows: list[Row], preset: str) -> list[Claim]:
 
 
 def figure(document: Document) -> Figure:
-    """The schematic, drawn from the document."""
+    """Return the schematic, drawn from the document."""
     return schematic_figure(document["rows"][0])
 
 
 def schematic_figure(row: Row) -> Figure:
-    """The pipeline in four panels: target, fold, proposal and chain, certificate."""
+    """Return the pipeline in four panels: target, fold, proposal and chain, certificate."""
     seen = row["figure"]
     with styled():
         figure = blank(11.4, 3.5)

@@ -87,7 +87,7 @@ class SharedFits:
         self._facts: dict[tuple[str, bool, int], Document] = {}
 
     def problem(self, name: str) -> Problem:
-        """The target of this name."""
+        """Return the target of this name."""
         if name not in self._problems:
             self._problems[name] = problem_named(name)
         return self._problems[name]
@@ -97,7 +97,7 @@ class SharedFits:
         self._problems[name] = problem
 
     def fit(self, name: str, seed: int, *, folded: bool = True) -> Fit:
-        """The fit of a target, folded or not; made once."""
+        """Return the fit of a target, folded or not; made once."""
         key = (name, folded, seed)
         if key not in self._fits:
             problem = self.problem(name) if folded else unfolded(self.problem(name))
@@ -153,7 +153,7 @@ class SharedFits:
 
 @in_float64
 def chains_of(fit: Fit, seed: int, chains: int, draws: int, burn_in: int) -> Chains:
-    """New chains from a finished proposal, of the lengths that a table asks for."""
+    """Return new chains from a finished proposal, of the lengths that a table asks for."""
     assert fit.problem is not None
     assert fit.proposal is not None
     kept = None if fit.whole_orbit else IDENTITY_ONLY
@@ -165,7 +165,7 @@ def chains_of(fit: Fit, seed: int, chains: int, draws: int, burn_in: int) -> Cha
 def random_permutation_chains(
     group: Group, fit: Fit, seed: int, chains: int, draws: int, burn_in: int
 ) -> tuple[np.ndarray, np.ndarray]:
-    """The random permutation sampler with an unfolded fit's proposal.
+    """Return the random permutation sampler with an unfolded fit's proposal.
 
     An independence step on all of R^dim, then a uniformly chosen relabelling, at every step.
 
@@ -199,7 +199,7 @@ def random_permutation_chains(
 
 
 def folded_draws(group: Group, draws: np.ndarray) -> np.ndarray:
-    """Draws (chain, draw, dim) in the sorted chamber: sorting afterwards."""
+    """Return draws (chain, draw, dim) in the sorted chamber: sorting afterwards."""
     return map_points(Group.fold, group, draws.reshape(-1, group.dim)).reshape(draws.shape)
 
 
@@ -214,7 +214,7 @@ class _PlainRatio(Density):
         return self.target.dim
 
     def log_prob(self, x: Point) -> Scalar:
-        """The log ratio at x."""
+        """Return the log ratio at x."""
         return self.target.log_prob(x) - self.proposal.log_prob(x)  # type: ignore[attr-defined]
 
 
@@ -227,7 +227,7 @@ def _stream(seed: int) -> Key:
 
 
 def folded_and_unfolded(cases: Iterable[str], settings: Settings) -> list[Job]:
-    """Every case folded, a job per seed, and unfolded once."""
+    """Return every case folded, a job per seed, and unfolded once."""
     jobs = []
     for case in cases:
         jobs += [Job(case, ("folded",), seed) for seed in settings.folded_seeds]
@@ -236,7 +236,7 @@ def folded_and_unfolded(cases: Iterable[str], settings: Settings) -> list[Job]:
 
 
 def run_pair(fits: SharedFits, table: str, problem: str, job: Job) -> list[Row]:
-    """One row of such a table."""
+    """Return one row of such a table."""
     (method,) = job.methods
     parts = fits.facts(problem, job.seed, folded=method == "folded")
     return [row(table, job.case, method, job.seed, **parts)]

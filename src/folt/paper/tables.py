@@ -25,7 +25,7 @@ class Claim(NamedTuple):
 
 
 def markdown(headers: Sequence[str], lines: Iterable[Sequence[str]]) -> str:
-    """A Markdown table; the empty string without lines."""
+    """Return a Markdown table; the empty string without lines."""
     body = ["| " + " | ".join(line) + " |" for line in lines]
     if not body:
         return ""
@@ -33,7 +33,7 @@ def markdown(headers: Sequence[str], lines: Iterable[Sequence[str]]) -> str:
 
 
 def number(value: float | None, digits: int = 3) -> str:
-    """Three digits after the point, powers of ten for what is tiny, a dash for nothing."""
+    """Return three digits after the point, powers of ten for what is tiny, a dash for nothing."""
     if value is None:
         return NOTHING
     if isinstance(value, bool):
@@ -50,7 +50,7 @@ def number(value: float | None, digits: int = 3) -> str:
 
 
 def spread(values: Iterable[float | None], digits: int = 3) -> str:
-    """One number, or the smallest and the largest over the seeds."""
+    """Return one number, or the smallest and the largest over the seeds."""
     known = [value for value in values if value is not None]
     if not known:
         return NOTHING
@@ -59,7 +59,7 @@ def spread(values: Iterable[float | None], digits: int = 3) -> str:
 
 
 def core(row: Row, protocol: str, what: str = "gamma", rho: str = PRIMARY) -> float | None:
-    """One number of a quantile core; None where there is none."""
+    """Return one number of a quantile core; None where there is none."""
     return (((row.get("qc") or {}).get(protocol) or {}).get(rho) or {}).get(what)
 
 
@@ -70,7 +70,7 @@ def gammas(rows: Iterable[Row], protocol: str, rho: str = PRIMARY) -> list[float
 
 
 def like_with_like(row: Row) -> Row:
-    """The part of a row that follows the published protocol: N = {e} where it was run."""
+    """Return the part of a row that follows the published protocol: N = {e} where it was run."""
     return row.get("identity_orbit") or row
 
 
@@ -87,7 +87,7 @@ def published_osc(row: Row) -> float | None:
 
 
 def verdict(rows: Sequence[Row]) -> str:
-    """Whether C of the tables' protocol agrees with the published one.
+    """Return whether C of the tables' protocol agrees with the published one.
 
     Reproduced within a quarter of the published C or 0.05 of it, over the range of the seeds.
     """
@@ -147,7 +147,7 @@ def every_rho_table(rows: Sequence[Row]) -> str:
 
 
 def chain_table(rows: Sequence[Row]) -> str:
-    """What the chains did, ours / published."""
+    """Return what the chains did, ours / published."""
     headers = ["case", "method", "accept", "ESS per draw", "by batch means", "NLL", "full osc"]
     headers += ["steps to TV .05", "log Z", "verdict", "wall s"]
     return markdown(headers, [_chain_line(group) for group in by_method(rows).values()])
@@ -202,7 +202,7 @@ def ratio(folded: Sequence[Row], plain: Sequence[Row], protocol: str = "proposal
 
 
 def median(values: Sequence[float]) -> float | None:
-    """The middle value, or the mean of the two in the middle."""
+    """Return the middle value, or the mean of the two in the middle."""
     ordered = sorted(values)
     if not ordered:
         return None
@@ -211,7 +211,7 @@ def median(values: Sequence[float]) -> float | None:
 
 
 def claim_list(claims: Sequence[Claim]) -> str:
-    """The claims as a Markdown list."""
+    """Return the claims as a Markdown list."""
     words = {True: "holds", False: "does not hold", None: "cannot be said from these rows"}
     return "\n".join(f"* {c.sentence}: **{words[c.holds]}** ({c.seen})." for c in claims)
 
@@ -219,7 +219,7 @@ def claim_list(claims: Sequence[Claim]) -> str:
 def floor_claim(
     rows: Sequence[Row], floor: float, cases: Callable[[Row], bool] = lambda row: True
 ) -> Claim:
-    """Folt's own bar: γ in both protocols, the worst of all folded rows."""
+    """Return folt's own bar: γ in both protocols, the worst of all folded rows."""
     folded = [row for row in rows if row["method"] == "folded" and cases(row)]
     worst = [min(gammas(folded, name), default=None) for name in ("target", "proposal")]
     sentence = (

@@ -84,7 +84,7 @@ class Schedule(NamedTuple):
     ramp_end: Array
 
     def ramp(self, step: Array) -> Scalar:
-        """The factor r of the penalties, 0 before the ramp and 1 after it."""
+        """Return the factor r of the penalties, 0 before the ramp and 1 after it."""
         length = jnp.maximum(self.ramp_end - self.ramp_start, 1.0)
         return jnp.clip((step - self.ramp_start) / length, 0.0, 1.0)
 
@@ -146,7 +146,7 @@ def fit_paper_flow(
 def objective(
     flow: Distribution, batch: ValuedDraws, ramp: Scalar, gradient_points: int = GRADIENT_POINTS
 ) -> Scalar:
-    """The loss on one minibatch, with the penalties multiplied by `ramp`."""
+    """Return the loss on one minibatch, with the penalties multiplied by `ramp`."""
     log_flow = jax.vmap(flow.log_prob)(batch.draws)
     h = batch.log_target - log_flow
     few = ValuedDraws(*(leaf[:gradient_points] for leaf in batch))
@@ -156,7 +156,7 @@ def objective(
 
 
 def soft_oscillation(h: Scalars, temperature: float = TEMPERATURE) -> Scalar:
-    """A smooth max h - min h, τ·log Σ exp(h/τ) + τ·log Σ exp(-h/τ)."""
+    """Return a smooth max h - min h, τ·log Σ exp(h/τ) + τ·log Σ exp(-h/τ)."""
     return temperature * (logsumexp(h / temperature) + logsumexp(-h / temperature))
 
 
@@ -207,13 +207,13 @@ def _block(
 
 
 def _minibatch(key: Key, valued: ValuedDraws) -> ValuedDraws:
-    """A batch drawn with replacement."""
+    """Return a batch drawn with replacement."""
     rows = jax.random.randint(key, (BATCH,), 0, valued.draws.shape[0], jnp.int32)
     return ValuedDraws(*(leaf[rows] for leaf in valued))
 
 
 def _valued(flow: Distribution, draws: Points, log_target: Density) -> ValuedDraws:
-    """Values and gradients of the target at the draws, centred and cast for training."""
+    """Return values and gradients of the target at the draws, centred and cast for training."""
     draws = jnp.asarray(draws, jnp.float64)
     if draws.ndim != 2 or draws.shape[1] != flow.dim or log_target.dim != flow.dim:
         raise ValueError(

@@ -58,7 +58,7 @@ _alone: set[Function] = set()
 
 
 def chunk_length(count: int, terms: int = 1) -> int:
-    """Points per chunk: small or large, and never more than `TERMS_PER_CHUNK` terms."""
+    """Return points per chunk: small or large, and never more than `TERMS_PER_CHUNK` terms."""
     if count <= SMALL_CHUNK and terms * SMALL_CHUNK <= TERMS_PER_CHUNK:
         return SMALL_CHUNK
     length = LARGE_CHUNK
@@ -170,7 +170,7 @@ def piece_length(function: Function, module: PyTree, points: PyTree) -> int:
 
 
 def _bytes(shape: core.AbstractValue) -> int:
-    """What an array takes; nothing where it has no such size, as a typed key."""
+    """Return what an array takes; nothing where it has no such size, as a typed key."""
     size, dtype = getattr(shape, "size", 0), getattr(shape, "dtype", None)
     return size * getattr(dtype, "itemsize", 0)
 
@@ -194,7 +194,7 @@ def _over_keys(function: Function, module: PyTree, key: Key, indices: np.ndarray
 
 
 def calls_lapack(density: Density) -> bool:
-    """Whether a log density holds what has to run alone."""
+    """Return whether a log density holds what has to run alone."""
     lowered = _one_value.lower(density, np.zeros(density.dim))  # type: ignore[attr-defined]
     return "lapack" in lowered.as_text()
 

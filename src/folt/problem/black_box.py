@@ -58,7 +58,7 @@ class _Workers:
         self._pool: ProcessPoolExecutor | None = None
 
     def __call__(self, points: np.ndarray, number: int = 0) -> np.ndarray:
-        """The rows of the function of this number at all points, in their order.
+        """Return the rows of the function of this number at all points, in their order.
 
         Raises:
             RuntimeError: a process died.
@@ -158,7 +158,7 @@ class BlackBox:
         return _Workers((alone.values, alone._side_by_side), self.workers, longest)
 
     def __getstate__(self) -> dict[str, object]:
-        """A copy elsewhere starts processes of its own."""
+        """Return a copy elsewhere starts processes of its own."""
         return {name: value for name, value in self.__dict__.items() if name != "pool"}
 
     def close(self) -> None:
@@ -191,7 +191,7 @@ class BlackBox:
         )
 
     def gradients(self, points: HostPoints) -> tuple[HostValues, HostPoints]:
-        """The log density and its gradient at every point.
+        """Return the log density and its gradient at every point.
 
         Raises:
             ValueError: there is no gradient, or it has another shape than the point.
@@ -204,7 +204,7 @@ class BlackBox:
         return found[:, 0], found[:, 1:]
 
     def _side_by_side(self, points: HostPoints) -> Float[np.ndarray, "n more"]:
-        """Log density in the first column, its gradient in the others."""
+        """Return the log density in the first column, its gradient in the others."""
         if self.gradient is None:
             raise ValueError("this log density has no gradient: give from_callable gradient=")
         count, dim = points.shape

@@ -58,19 +58,19 @@ class Evaluated(Density):
         return map_points(_value, self, points, length=VALUES_PER_BLOCK)
 
     def gradients(self, points: HostPoints) -> tuple[HostValues, HostPoints]:
-        """Log density and its gradient at many points."""
+        """Return the log density and its gradient at many points."""
         if self.black_box is not None:
             return self.black_box.gradients(points)
         return map_points(_with_gradient, self, points, length=GRADIENTS_PER_BLOCK)
 
     def log_folds(self, points: HostPoints) -> HostValues:
-        """Log π_F at many points, s·π or the orbit sum."""
+        """Return log π_F at many points, s·π or the orbit sum."""
         if self.invariant or self.group.order == 1:
             return self.log_probs(points) + self.group.log_order
         return logsumexp(self.log_orbits(points), axis=1)
 
     def log_orbits(self, points: HostPoints) -> Float[np.ndarray, "n order"]:
-        """Log π(g·z) for every g, at many points."""
+        """Return log π(g·z) for every g, at many points."""
         order, action = self.group.order, action_of(self.group)
         length = max(1, _IMAGES_AT_ONCE // order)
         parts = []
@@ -80,7 +80,7 @@ class Evaluated(Density):
         return np.concatenate(parts)
 
     def folded_gradients(self, points: HostPoints) -> tuple[HostValues, HostPoints]:
-        """Log π_F and its gradient, Σ_g (π(g·z)/π_F(z))·gᵀ∇log π(g·z)."""
+        """Return log π_F and its gradient, Σ_g (π(g·z)/π_F(z))·gᵀ∇log π(g·z)."""
         if self.invariant or self.group.order == 1:
             values, gradients = self.gradients(points)
             return values + self.group.log_order, gradients

@@ -32,7 +32,7 @@ INDEXED = re.compile(r"(-?)(.+)\[([\d,]+)\]")
 
 @in_float64
 def order_words(group: Group, names: Sequence[str]) -> str:
-    """How the fundamental domain orders labels and signs, such as "mu ascends".
+    """Return how the fundamental domain orders labels and signs, such as "mu ascends".
 
     Args:
         group: the group that was folded.
@@ -73,7 +73,7 @@ def _signed(group: SignedPermutation, names: tuple[str, ...]) -> str:
 
 
 def _keys(group: Relabelling | Joint, names: tuple[str, ...]) -> str:
-    """The coordinates that the sort keys, which are linear, are made of."""
+    """Return the coordinates that the sort keys, which are linear, are made of."""
     weights = np.asarray(jax.vmap(group.sort_keys)(jnp.eye(group.dim)))
     used = [np.flatnonzero(column) for column in weights.T]
     named = [names[place] for places in used for place in places]
@@ -132,7 +132,7 @@ class Face:
         return "\n".join(lines[:MOST_LINES])
 
     def html(self) -> str:
-        """The same as a small table."""
+        """Return the same as a small table."""
         rows = "".join(
             f'<tr><th scope="row" style="{CELL}">{html.escape(name)}</th>'
             f'<td style="{CELL}">{html.escape(words)}</td></tr>'
@@ -157,7 +157,7 @@ class Shown:
 
 
 def shortened(words: str, width: int) -> str:
-    """One line of at most so many characters, cut between words."""
+    """Return one line of at most so many characters, cut between words."""
     return textwrap.shorten(" ".join(words.split()), width, placeholder=" …")
 
 
@@ -167,14 +167,14 @@ def counted(count: int, noun: str) -> str:
 
 
 def folding(group: Group) -> str:
-    """How many labellings a group folds into one."""
+    """Return how many labellings a group folds into one."""
     if group.order == 1:
         return "no relabelling symmetry"
     return f"{counted(group.order, 'labelling')} folded into one"
 
 
 def shapes(arrays: Iterable[tuple[str, ArrayLike | tuple[int, ...]]]) -> str:
-    """Names with their shapes, `mu (3,), sigma (3,), scale`."""
+    """Return names with their shapes, `mu (3,), sigma (3,), scale`."""
     words = []
     for name, value in arrays:
         shape = tuple(np.shape(value)) if not isinstance(value, tuple) else value
@@ -183,13 +183,13 @@ def shapes(arrays: Iterable[tuple[str, ArrayLike | tuple[int, ...]]]) -> str:
 
 
 def _order(problem: Problem) -> str:
-    """The order of the fold, and what fits are sorted by where that is another."""
+    """Return the order of the fold, and what fits are sorted by where that is another."""
     words = order_words(problem.group, problem.names)
     return f"{words}; fits are {problem.naming}" if problem.naming else words
 
 
 def problem_face(problem: Problem) -> Face:
-    """The symmetry, parameters, data and prior of a problem, a line each."""
+    """Return the symmetry, parameters, data and prior of a problem, a line each."""
     leaves = [
         (_name_of(path), leaf) for path, leaf in jax.tree_util.tree_leaves_with_path(problem.data)
     ]
@@ -214,7 +214,7 @@ def _name_of(path: jax.tree_util.KeyPath) -> str:
 
 
 def _parameter_words(problem: Problem) -> str:
-    """Parameters with their shapes; the coordinates where a model cannot be traced now."""
+    """Return parameters with their shapes; the coordinates where a model cannot be traced now."""
     try:
         with jax.enable_x64(True):
             return shapes(own_shapes(problem).items())

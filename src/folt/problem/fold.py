@@ -56,11 +56,11 @@ class Folded(Distribution):
         return self.group.order
 
     def log_terms(self, z: Point) -> Float[Array, " order"]:
-        """Log p(g·z) for every g, in the order of `group.elements`."""
+        """Return log p(g·z) for every g, in the order of `group.elements`."""
         return jax.vmap(self.density.log_prob)(self.group.orbit(z))
 
     def log_prob(self, z: Point) -> Scalar:
-        """Log p_F(z), the orbit sum of eq. (q_F); the same at every image of z."""
+        """Return log p_F(z), the orbit sum of eq. (q_F); the same at every image of z."""
         if self.invariant or self.group.order == 1:
             return self.density.log_prob(z) + self.group.log_order
         if isinstance(self.density, OrbitSummed):
@@ -68,14 +68,14 @@ class Folded(Distribution):
         return logsumexp(self.log_terms(z))
 
     def sample_and_log_prob(self, key: Key) -> tuple[Point, Scalar]:
-        """A draw of p folded into D, with its folded log density."""
+        """Return a draw of p folded into D, with its folded log density."""
         if not isinstance(self.density, Distribution):
             raise TypeError(f"{type(self.density).__name__} cannot be drawn from")
         z = self.group.fold(self.density.sample(key))
         return z, self.log_prob(z)
 
     def unfold(self, key: Key, z: Point) -> Point:
-        """An image g·z with probability p(g·z)/p_F(z): the way back to all labels.
+        """Return an image g·z with probability p(g·z)/p_F(z): the way back to all labels.
 
         Uniform over the group if p is invariant. Drawing z from p_F and unfolding it is an exact
         draw from p, symmetric or not.
@@ -87,7 +87,7 @@ class Folded(Distribution):
         return self.group.act(self.group.element(jax.random.categorical(key, self.log_terms(z))), z)
 
     def most_likely_image(self, z: Point) -> Point:
-        """The image of z with the largest density: the representative in D_p.
+        """Return the image of z with the largest density: the representative in D_p.
 
         D_p = {z : p(z) ≥ p(g·z) for all g}, ties going to the first element. For a proposal this
         is the domain whose boundary lies where two labellings are equally likely. A density that

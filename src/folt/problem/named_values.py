@@ -30,7 +30,7 @@ ENTRY = re.compile(r"(.+)\[(\d+(?:,\d+)*)\]")
 def by_draw(
     shapes: Mapping[str, tuple[int, ...]], values: Mapping[str, ArrayLike]
 ) -> tuple[tuple[int, ...], dict[str, np.ndarray]]:
-    """The common leading axes, and every known parameter with those axes as one."""
+    """Return the common leading axes, and every known parameter with those axes as one."""
     found, leads = {}, {}
     for name, own in shapes.items():
         array = _value(values, name)
@@ -68,7 +68,7 @@ def _require_numbers(name: str, draws: np.ndarray) -> None:
 
 
 def _value(values: Mapping[str, ArrayLike], name: str) -> np.ndarray | None:
-    """The values of a parameter, or of the entry of an array that its name means."""
+    """Return the values of a parameter, or of the entry of an array that its name means."""
     if name in values:
         return np.asarray(values[name], np.float64)
     entry = ENTRY.fullmatch(name)
@@ -125,7 +125,7 @@ def _order(problem: Problem) -> list[str]:
 
 
 def points_at(problem: Problem, flat: dict[str, np.ndarray], key: Key | None) -> HostPoints:
-    """The points of many values, compiled or on the host as `parameters_at`."""
+    """Return the points of many values, compiled or on the host as `parameters_at`."""
     count = next(iter(flat.values())).shape[0] if flat else 0
     keys = jax.random.split(jax.random.key(0) if key is None else key, count)
     if problem.black_box is None:
@@ -144,12 +144,12 @@ def _point_of(problem: Problem, drawn: tuple[Key, dict[str, Array]]) -> Point | 
 
 
 def takes_key(function: Callable[..., object]) -> bool:
-    """Whether a function asks for a key by name."""
+    """Return whether a function asks for a key by name."""
     return "key" in inspect.signature(function).parameters
 
 
 def own_shapes(problem: Problem) -> dict[str, tuple[int, ...]]:
-    """The shape of every parameter at one point."""
+    """Return the shape of every parameter at one point."""
     origin = np.zeros(problem.dim)
     if problem.black_box is not None:
         found = problem._parameters(origin)  # may be plain NumPy
@@ -259,7 +259,7 @@ def require_lengths(problem: Problem) -> None:
 def fitting_dims(
     problem: Problem, posterior: Mapping[str, np.ndarray]
 ) -> dict[str, tuple[str, ...]]:
-    """Names of axes that fit: one per axis, and every name of one length throughout.
+    """Return names of axes that fit: one per axis, and every name of one length throughout.
 
     Those of observations are kept as they are: their shapes are known where they are computed.
     """
@@ -292,7 +292,7 @@ def fitting_coords(
     dims: Mapping[str, tuple[str, ...]],
     shapes: Mapping[str, tuple[int, ...]],
 ) -> dict[str, np.ndarray]:
-    """The labels of all axes that are named, as arrays; positions where an axis has none."""
+    """Return the labels of all axes that are named, as arrays; positions where an axis has none."""
     found: dict[str, np.ndarray] = {}
     for name, axes in matching_dims(dims, shapes).items():
         for axis, length in zip(axes, shapes[name], strict=True):
@@ -302,7 +302,7 @@ def fitting_coords(
 
 
 def as_array(labels: Iterable[Any]) -> np.ndarray:
-    """Labels as an array; what is neither number, text nor time by its words."""
+    """Return labels as an array; what is neither number, text nor time by its words."""
     found = list(labels)
     array = np.asarray(found)
     if array.ndim == 1 and array.dtype.kind in "iufbUMm":

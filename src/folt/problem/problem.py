@@ -226,16 +226,16 @@ class Problem(Evaluated):
         return self.group.dim
 
     def log_prob(self, x: Point) -> Scalar:
-        """Log density at x, unnormalised, on all of R^dim."""
+        """Return the log density at x, unnormalised, on all of R^dim."""
         value = self.log_density(x) if self.data is None else self.log_density(x, self.data)
         return jnp.asarray(value, x.dtype)
 
     def folded(self) -> Folded:
-        """The folded target π_F on the fundamental domain."""
+        """Return the folded target π_F on the fundamental domain."""
         return Folded(self, self.group, self.invariant)
 
     def exact_draws(self, key: Key, count: int) -> HostPoints:
-        """Independent draws of the exact sampler.
+        """Return independent draws of the exact sampler.
 
         Raises:
             ValueError: the problem has none.
@@ -245,7 +245,7 @@ class Problem(Evaluated):
         return map_keys(_exact_draw, self.sampler, key, count, length=LARGE_CHUNK, once=True)
 
     def parameters(self, points: ArrayLike) -> dict[str, PyTree]:
-        """The user's parameters at one point (dim,), or at many (..., dim).
+        """Return the user's parameters at one point (dim,), or at many (..., dim).
 
         The coordinates by name where nothing else was given. At many points the values are NumPy
         arrays with the same leading axes.
@@ -270,7 +270,7 @@ class Problem(Evaluated):
     def unconstrain(
         self, values: Mapping[str, ArrayLike], key: Key | None = None
     ) -> Float[np.ndarray, "*lead dim"]:
-        """The points whose parameters are these values: the inverse of `parameters`.
+        """Return the points whose parameters are these values: the inverse of `parameters`.
 
         Args:
             values: `{name: (..., own shape)}` with the same leading axes throughout. What follows
@@ -318,7 +318,7 @@ class Problem(Evaluated):
         return found.function  # type: ignore[union-attr]
 
     def log_likelihoods(self, x: Point) -> dict[str, Array]:
-        """The log-likelihood terms at x, one array per group of observations."""
+        """Return the log-likelihood terms at x, one array per group of observations."""
         if self.pointwise is None:
             raise ValueError("this problem does not say what its log-likelihood terms are")
         return self.pointwise(x) if self.data is None else self.pointwise(x, self.data)
@@ -330,7 +330,7 @@ class Problem(Evaluated):
         return self.predictive(key, x) if self.data is None else self.predictive(key, x, self.data)
 
     def with_data(self, data: PyTree) -> Problem:
-        """The same problem for another data set; equal shapes do not compile again."""
+        """Return the same problem for another data set; equal shapes do not compile again."""
         old, new = (str(jax.tree.structure(tree)) for tree in (self.data, data))
         if old != new:
             raise ValueError(f"the new data must have the structure {old}, got {new}")

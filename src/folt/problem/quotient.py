@@ -81,36 +81,36 @@ class Quotient(eqx.Module):
         return jnp.split(point, np.cumsum(self._sizes(whole))[:-1].tolist())
 
     def lift(self, z: Left) -> Point:
-        """The representative x(z) of an orbit."""
+        """Return the representative x(z) of an orbit."""
         pairs = zip(self.charts, self._parts(z, False), strict=True)
         return jnp.concatenate([p if chart is None else chart.push(p) for chart, p in pairs])
 
     def pull(self, x: Point) -> Left:
-        """The coordinates of the orbit of a whole point."""
+        """Return the coordinates of the orbit of a whole point."""
         pairs = zip(self.charts, self._parts(x, True), strict=True)
         return jnp.concatenate([p if chart is None else chart.pull(p) for chart, p in pairs])
 
     def log_slope(self, z: Left) -> Scalar:
-        """What is added to the log density."""
+        """Return what is added to the log density."""
         pairs = zip(self.charts, self._parts(z, False), strict=True)
         slopes = [chart.log_slope(part) for chart, part in pairs if chart is not None]
         return jnp.sum(jnp.stack(slopes))
 
     def turned(self, x: Point, elements: Sequence[Array]) -> Point:
-        """A whole point whose rotations are turned by these elements, one for each."""
+        """Return a whole point whose rotations are turned by these elements, one for each."""
         left, parts = list(elements), []
         for group, part in zip(self.groups, self._parts(x, True), strict=True):
             parts.append(group.act(left.pop(0), part) if isinstance(group, Rotation) else part)
         return jnp.concatenate(parts)
 
     def at_random(self, key: Key, x: Point) -> Point:
-        """A whole point with all rotations turned uniformly."""
+        """Return a whole point with all rotations turned uniformly."""
         keys = jax.random.split(key, len(self.rotations))
         pairs = zip(self.rotations, keys, strict=True)
         return self.turned(x, [group.random_element(own) for group, own in pairs])
 
     def matrices(self, x: Point) -> list[Float[Array, "rows columns"]]:
-        """The matrices that are rotated."""
+        """Return the matrices that are rotated."""
         pairs = zip(self.groups, self._parts(x, True), strict=True)
         return [group.matrix(part) for group, part in pairs if isinstance(group, Rotation)]
 
@@ -127,7 +127,7 @@ class Quotient(eqx.Module):
         return found
 
     def words(self) -> str:
-        """What was divided out: "rotations O(3), a ring of dimension 3"."""
+        """Return what was divided out: "rotations O(3), a ring of dimension 3"."""
         each = [
             f"rotations {group.name} of a matrix of {group.rows} rows, a ring of dimension "
             f"{group.directions}"
@@ -146,7 +146,7 @@ class Lifted(eqx.Module):
     place: int = eqx.field(static=True, default=0)
 
     def __call__(self, *arguments: Any) -> PyTree:
-        """The function, its point lifted."""
+        """Return the function, its point lifted."""
         given = list(arguments)
         given[self.place] = self.quotient.lift(given[self.place])
         return self.function(*given)
@@ -159,7 +159,7 @@ class LiftedDensity(eqx.Module):
     quotient: Quotient
 
     def __call__(self, z: Left, *data: PyTree) -> Scalar:
-        """Log density at coordinates of the quotient."""
+        """Return the log density at coordinates of the quotient."""
         return self.function(self.quotient.lift(z), *data) + self.quotient.log_slope(z)
 
 
@@ -170,7 +170,7 @@ class Pulled(eqx.Module):
     quotient: Quotient
 
     def __call__(self, values: Any, *data: PyTree, key: Key | None = None) -> Left:
-        """The coordinates of the orbit with these values."""
+        """Return the coordinates of the orbit with these values."""
         keyed = {"key": key} if takes_key(self.function) else {}
         return self.quotient.pull(jnp.asarray(self.function(values, *data, **keyed)))
 
@@ -182,11 +182,11 @@ class HostLifted:
         self.function, self.quotient = function, quotient
 
     def __call__(self, z: np.ndarray) -> dict[str, np.ndarray]:
-        """The function at one point."""
+        """Return the function at one point."""
         return self.function(np.asarray(self.quotient.lift(jnp.asarray(z))))
 
     def many(self, points: np.ndarray, *more: Any) -> dict[str, np.ndarray]:
-        """The function at many points."""
+        """Return the function at many points."""
         whole = map_points(_lift_and_slope, self.quotient, points)[0]
         called = getattr(self.function, "many", self.function)
         return called(whole, *more)
@@ -199,11 +199,11 @@ class HostPulled:
         self.function, self.quotient = function, quotient
 
     def __call__(self, values: Any, key: Key | None = None) -> np.ndarray:
-        """The coordinates at one value of every parameter."""
+        """Return the coordinates at one value of every parameter."""
         return np.asarray(self.quotient.pull(jnp.asarray(self.function(values, key))))
 
     def many(self, values: Any, key: Key | None = None) -> np.ndarray:
-        """The coordinates at many values of every parameter."""
+        """Return the coordinates at many values of every parameter."""
         return map_points(_pull, self.quotient, self.function.many(values, key))
 
 
@@ -219,11 +219,11 @@ class PulledPrior(Distribution):
         return self.quotient.rest.dim
 
     def log_prob(self, x: Left) -> Scalar:
-        """Log density of the orbit."""
+        """Return the log density of the orbit."""
         return self.prior.log_prob(self.quotient.lift(x)) + self.quotient.log_slope(x)
 
     def sample_and_log_prob(self, key: Key) -> tuple[Left, Scalar]:
-        """The orbit of a draw."""
+        """Return the orbit of a draw."""
         z = self.quotient.pull(self.prior.sample(key))
         return z, self.log_prob(z)
 
@@ -236,20 +236,20 @@ class HostQuotient:
 
     @in_float64
     def values(self, points: np.ndarray) -> np.ndarray:
-        """Log density at many points."""
+        """Return the log density at many points."""
         whole, slopes = map_points(_lift_and_slope, self.quotient, points)
         return self.box.values(whole) + slopes
 
     @in_float64
     def gradients(self, points: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Log density and gradient at many points."""
+        """Return the log density and gradient at many points."""
         whole, slopes = map_points(_lift_and_slope, self.quotient, points)
         values, gradients = self.box.gradients(whole)
         return values + slopes, map_points(_pulled_back, self.quotient, (points, gradients))
 
 
 def on_quotient(density: Callable[..., Scalar], quotient: Quotient) -> Callable[..., Scalar]:
-    """The log density on the quotient, in JAX or on the host as it was given."""
+    """Return the log density on the quotient, in JAX or on the host as it was given."""
     if not isinstance(density, BlackBox):
         return LiftedDensity(density, quotient)
     host = HostQuotient(density, quotient)
@@ -263,7 +263,7 @@ def on_quotient(density: Callable[..., Scalar], quotient: Quotient) -> Callable[
 
 
 def quotient_of(symmetry: Group, density: Callable[..., Scalar], data: PyTree) -> Quotient | None:
-    """The quotient by the rotations of a group, with pivots; None where it has no rotation.
+    """Return the quotient by the rotations of a group, with pivots; None where it has no rotation.
 
     Raises:
         SymmetryError: the density changes under a rotation that was declared.
@@ -383,7 +383,7 @@ def _first_change(groups: Sequence[Group], values: _Values) -> tuple[Rotation, s
 
 
 def _with_pivots(groups: Sequence[Group], values: _Values) -> tuple[Group, ...]:
-    """The groups with pivot rows that are far from dependent where the density is large."""
+    """Return the groups with pivot rows that are far from dependent where the density is large."""
     best = _climbed(sum(group.dim for group in groups), values)
     found, start = [], 0
     for group in groups:
@@ -397,7 +397,7 @@ def _with_pivots(groups: Sequence[Group], values: _Values) -> tuple[Group, ...]:
 
 
 def _climbed(dim: int, values: _Values) -> np.ndarray:
-    """A point of high density; the best of many random ones where there is no gradient."""
+    """Return a point of high density; the best of many random ones where there is no gradient."""
     from scipy.optimize import minimize
 
     random = np.random.default_rng(1)

@@ -56,13 +56,13 @@ class Target:
     )
 
     def __call__(self, points: HostPoints) -> HostValues:
-        """Log π_F at every point."""
+        """Return log π_F at every point."""
         terms = 1 if self.problem.invariant else self.problem.group.order
         self.evaluations["value"] += points.shape[0] * terms
         return self.problem.log_folds(points)
 
     def with_gradients(self, points: HostPoints) -> tuple[HostValues, HostPoints]:
-        """Log π_F and its gradient at every point."""
+        """Return log π_F and its gradient at every point."""
         terms = 1 if self.problem.invariant else self.problem.group.order
         self.evaluations["gradient"] += points.shape[0] * terms
         return self.problem.folded_gradients(points)
@@ -120,7 +120,7 @@ class LogRatio:
         return points, np.where(alive, self.at(points), -np.inf), alive
 
     def log_proposal(self, points: HostPoints) -> HostValues:
-        """Log q_F, or log q_N of the truncated orbit."""
+        """Return log q_F, or log q_N of the truncated orbit."""
         if self.kept is None:
             return self.orbit.log_sum(points)
         return map_points(_Truncated.log_prob, self._truncated, points, terms=len(self.kept))
@@ -155,12 +155,12 @@ class _Truncated(eqx.Module):
         return jax.tree.map(lambda leaf: np.asarray(leaf)[rows], self.group.elements)
 
     def log_prob(self, z: Point) -> Scalar:
-        """Log q_N(z): the density of proposals that survive; it is never renormalised."""
+        """Return log q_N(z): the density of proposals that survive; it is never renormalised."""
         images = jax.vmap(self.group.act, in_axes=(0, None))(self.elements, z)
         return logsumexp(jax.vmap(self.proposal.log_prob)(images))
 
     def survives(self, x: Point) -> Bool[Array, ""]:
-        """Whether x = g'·z' with g' kept; g' is the inverse of the element that folds x."""
+        """Return whether x = g'·z' with g' kept; g' is the inverse of the element that folds x."""
         origin = self.group.inverse(self.group.folding_element(x))
         same = jax.tree.map(
             lambda kept, one: jnp.all((kept == one).reshape(len(kept), -1), axis=1),
@@ -228,7 +228,7 @@ def boundary_mass(
     nearness: float = 1.0,
     seed: int = 0,
 ) -> BoundaryMass:
-    """The share of a folded target near its fold boundary, in three readings.
+    """Return the share of a folded target near its fold boundary, in three readings.
 
     Args:
         group: the symmetry.
@@ -284,7 +284,7 @@ def mirror_distances(
 
 @in_float64
 def label_switch_rate(group: Group, raw_chain: _Draws) -> float:
-    """Share of consecutive steps of an unfolded chain whose folding element changes.
+    """Return the share of consecutive steps of an unfolded chain whose folding element changes.
 
     Zero for a chain that never left its copy of the posterior; 1 - 1/s for independent draws.
 

@@ -162,7 +162,7 @@ def check(
 
 
 def turning_words(names: tuple[str, ...]) -> str:
-    """Which parameters turn, the first few of them, and what may be used all the same."""
+    """Return which parameters turn, the first few of them, and what may be used all the same."""
     shown = ", ".join(names[:TURNING]) + (", …" if len(names) > TURNING else "")
     return (
         f"What turns is {shown}: use only quantities that do not turn, such as ΛΛᵀ of loadings Λ "
@@ -202,7 +202,7 @@ def _values(problem: Problem, points: HostPoints) -> np.ndarray:
 
 
 def _evaluated(problem: Problem, count: int) -> int:
-    """Evaluations behind so many values: compiled code goes through whole blocks."""
+    """Return evaluations behind so many values: compiled code goes through whole blocks."""
     if problem.black_box is not None:
         return count
     return -(-count // VALUES_PER_BLOCK) * VALUES_PER_BLOCK
@@ -243,7 +243,7 @@ def _images(context: tuple[object, object], x: Array) -> Array:
 
 
 def allowance(values: np.ndarray) -> np.ndarray:
-    """The change of log π in nats that rounding explains at each of these values.
+    """Return the change of log π in nats that rounding explains at each of these values.
 
     A small share of its size, but never as much as matters to a posterior, unless the value is so
     large that its last digits are no finer.

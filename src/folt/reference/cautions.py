@@ -103,7 +103,7 @@ class Concern(enum.StrEnum):
     sentence: str
 
     def __new__(cls, value: str, sentence: str = "") -> Concern:
-        """A string that carries its template."""
+        """Return a string that carries its template."""
         member = str.__new__(cls, value)
         member._value_ = value
         member.sentence = sentence
@@ -148,12 +148,12 @@ class Caution:
 
     @classmethod
     def of(cls, concern: Concern, **numbers: float) -> Caution:
-        """A caution from its numbers."""
+        """Return a caution from its numbers."""
         return cls(concern, {name: float(value) for name, value in numbers.items()})
 
     @classmethod
     def from_dict(cls, tree: Document) -> Caution:
-        """The caution whose `dataclasses.asdict` this is."""
+        """Return the caution whose `dataclasses.asdict` this is."""
         return cls(Concern(tree["concern"]), dict(tree["numbers"]))
 
 
@@ -213,7 +213,7 @@ class Reference:
 
 
 def folded(group: Group, draws: np.ndarray) -> HostDraws:
-    """Every draw of (chain, draw, dim) moved to its representative in D."""
+    """Return every draw of (chain, draw, dim) moved to its representative in D."""
     return action_of(group).fold(np.reshape(draws, (-1, group.dim))).reshape(draws.shape)
 
 
@@ -244,7 +244,7 @@ def _rank_normalised(draws: HostDraws) -> tuple[float, float]:
 
 
 def rhat_limit(length: int) -> float:
-    """R-hat above which chains of this length are said not to agree.
+    """Return R-hat above which chains of this length are said not to agree.
 
     Short chains that agree show more than long ones: where draws are worth a third of their
     number, R-hat is about sqrt(1 + 4/length), and that alone is no disagreement.

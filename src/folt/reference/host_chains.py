@@ -166,7 +166,7 @@ class HostChains:
         return self._followed(key, explorer, explored, part_of(progress, EXPLORATION_SHARE, 1.0))
 
     def _followed(self, key: Key, explorer: Explorer, explored: Explored, tell: Progress) -> _Found:
-        """Chains from what was explored, and what both say of the modes."""
+        """Return chains from what was explored, and what both say of the modes."""
         record = self._chains(key, explorer.landscape, explored, tell)
         shares = _shares(explored, explorer.action, record.draws)
         return _Found(explored, record, explored.facts(shares))
@@ -178,7 +178,7 @@ class HostChains:
         explored: Explored,
         tell: Progress,
     ) -> _Record:
-        """What the chains recorded, run longer where they do not agree yet."""
+        """Return what the chains recorded, run longer where they do not agree yet."""
         generator, action = host_generator(key), action_of(landscape.problem.group)
         moving = self._begun(generator, landscape, explored, action)
         if landscape.problem.differentiable:
@@ -200,7 +200,7 @@ class HostChains:
         explored: Explored,
         action: Action,
     ) -> Moving:
-        """Chains at particles, those of a soft chamber where there are modes to tell it."""
+        """Return chains at particles, those of a soft chamber where there are modes to tell it."""
         walk, modes = explored.ladder.walk, explored.modes
         chosen = np.resize(generator.permutation(len(walk.points)), self.chains)
         centres = walk.points[:: max(1, len(walk.points) // _CENTRES)]
@@ -226,7 +226,7 @@ class HostChains:
         tell: Progress,
         every: int = 1,
     ) -> tuple[Raw, RawValues]:
-        """Draws (chain, draw, dim) at every so many iterations, and log π_F at them."""
+        """Return draws (chain, draw, dim) at every so many iterations, and log π_F at them."""
         record = np.empty((self.draws, *moving.states.points.shape))
         values = np.empty((self.draws, self.chains))
         for number in range(self.draws):
@@ -240,7 +240,7 @@ class HostChains:
 
 
 def _masses(explored: Explored) -> PerMode:
-    """Shares of the modes among themselves."""
+    """Return shares of the modes among themselves."""
     assert explored.masses is not None
     return explored.masses.shares
 
@@ -262,7 +262,7 @@ def _with_lost_modes(
 
 
 def _shares(explored: Explored, action: Action, draws: Raw) -> PerMode:
-    """Share of the reference draws within the reach of each mode."""
+    """Return the share of the reference draws within the reach of each mode."""
     if explored.modes is None:
         return np.empty(0)
     points = draws.reshape(-1, draws.shape[-1])
@@ -296,7 +296,7 @@ class _Record(NamedTuple):
         return self.health[0]
 
     def should_grow(self, every: int, before: float) -> bool:
-        """Whether chains of so many iterations per draw are to run twice as long.
+        """Return whether chains of so many iterations per draw are to run twice as long.
 
         Once where they do not agree or are worth too little; further while they would leave the fit
         in doubt, and the last doubling has lessened that.
@@ -307,7 +307,7 @@ class _Record(NamedTuple):
 
 
 def _prepared(other: ThreadPoolExecutor, problem: Problem) -> Future[None]:
-    """The gradient compiled beside the values; before them where two programs cannot run."""
+    """Return the gradient compiled beside the values; before them where two programs cannot run."""
     ready = other.submit(_compile_gradient, problem)
     if calls_lapack(problem):
         ready.result()
@@ -326,7 +326,7 @@ Sampler = ReferenceSampler
 def reference_for(
     problem: Problem, given: object = None, choose: Callable[[Problem], Sampler] | None = None
 ) -> Sampler:
-    """The reference sampler for a problem.
+    """Return the reference sampler for a problem.
 
     Args:
         problem: the problem.

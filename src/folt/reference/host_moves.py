@@ -63,7 +63,7 @@ def next_temperature(
 def systematic_resample(
     uniform: float, log_weights: Float[np.ndarray, " n"]
 ) -> Int[np.ndarray, " n"]:
-    """Indices of as many particles, each within one copy of its expected number."""
+    """Return indices of as many particles, each within one copy of its expected number."""
     count = log_weights.size
     cumulative = np.cumsum(scipy.special.softmax(log_weights))
     positions = (uniform + np.arange(count)) / count
@@ -88,7 +88,7 @@ class States(NamedTuple):
     gradients: HostPoints
 
     def choose(self, accept: np.ndarray, new: States) -> States:
-        """The new states where accepted, these elsewhere."""
+        """Return the new states where accepted, these elsewhere."""
         column = accept[:, None]
         return States(
             np.where(column, new.points, self.points),
@@ -122,7 +122,7 @@ class LeapKernel:
         return cls(origin, (points - origin) @ inverse.T, root, inverse)
 
     def log_prob(self, points: HostPoints) -> HostValues:
-        """Log q, up to a constant.
+        """Return log q, up to a constant.
 
         Powers of a ratio in (0, 1]: neither exponentials per centre nor underflow of the sum.
         """
@@ -166,12 +166,12 @@ class UnionLeap:
     modes: Components
 
     def log_prob(self, points: HostPoints) -> HostValues:
-        """Log of the density of both, up to a common constant."""
+        """Return the log of the density of both, up to a common constant."""
         known = log_sum_exp(self.modes.log_terms(points))
         return np.logaddexp(self.kernel.log_prob(points) + self.kernel.log_constant, known)
 
     def sample(self, generator: np.random.Generator, count: int) -> HostPoints:
-        """Every proposal from either, as a coin falls."""
+        """Return every proposal from either, as a coin falls."""
         points = self.kernel.sample(generator, count)
         known = np.flatnonzero(generator.uniform(size=count) < 0.5)
         points[known] = self.modes.sample(generator, known.size)
@@ -218,7 +218,7 @@ class Sloped(Protocol):
     """Whatever has a log density and a gradient at many points."""
 
     def with_gradients(self, points: HostPoints) -> tuple[HostValues, HostPoints]:
-        """Log density, -inf where it is unusable, and its gradient, zero there."""
+        """Return the log density, -inf where it is unusable, and its gradient, zero there."""
         ...
 
 
@@ -256,7 +256,7 @@ class Paths:
     def move(
         self, generator: np.random.Generator, states: States, step: float
     ) -> tuple[States, float]:
-        """One transition of every chain, and the mean acceptance probability."""
+        """Return one transition of every chain, and the mean acceptance probability."""
         mean = min(max(math.ceil(self.length / step), 1), self.longest)
         count = int(generator.integers(1, 2 * mean))
         first = generator.standard_normal(states.points.shape) @ self.momentum_root

@@ -46,7 +46,7 @@ class Walk(NamedTuple):
     log_scale: float
 
     def at(self, rows: np.ndarray) -> Walk:
-        """The walkers in these rows."""
+        """Return the walkers in these rows."""
         return self._replace(
             points=self.points[rows],
             log_target=self.log_target[rows],
@@ -83,11 +83,11 @@ class Start(Protocol):
         ...
 
     def log_probs(self, points: HostPoints) -> HostValues:
-        """Its log density at every point."""
+        """Return its log density at every point."""
         ...
 
     def with_gradients(self, points: HostPoints) -> tuple[HostValues, HostPoints]:
-        """Its log density and the gradient of that at every point."""
+        """Return its log density and the gradient of that at every point."""
         ...
 
 
@@ -95,15 +95,15 @@ class Climbed(Protocol):
     """What a ladder climbs to: log π_F, or its part under one labelling."""
 
     def first(self, points: HostPoints) -> HostValues:
-        """Values where a run begins; one of them at least is finite."""
+        """Return values where a run begins; one of them at least is finite."""
         ...
 
     def __call__(self, points: HostPoints, keep: np.ndarray | None = None) -> HostValues:
-        """Log density at every point; which of them may be learnt from later."""
+        """Return the log density at every point; which of them may be learnt from later."""
         ...
 
     def with_gradients(self, points: HostPoints) -> tuple[HostValues, HostPoints]:
-        """Log density and its gradient at every point."""
+        """Return the log density and its gradient at every point."""
         ...
 
 
@@ -123,7 +123,7 @@ class Rung(NamedTuple):
     covariance: Matrix
 
     def with_gradients(self, points: HostPoints) -> tuple[HostValues, HostPoints]:
-        """Its log density and the gradient of that; none where either end vanishes."""
+        """Return its log density and the gradient of that; none where either end vanishes."""
         log_target, slope = self.landscape.with_gradients(points)
         if self.temperature >= 1.0:
             return log_target, slope
@@ -135,7 +135,7 @@ class Rung(NamedTuple):
         return np.where(usable, values, -np.inf), np.where(usable[:, None], slopes, 0.0)
 
     def learnt_from(self, points: HostPoints) -> np.ndarray | None:
-        """Which points may be learnt from later: all at the end of the ladder."""
+        """Return which points may be learnt from later: all at the end of the ladder."""
         return np.arange(len(points)) if self.temperature >= 1.0 else None
 
 
@@ -143,15 +143,15 @@ class Mover(Protocol):
     """How particles move at one temperature."""
 
     def first_scale(self, dim: int) -> float:
-        """The scale that tuning begins with."""
+        """Return the scale that tuning begins with."""
         ...
 
     def log_start(self, start: Start, points: HostPoints) -> HostValues:
-        """Log density of the start, by the program that the moves need anyway."""
+        """Return the log density of the start, by the program that the moves need anyway."""
         ...
 
     def __call__(self, generator: np.random.Generator, walk: Walk, rung: Rung) -> Walk:
-        """The particles after all their moves, with the scale that was tuned on the way."""
+        """Return the particles after all their moves, with the scale that was tuned on the way."""
         ...
 
 
@@ -162,11 +162,11 @@ class RandomWalks:
     moves: int
 
     def first_scale(self, dim: int) -> float:
-        """The length of a step that suits a Gaussian of this dimension."""
+        """Return the length of a step that suits a Gaussian of this dimension."""
         return first_scale(dim)
 
     def log_start(self, start: Start, points: HostPoints) -> HostValues:
-        """Values alone."""
+        """Return values alone."""
         return start.log_probs(points)
 
     def __call__(self, generator: np.random.Generator, walk: Walk, rung: Rung) -> Walk:
@@ -187,11 +187,11 @@ class TemperedPaths:
     paths: int
 
     def first_scale(self, dim: int) -> float:
-        """The step size of the first path."""
+        """Return the step size of the first path."""
         return _FIRST_STEP
 
     def log_start(self, start: Start, points: HostPoints) -> HostValues:
-        """Values with gradients, which are dropped."""
+        """Return values with gradients, which are dropped."""
         return start.with_gradients(points)[0]
 
     def __call__(self, generator: np.random.Generator, walk: Walk, rung: Rung) -> Walk:

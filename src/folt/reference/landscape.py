@@ -117,7 +117,7 @@ class Landscape:
         self.ready: Future[None] | None = None
 
     def __call__(self, points: HostPoints, keep: np.ndarray | None = None) -> HostValues:
-        """Log π_F at every point.
+        """Return log π_F at every point.
 
         Args:
             points: where.
@@ -130,14 +130,14 @@ class Landscape:
         return values
 
     def first(self, points: HostPoints) -> HostValues:
-        """Values where a run begins; one of them at least is finite."""
+        """Return values where a run begins; one of them at least is finite."""
         self.values += points.shape[0] * self.terms
         values = self.problem.log_folds(points)
         self.faults += int(np.sum(np.isnan(values) | np.isposinf(values)))
         return usable_start(values, points)
 
     def with_gradients(self, points: HostPoints) -> tuple[HostValues, HostPoints]:
-        """Log π_F and its gradient at every point; -inf where either is not a number.
+        """Return log π_F and its gradient at every point; -inf where either is not a number.
 
         Paths that diverge end there often, so nothing is counted as a fault.
         """
@@ -149,7 +149,7 @@ class Landscape:
         return np.where(usable, values, -np.inf), np.where(usable[:, None], gradients, 0.0)
 
     def worth_learning(self) -> tuple[HostPoints, HostValues]:
-        """The visited points inside the support, not too far below the best."""
+        """Return the visited points inside the support, not too far below the best."""
         points = np.concatenate([part for part, _ in self.visited])
         values = np.concatenate([part for _, part in self.visited])
         near = values >= values.max() - _DEPTH - 2.0 * points.shape[1]

@@ -23,11 +23,11 @@ class _Target(Protocol):
     """A log density at many points, with its gradient where that is asked for."""
 
     def __call__(self, points: HostPoints) -> HostValues:
-        """Log density."""
+        """Return the log density."""
         ...
 
     def with_gradients(self, points: HostPoints) -> tuple[HostValues, HostPoints]:
-        """Log density and gradient."""
+        """Return the log density and gradient."""
         ...
 
 

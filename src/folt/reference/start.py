@@ -63,7 +63,7 @@ def search(
 
 
 def near_the_best(values: HostValues, dim: int) -> Bool[np.ndarray, " n"]:
-    """Which ends of a search are worth keeping."""
+    """Return which ends of a search are worth keeping."""
     # Where the difference is below the rounding of large values, the best itself is still kept.
     return values >= float(np.max(values)) - 30.0 - 5.0 * dim
 
@@ -97,13 +97,13 @@ def start_around(key: Key, group: Group, points: HostPoints) -> StudentT:
 
 
 def covariance_of(points: HostPoints) -> Matrix:
-    """Mean of the products of centred coordinates."""
+    """Return the mean of the products of centred coordinates."""
     centred = points - points.mean(axis=0)
     return centred.T @ centred / len(points)
 
 
 def broad(mean: Float[np.ndarray, " dim"], covariance: Matrix) -> StudentT:
-    """A t that is wider than these moments, a trace of ridge added."""
+    """Return a t that is wider than these moments, a trace of ridge added."""
     variances = np.diagonal(covariance)
     ridge = 1e-6 * variances + 1e-12 * variances.max() + 1e-300
     widened = _INFLATION**2 * (covariance + np.diag(ridge))
@@ -124,7 +124,7 @@ def _averaged(group: Group, matrix: Float[Array, "dim dim"]) -> Float[Array, "di
 
 
 def fault_cautions(faults: int, evaluations: int) -> tuple[Caution, ...]:
-    """The caution about values that were NaN or +inf on the way, if there were any."""
+    """Return the caution about values that were NaN or +inf on the way, if there were any."""
     if not faults:
         return ()
     return (Caution.of(Concern.NOT_A_NUMBER, faults=faults, evaluations=evaluations),)

@@ -128,7 +128,7 @@ class Given:
         )
 
     def _one_chain(self, raw: HostDraws) -> bool:
-        """Whether all draws may be of one chain: no axis or number tells of several."""
+        """Return whether all draws may be of one chain: no axis or number tells of several."""
         flat = isinstance(self.draws, np.ndarray) and self.draws.ndim == 2
         return len(raw) == 1 or (flat and self.chains is None)
 
@@ -172,7 +172,7 @@ class Given:
 
 
 def _are_files(values: object) -> bool:
-    """Whether these are the names of files, one for every chain."""
+    """Return whether these are the names of files, one for every chain."""
     files = isinstance(values, (list, tuple)) and len(values) > 0
     return files and all(isinstance(one, (str, os.PathLike)) for one in values)  # type: ignore[attr-defined]
 
@@ -200,7 +200,7 @@ def _as_points(values: np.ndarray, dim: int) -> np.ndarray:
 
 
 def _enough(points: np.ndarray) -> np.ndarray:
-    """The points, or a ValueError where they are too few to learn a covariance from."""
+    """Return the points, or a ValueError where they are too few to learn a covariance from."""
     dim, count = points.shape[-1], int(np.prod(points.shape[:-1]))
     if count < DRAWS_PER_DIMENSION * dim:
         raise ValueError(
@@ -234,7 +234,7 @@ def _without_copies(draws: HostDraws) -> Float[np.ndarray, "kept draw dim"]:
 
 
 def _cut(draws: HostDraws, pieces: int) -> Pieces:
-    """Every chain cut, in order, into pieces of equal length."""
+    """Return every chain cut, in order, into pieces of equal length."""
     chains, length, dim = draws.shape[0], draws.shape[1] // pieces, draws.shape[2]
     return draws[:, : length * pieces].reshape(chains * pieces, length, dim)
 
@@ -265,7 +265,7 @@ def _require_usable(draws: HostDraws) -> None:
 
 
 def for_picture(raw: np.ndarray) -> HostDraws:
-    """A few chains before folding, thinned to a few hundred draws each."""
+    """Return a few chains before folding, thinned to a few hundred draws each."""
     every = max(1, raw.shape[1] // PICTURE_DRAWS)
     return np.asarray(raw[:PICTURE_CHAINS, ::every], np.float64)
 

@@ -45,7 +45,7 @@ class Labelling:
 
     @classmethod
     def of(cls, fit: Fit) -> Labelling | None:
-        """What the raw chains of a fit show; None where none were kept."""
+        """Return what the raw chains of a fit show; None where none were kept."""
         raw = fit.reference.raw
         if raw is None:
             return None
@@ -73,7 +73,7 @@ def _folding_element(group: Group, x: Point) -> Element:
 
 
 def left_remark(shown: Labelling | None) -> str:
-    """What to see in the unfolded chains, in a few words."""
+    """Return what to see in the unfolded chains, in a few words."""
     if shown is None or shown.order == 1:
         return "as they came"
     if shown.visited == 1:
@@ -84,7 +84,7 @@ def left_remark(shown: Labelling | None) -> str:
 
 
 def right_remark(fit: Fit) -> str:
-    """What to see in the folded chains, in a few words."""
+    """Return what to see in the folded chains, in a few words."""
     if fit.group.order == 1:
         return "nothing was folded"
     if _ambiguous(fit):
@@ -93,7 +93,7 @@ def right_remark(fit: Fit) -> str:
 
 
 def chains_caption(fit: Fit, shown: Labelling | None) -> str:
-    """The sentences under the traces."""
+    """Return the sentences under the traces."""
     return " ".join(["One colour per label.", _left(shown), *_right(fit, shown)])
 
 
@@ -140,7 +140,7 @@ def _right(fit: Fit, shown: Labelling | None) -> list[str]:
 
 
 def pairs_caption(fit: Fit, shown: Labelling | None) -> str:
-    """The sentences under the pairs."""
+    """Return the sentences under the pairs."""
     words = "How two parameters vary together."
     if shown is None or shown.order == 1:
         return words
@@ -175,7 +175,7 @@ class Conclusions:
 
 
 def conclusions(fit: Fit) -> Conclusions:
-    """What the verdict of a fit allows."""
+    """Return what the verdict of a fit allows."""
     outcome = fit.certificate.status.outcome
     if outcome.usable:
         return Conclusions(_allowed(fit, outcome), _reserved(fit, outcome))
@@ -199,7 +199,7 @@ def conclusions(fit: Fit) -> Conclusions:
 
 
 def _turned(fit: Fit) -> Conclusions:
-    """What a rotation that was left in the posterior allows."""
+    """Return what a rotation that was left in the posterior allows."""
     names = ", ".join(fit.certificate.symmetry.turning[:TURNING])
     return Conclusions(
         ("Quantities that do not turn, such as ΛΛᵀ of loadings Λ and predictions, may be used.",),

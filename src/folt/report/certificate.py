@@ -27,7 +27,7 @@ _DISTANCES = {0.001: "0.001", 0.01: "0.01", 0.1: "0.1", 1.0: "1"}
 
 
 def certificate_charts(fit: Fit) -> list[Chart]:
-    """Every chart of the certificate, in the order of the page."""
+    """Return every chart of the certificate, in the order of the page."""
     found = fit.certificate.exploration
     return [
         mixing_chart(fit.certificate.mixing),

@@ -39,7 +39,7 @@ def headed_facts(fit: Fit) -> list[tuple[str, Facts]]:
 
 
 def mixing_facts(fit: Fit) -> Facts:
-    """The certificate of the chain."""
+    """Return the certificate of the chain."""
     mixing = fit.certificate.mixing
     rows = [
         Fact(
@@ -71,7 +71,7 @@ def mixing_facts(fit: Fit) -> Facts:
 
 
 def evidence_facts(fit: Fit) -> Facts:
-    """The evidence by two routes."""
+    """Return the evidence by two routes."""
     best, made = fit.log_evidence, fit.certificate.evidences
     routes = [
         ("log Z", best, f"by {best.method}: {best.method.why}"),
@@ -109,7 +109,7 @@ def evidence_facts(fit: Fit) -> Facts:
 
 
 def _divided_out(fit: Fit) -> Facts:
-    """The rotations that the draws no longer have; log Z has their volume."""
+    """Return the rotations that the draws no longer have; log Z has their volume."""
     words = fit.provenance.get("divided_out")
     return [Fact("Divided out", words, "its volume is part of log Z")] if words else []
 
@@ -181,7 +181,7 @@ def _proposal(fit: Fit) -> Facts:
 
 
 def _deaths(certificate: Certificate) -> Facts:
-    """The share of proposals that a truncated orbit kills, where there is one."""
+    """Return the share of proposals that a truncated orbit kills, where there is one."""
     died, drawn = certificate.faults.died, certificate.evidence.draws
     if not died:
         return []
@@ -340,7 +340,7 @@ def _exploration(found: ExplorationFacts) -> Facts:
 
 
 def provenance_facts(fit: Fit) -> Facts:
-    """What made the fit: seed, preset, versions, machine."""
+    """Return what made the fit: seed, preset, versions, machine."""
     versions = fit.provenance.get("versions", {})
     return [
         Fact("Seed, preset", f"{fit.provenance.get('seed')}, {fit.provenance.get('preset')}"),

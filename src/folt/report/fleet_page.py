@@ -46,7 +46,7 @@ OWN_TONE = "note"
 def fleet_page(
     rows: list[_Row], columns: Sequence[str], estimates: Sequence[str], total: int, pages: bool
 ) -> str:
-    """The page as HTML.
+    """Return the page as HTML.
 
     Args:
         rows: one per job that has ended, in the order of the jobs.
@@ -103,7 +103,7 @@ def _content(
 
 
 def _verdicts(rows: list[_Row], failed: int) -> list[tuple[str, str, int]]:
-    """Every verdict with its tone and how often it was given, the gravest last."""
+    """Return every verdict with its tone and how often it was given, the gravest last."""
     counts = Counter(str(row["verdict"]) for row in rows if row.get("verdict") is not None)
     found = []
     if counts:
@@ -118,7 +118,7 @@ def _verdicts(rows: list[_Row], failed: int) -> list[tuple[str, str, int]]:
 
 
 def shown(value: object) -> str:
-    """A cell as it is read: four digits are enough to compare."""
+    """Return a cell as it is read: four digits are enough to compare."""
     if value is None:
         return ""
     if isinstance(value, bool) or not isinstance(value, float):
@@ -131,7 +131,7 @@ def _is_nested(rows: list[_Row], name: str) -> bool:
 
 
 def _numbers(rows: list[_Row], names: Sequence[str]) -> list[str]:
-    """Columns of numbers, where there are no estimates to draw."""
+    """Return columns of numbers, where there are no estimates to draw."""
     there = [[row.get(name) for row in rows] for name in names]
     return [
         name
@@ -147,7 +147,7 @@ def _is_number(value: object) -> bool:
 
 
 def _picture(rows: list[_Row], name: str, interval: bool) -> str:
-    """A value over the jobs, in their order, with its interval as a line."""
+    """Return a value over the jobs, in their order, with its interval as a line."""
     every = -(-len(rows) // POINTS)
     chosen = [(k, row) for k, row in enumerate(rows) if k % every == 0]
     ends = (f"{name} low", name, f"{name} high") if interval else (name, name, name)
@@ -190,7 +190,7 @@ _ERRORS = 3.0
 
 
 def calibration_page(found: Document) -> str:
-    """The page as HTML, from the tree that `calibration.json` holds."""
+    """Return the page as HTML, from the tree that `calibration.json` holds."""
     from markupsafe import Markup
 
     from folt.report.figures import svg

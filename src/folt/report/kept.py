@@ -21,7 +21,7 @@ Files = dict[str, bytes]
 
 
 def request_for(command: str, **settings: object) -> Document:
-    """What a command is asked for, as its note will hold it."""
+    """Return what a command is asked for, as its note will hold it."""
     return {"command": command, "fit_format": FORMAT, **settings}
 
 
@@ -42,7 +42,7 @@ def claim(entry: Entry, request: Request) -> None:
 
 
 def files_of(fit: Fit, more: Mapping[str, bytes] | None = None) -> Files:
-    """The file of a fit, its page, and what else belongs to them."""
+    """Return the file of a fit, its page, and what else belongs to them."""
     return {FIT: to_bytes(fit), PAGE: page(fit).encode(), **(more or {})}
 
 
@@ -124,7 +124,7 @@ def kept_fit(
     files: Callable[[Fit], Files],
     before: Callable[[], None] = lambda: None,
 ) -> Fit:
-    """The fit from its file if the same one was finished before, otherwise made and kept.
+    """Return the fit from its file if the same one was finished before, otherwise made and kept.
 
     Args:
         entry: where it is or comes to be.
@@ -145,7 +145,7 @@ def kept_fit(
 
 
 def _found(entry: Entry, request: Request, problem: Problem) -> Fit | None:
-    """The fit that was finished before, None if there is none or it is damaged."""
+    """Return the fit that was finished before, None if there is none or it is damaged."""
     if FIT in entry.intact(request):
         try:
             return load(entry.place / FIT, problem=problem)

@@ -60,7 +60,7 @@ def weighted_mixture_figure(
 
 
 def poisson_figure(observations: np.ndarray, posterior: _Posterior, name: str = "count") -> Figure:
-    """Share of every count, with the posterior mean probabilities and their 95 % band.
+    """Return the share of every count, with the posterior mean probabilities and their 95 % band.
 
     Args:
         observations: whole numbers.
@@ -249,7 +249,7 @@ def _whole_mixture(
 def evidence_figure(
     ranking: Sequence[Candidate], xlabel: str, certified: Sequence[bool] | None = None
 ) -> Figure:
-    """Log evidence against model size, with error bars and the posterior probabilities.
+    """Return the log evidence against model size, with error bars and the posterior probabilities.
 
     Args:
         ranking: the models.
@@ -317,7 +317,7 @@ def _evidences(panel: Axes, ranking: Sequence[Candidate], firm: Sequence[bool]) 
 
 
 def _single(size: tuple[float, float], columns: int, draw: Draw, posterior: _Posterior) -> Figure:
-    """One panel with its legend beneath."""
+    """Return one panel with its legend beneath."""
     with styled():
         figure = blank(*size)
         panel = figure.subplots()

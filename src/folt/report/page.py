@@ -73,7 +73,7 @@ SOFTWARE = """\
 
 
 def bibtex(fit: Fit) -> str:
-    """The paper, and the version of folt that made the fit."""
+    """Return the paper, and the version of folt that made the fit."""
     version = fit.provenance.get("versions", {}).get("folt", "unknown")
     return f"{PAPER}\n\n{SOFTWARE.format(version=version)}"
 
@@ -94,7 +94,7 @@ def write_page(fit: Fit, path: Path, sections: Sequence[Section] = ()) -> Path:
 
 
 def page(fit: Fit, sections: Sequence[Section] = ()) -> str:
-    """The report as HTML.
+    """Return the report as HTML.
 
     Args:
         fit: the fit.
@@ -106,7 +106,7 @@ def page(fit: Fit, sections: Sequence[Section] = ()) -> str:
 
 
 def content(fit: Fit, sections: Sequence[Section] = ()) -> Document:
-    """Everything the template shows, as plain values."""
+    """Return everything the template shows, as plain values."""
     from markupsafe import Markup
 
     from folt.report.live import live
@@ -161,7 +161,7 @@ def content(fit: Fit, sections: Sequence[Section] = ()) -> Document:
 
 
 def _key_figures(fit: Fit, rows: Sequence[Estimate]) -> list[tuple[str, str, str]]:
-    """The four numbers that a reader looks for: value, name, remark."""
+    """Return the four numbers that a reader looks for: value, name, remark."""
     ess = effective_draws(fit, rows)
     evidence = fit.log_evidence
     return [
@@ -191,7 +191,7 @@ def _steps(fit: Fit) -> tuple[str, str, str]:
 
 
 def _stills(parameters: Parameters, charts: list[Chart]) -> dict[str, Markup]:
-    """The pictures that need no script, by name."""
+    """Return the pictures that need no script, by name."""
     drawn = {
         "traces": traces_of(parameters),
         "pairs": pairs_of(parameters),
@@ -222,7 +222,7 @@ def _marginals(parameters: Parameters) -> tuple[list[Markup], dict[str, list[Mar
 
 
 def pairs_of(parameters: Parameters) -> Figure:
-    """A few scalars in pairs, folded below the diagonal and as they came above it."""
+    """Return a few scalars in pairs, folded below the diagonal and as they came above it."""
     chosen = parameters.showcase()
     return figures.pairs_figure(parameters.sides, chosen, [parameters.names[j] for j in chosen])
 

@@ -78,7 +78,7 @@ class Parameters:
 
     @classmethod
     def of(cls, fit: Fit) -> Parameters:
-        """The scalars of a fit."""
+        """Return the scalars of a fit."""
         flat = entries(fit.posterior, fit)
         most = max(_FEWEST, min(_PICTURED, VALUES // (2 * len(flat))))
         raw = entries(fit.reference.raw_posterior or {}, fit)
@@ -111,14 +111,14 @@ class Parameters:
         return self.sides[0] if len(self.sides) > 1 else None
 
     def pictured(self) -> str:
-        """How many draws the pictures show, in a sentence."""
+        """Return how many draws the pictures show, in a sentence."""
         shown = [f"{len(self.folded.flat):,} of the {len(self.folded.whole):,} draws of this fit"]
         if self.raw is not None:
             shown.append(f"{len(self.raw.flat):,} draws before folding")
         return f"Pictured are {' and '.join(shown)}."
 
     def by_parameter(self) -> dict[str, list[tuple[int, Family]]]:
-        """What can be chosen with its position, under the parameter it belongs to."""
+        """Return what can be chosen with its position, under the parameter it belongs to."""
         grouped: dict[str, list[tuple[int, Family]]] = {}
         for position, family in enumerate(self.families):
             grouped.setdefault(family.parameter, []).append((position, family))
@@ -162,7 +162,7 @@ class Parameters:
         return float(np.median(ratio))
 
     def showcase(self, count: int = 3) -> list[int]:
-        """A few scalars for a static picture of pairs: the opening family, then others."""
+        """Return a few scalars for a static picture of pairs: the opening family, then others."""
         chosen = list(self.opening().members[: max(count - 1, 1)])
         others = [family.members[0] for family in self.families if family.single]
         new = [j for j in _one_per_parameter(self.names, others, chosen) if j not in chosen]
@@ -209,7 +209,7 @@ def readable_names(fit: Fit) -> dict[str, str]:
 
 
 def family_name(fit: Fit, name: str, axis: int, index: tuple[int, ...]) -> str:
-    """One entry of every component: the parameter with the labels of its other axes."""
+    """Return one entry of every component: the parameter with the labels of its other axes."""
     axes = fit.dims.get(name, ())
     if not index:
         return name
@@ -226,7 +226,7 @@ def family_name(fit: Fit, name: str, axis: int, index: tuple[int, ...]) -> str:
 
 
 def readable_order(fit: Fit, sentence: str) -> str:
-    """A sentence about the order with the names that a reader knows: not mu[·,0]."""
+    """Return a sentence about the order with the names that a reader knows: not mu[·,0]."""
 
     def replaced(found: re.Match[str]) -> str:
         places = found[2].split(",")
@@ -240,7 +240,7 @@ def readable_order(fit: Fit, sentence: str) -> str:
 
 
 def place_names(fit: Fit, labels: Sequence[str]) -> tuple[str, ...]:
-    """Labels of components as a reader calls them: those given, or numbers from one."""
+    """Return labels of components as a reader calls them: those given, or numbers from one."""
     if list(labels) != [str(k) for k in range(len(labels))]:
         return tuple(labels)
     axes = [axis for axis in fit.exchanged_dims if not _is_makeshift(axis, "")]
@@ -265,7 +265,7 @@ def _place(fit: Fit, axis: str, i: int) -> str | None:
 
 
 def _is_makeshift(axis: str, name: str) -> bool:
-    """Whether a front-end made the name of an axis because the model gave none."""
+    """Return whether a front-end made the name of an axis because the model gave none."""
     return "_dim_" in axis or axis in (name, f"{name}_dim")
 
 
@@ -324,13 +324,13 @@ def _families(fit: Fit) -> list[Family]:
 
 
 def component_axis(axes: Sequence[str]) -> int:
-    """The axis along which labels run: the one that a problem calls so, or the first."""
+    """Return the axis along which labels run: the one that a problem calls so, or the first."""
     words = ("component", "state", "factor", "mode")
     return next((n for n, axis in enumerate(axes) if axis in words), 0)
 
 
 def _by_eights(parameter: str, label: str, members: list[int]) -> list[Family]:
-    """All components in one family, or as many of them as there are colours in each."""
+    """Return all components in one family, or as many of them as there are colours in each."""
     count = len(members)
     if count <= _LARGEST:
         return [Family(parameter, f"{label}: all {count} together", tuple(members))]

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 
 def plot(fit: Fit, kind: str) -> Figure:
-    """The figure of this kind.
+    """Return the figure of this kind.
 
     Raises:
         ValueError: another kind, or one that this fit has nothing to show for.
@@ -60,7 +60,7 @@ def _modes(fit: Fit) -> Figure:
 
 
 def _data(fit: Fit) -> Figure:
-    """The observations beneath the mixture."""
+    """Return the observations beneath the mixture."""
     require_problem(fit)
     figure = data_figure(fit)
     if figure is None:

@@ -8,7 +8,7 @@ from folt.store.packages import require
 
 
 def render(template: str, content: Mapping[str, object], **filters: Callable[..., str]) -> str:
-    """A page as HTML: what is filled in is escaped, what is missing is an error.
+    """Return a page as HTML: what is filled in is escaped, what is missing is an error.
 
     Args:
         template: its name in the folder of templates.

@@ -38,7 +38,7 @@ DOTS = 5_000
 
 
 def model_sections(fit: Fit) -> list[Section]:
-    """The sections of a ready model, and those of any model that knows its components."""
+    """Return the sections of a ready model, and those of any model that knows its components."""
     if fit.problem is None:
         return []
     made = [_data_section(fit), *_component_sections(fit), _checks_section(fit)]
@@ -68,7 +68,7 @@ def _component_sections(fit: Fit) -> list[Section]:
 
 
 def membership_section(fit: Fit, found: Memberships) -> Section:
-    """Observations in the colour of their most probable component."""
+    """Return observations in the colour of their most probable component."""
     doubtful = int((found.mean.max(axis=1) < DOUBTFUL).sum())
     counts = np.bincount(found.most_probable, minlength=len(found.labels))
     labels = place_names(fit, found.labels)
@@ -105,7 +105,7 @@ def memberships_figure(fit: Fit, found: Memberships) -> Figure:
 
 
 def path_section(fit: Fit, path: Path, found: Memberships) -> Section:
-    """The series in the colours of the path, above the probabilities of the states."""
+    """Return the series in the colours of the path, above the probabilities of the states."""
     labels = place_names(fit, path.labels)
     counts = np.bincount(path.states, minlength=len(labels))
     shares = ", ".join(f"{count:,} in {label}" for label, count in zip(labels, counts, strict=True))
@@ -121,7 +121,7 @@ def path_section(fit: Fit, path: Path, found: Memberships) -> Section:
 
 
 def path_figure(fit: Fit, path: Path, found: Memberships) -> Figure:
-    """The series in the colours of the path, above the probabilities of the states."""
+    """Return the series in the colours of the path, above the probabilities of the states."""
     data, labels = _observed(fit, len(path.states)), place_names(fit, path.labels)
     times = np.arange(len(path.states))
     with styled():

@@ -79,7 +79,7 @@ def sample(
     whole_orbit: bool = True,
     progress: bool = True,
 ) -> Fit:
-    """Draws of a posterior on its fundamental domain, with their certificate.
+    """Return draws of a posterior on its fundamental domain, with their certificate.
 
     The chains leave the folded posterior exactly invariant; how far from it they are after their
     burn-in is what the certificate bounds.
@@ -258,7 +258,7 @@ def _from_its_modes(sampler: ReferenceSampler, start: Fit) -> ReferenceSampler:
 def _learnt(
     problem: Problem, parts: tuple[np.ndarray, np.ndarray], start: Fit | None
 ) -> Learnt | None:
-    """What this proposal and its start learn from; None where the start does not say."""
+    """Return what this proposal and its start learn from; None where the start does not say."""
     found = Learnt.of(problem, np.concatenate(parts))
     if start is None:
         return found
@@ -268,7 +268,7 @@ def _learnt(
 def _audited(
     key: Key, ratio: LogRatio, fresh: np.ndarray, run: Reference
 ) -> ExplorationFacts | None:
-    """What the exploration found, and how much of it the finished proposal under-reaches."""
+    """Return what the exploration found, and how much of it the finished proposal under-reaches."""
     modes = None if run.explored is None else run.explored.components
     if run.exploration is None or modes is None:
         return run.exploration
@@ -296,7 +296,7 @@ def _symmetry_facts(
 
 
 def _turning(problem: Problem, account: SymmetryAccount) -> tuple[str, ...]:
-    """What a rotation that was left in turns: sites of the model, or coordinates."""
+    """Return what a rotation that was left in turns: sites of the model, or coordinates."""
     found = problem.symmetry_found
     rotations = () if found is None else found.rotations
     return tuple(site for each in rotations for site in each.sites) or account.turning
@@ -328,6 +328,6 @@ def _provenance(problem: Problem, asked: Options, effort: Effort, steps: int) ->
 
 
 def _unfolded(problem: Problem) -> list[str]:
-    """Sites with repeated structure of a model in which no symmetry was found to fold."""
+    """Return sites with repeated structure of a model in which no symmetry was found to fold."""
     found = problem.symmetry_found
     return list(found.repeated) if found is not None and found.missed else []

@@ -20,7 +20,7 @@ def certify(
     labels: Literal["sorted", "proposal"] = "sorted",
     progress: bool = True,
 ) -> Fit:
-    """A certificate and the evidence for a posterior of which you have draws.
+    """Return a certificate and the evidence for a posterior of which you have draws.
 
     The draws are folded, so that chains stuck in different labellings are welcome; a proposal is
     trained on some of the chains, and the others, which it never saw, make the certificate. The fit

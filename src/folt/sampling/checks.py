@@ -148,7 +148,7 @@ def check(
 
 
 def _far_points(problem: Problem, seed: int, start: Fit | None) -> HostPoints:
-    """Points where the tails of a proposal may go.
+    """Return points where the tails of a proposal may go.
 
     Draws of the prior or of the exact sampler, spread out about their mean; without either, points
     at all distances from the origin; and draws of the proposal of a start, guard included.

@@ -90,7 +90,7 @@ def _economical(evaluations: int, dim: int) -> dict[str, Any]:
 
 
 def preset_of(effort: Effort) -> Preset:
-    """Folt's own protocol at an effort."""
+    """Return folt's own protocol at an effort."""
     return Preset(
         effort,
         OrbitMixture.at(effort),
@@ -103,7 +103,7 @@ def preset_of(effort: Effort) -> Preset:
 
 
 def paper_preset() -> Preset:
-    """The paper's own protocol, whose flow lives in the paper's room above this one."""
+    """Return the paper's own protocol, whose flow lives in the paper's room above this one."""
     from folt.paper.training import PaperFlow
 
     return Preset(Effort.thorough(), PaperFlow(), 0.0, 50_000, 20_000, 1_000, "paper")
@@ -162,7 +162,7 @@ def capped(
 
 
 def cap_cautions(effort: Effort) -> tuple[Caution, ...]:
-    """What a cap on evaluations cost, against the same effort without it."""
+    """Return what a cap on evaluations cost, against the same effort without it."""
     usual = EFFORTS[effort.name]() if effort.name in EFFORTS else effort
     if effort.evaluations is None or effort.particles >= usual.particles:
         return ()
@@ -314,7 +314,7 @@ def _require_start(start: object, problem: Problem) -> None:
 
 
 def named(value: object) -> str:
-    """What came instead of what was expected, in a few words."""
+    """Return what came instead of what was expected, in a few words."""
     if isinstance(value, type):
         return f"the class {value.__name__}: give an instance, {value.__name__}(...)"
     return f"{value!r}" if isinstance(value, str | int | float) else type(value).__name__

@@ -91,7 +91,7 @@ class Lines:
             self._stream.flush()
 
     def line(self, now: float) -> str | None:
-        """What is going on: `folt: training 0:25, 40 %, about 0:38 left, round 3`."""
+        """Return what is going on: `folt: training 0:25, 40 %, about 0:38 left, round 3`."""
         if self._stage is None:
             return None
         (name, begun), (fraction, message) = self._stage, self._told

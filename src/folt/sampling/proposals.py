@@ -143,7 +143,7 @@ def settled(flow: Distribution) -> Distribution:
 def worthwhile(
     key: Key, ratio: LogRatio, selection: Sample, preset: Preset, given: bool = False
 ) -> tuple[int, int]:
-    """Steps of the chain per recorded draw, and fresh proposals for the certificate.
+    """Return steps of the chain per recorded draw, and fresh proposals for the certificate.
 
     Few steps where draws would not repeat, more where they pay; more proposals where the error of
     log Z would exceed `SHARP`, and where reference draws were given. A few proposals beforehand

@@ -44,13 +44,13 @@ class _Forecast(NamedTuple):
 
 
 def forecast(problem: Problem, account: SymmetryAccount, evaluations: int) -> _Forecast:
-    """Evaluations of π_F at the pace that the check of the symmetry had."""
+    """Return evaluations of π_F at the pace that the check of the symmetry had."""
     images = 1 if problem.invariant else problem.group.order
     return _Forecast(evaluations * images, evaluations * images * account.pace)
 
 
 def reference_work(problem: Problem, sampler: object) -> int:
-    """Evaluations of a reference run, about; zero where nothing is known of it."""
+    """Return evaluations of a reference run, about; zero where nothing is known of it."""
     if not isinstance(sampler, HostChains):
         return 0
     per_draw = GRADIENTS_PER_DRAW * _VALUES_PER_GRADIENT
@@ -92,7 +92,7 @@ class Spending:
 
 @functools.cache
 def _programs() -> list[int]:
-    """The number of programs since the first meter, which counts from then on."""
+    """Return the number of programs since the first meter, which counts from then on."""
     import jax
 
     count = [0]
@@ -163,7 +163,7 @@ def free_memory() -> int | None:
 
 
 def in_bytes(count: float) -> str:
-    """A number of bytes with its unit."""
+    """Return a number of bytes with its unit."""
     for unit in ("bytes", "kB", "MB", "GB", "TB"):
         if count < 1000 or unit == "TB":
             return f"{count:,.3g} {unit}" if count < 1000 else f"{count:,.0f} {unit}"

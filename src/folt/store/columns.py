@@ -103,7 +103,7 @@ class Table:
         return tuple(column.name for column in self.columns)
 
     def of_kind(self, kind: Kind) -> list[int]:
-        """The positions of the columns that hold this."""
+        """Return the positions of the columns that hold this."""
         return [j for j, column in enumerate(self.columns) if column.kind is kind]
 
     def place(self, column: int, row: int | None = None) -> str:
@@ -136,7 +136,7 @@ class Table:
         return np.column_stack([self.columns[j].values for j in positions])
 
     def choose(self, text: str, option: str = "--columns") -> list[int]:
-        """The positions of columns that are given by name or by number from 1, as in `a,b`.
+        """Return the positions of columns that are given by name or by number from 1, as in `a,b`.
 
         A name may leave out its unit.
 
@@ -155,7 +155,7 @@ class Table:
         return chosen
 
     def aside(self, used: Sequence[int]) -> str:
-        """A sentence that names the columns that are not used; empty if there are none."""
+        """Return a sentence that names the columns that are not used; empty if there are none."""
         groups: dict[str, list[str]] = {}
         for j, column in enumerate(self.columns):
             if j not in used:
@@ -182,7 +182,7 @@ class Table:
         raise ValueError(f"no column {word[:60]!r} in {self.where}: it has {names}")
 
     def _instead(self) -> str:
-        """What stands in the first column that is none of numbers."""
+        """Return what stands in the first column that is none of numbers."""
         for j, column in enumerate(self.columns):
             if column.stray is not None:
                 return f": {self.place(j, column.stray.row)} is {column.stray.word[:60]!r}"

@@ -41,12 +41,12 @@ def stems(names: Sequence[str]) -> dict[str, list[tuple[int, tuple[int, ...]]]]:
 
 
 def shape_of(indices: Sequence[tuple[int, ...]]) -> tuple[int, ...]:
-    """The shape of an array with these indices."""
+    """Return the shape of an array with these indices."""
     return tuple(1 + max(axis) for axis in zip(*indices, strict=True))
 
 
 def by_name(names: Sequence[str], rows: Float[np.ndarray, "*lead n"]) -> dict[str, np.ndarray]:
-    """Arrays (..., own shape) by declared name, from entries along the last axis."""
+    """Return arrays (..., own shape) by declared name, from entries along the last axis."""
     found = {}
     for stem, entries in stems(names).items():
         indices = [index for _, index in entries]
@@ -58,7 +58,7 @@ def by_name(names: Sequence[str], rows: Float[np.ndarray, "*lead n"]) -> dict[st
 
 
 def csv_files(path: Path) -> list[Path]:
-    """The CSV files that a path means: a file, a folder, or a pattern such as out_*.csv."""
+    """Return the CSV files that a path means: a file, a folder, or a pattern such as out_*.csv."""
     if path.is_dir():
         return sorted(path.glob("*.csv"))
     if path.suffix == ".csv" and not path.is_file() and any(c in path.name for c in "*?["):
@@ -128,7 +128,7 @@ _NUMBERS = "fiu"
 
 
 def draws_by_name(given: Any, chains: int | None = None) -> dict[str, np.ndarray]:
-    """Draws by name, with the axes chain and draw in front.
+    """Return draws by name, with the axes chain and draw in front.
 
     Args:
         given: InferenceData, a DataTree or a Dataset, the path of a netCDF file with a posterior,
@@ -171,7 +171,7 @@ def log_densities(path: Path) -> np.ndarray | None:
 
 
 def split(values: np.ndarray, chains: int, name: str = "the draws") -> np.ndarray:
-    """Chains one after the other along the first axis, as (chain, draw, ...)."""
+    """Return chains one after the other along the first axis, as (chain, draw, ...)."""
     values = np.asarray(values)
     if values.ndim < 1 or chains < 1 or len(values) % chains or len(values) == 0:
         raise ValueError(
@@ -188,7 +188,7 @@ def _is_plain(given: object) -> bool:
 
 
 def _posterior(given: Any) -> Any:
-    """The posterior within what was given, or the thing itself where it is a Dataset."""
+    """Return the posterior within what was given, or the thing itself where it is a Dataset."""
     if hasattr(given, "children"):  # a DataTree
         if "posterior" not in given.children:
             if {"chain", "draw"} <= set(given.dims):
@@ -205,7 +205,7 @@ def _posterior(given: Any) -> Any:
 
 
 def _of_dataset(dataset: xarray.Dataset) -> dict[str, np.ndarray]:
-    """Its numeric variables, chain and draw first."""
+    """Return its numeric variables, chain and draw first."""
     missing = {"chain", "draw"} - set(map(str, dataset.dims))
     if missing:
         raise ValueError(
@@ -223,7 +223,7 @@ def _of_dataset(dataset: xarray.Dataset) -> dict[str, np.ndarray]:
 
 
 def _of_sampler(sampler: Any) -> dict[str, np.ndarray]:
-    """The draws of a NumPyro MCMC, every chain by itself."""
+    """Return the draws of a NumPyro MCMC, every chain by itself."""
     try:
         drawn = sampler.get_samples(group_by_chain=True)
     except (AssertionError, AttributeError, TypeError) as error:

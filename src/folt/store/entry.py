@@ -64,7 +64,7 @@ class Note(NamedTuple):
 
 
 def fingerprint(request: Request) -> str:
-    """What a request is recognised by; nothing needs to be built to compute it."""
+    """Return what a request is recognised by; nothing needs to be built to compute it."""
     return digest(_canonical(plain(request)))
 
 
@@ -81,7 +81,7 @@ class Entry:
         self._staged = self.place / f".{self.note.stem}.folt-new"
 
     def read(self) -> Note | None:
-        """The note, or None where there is none that can be relied on."""
+        """Return the note, or None where there is none that can be relied on."""
         return _read(self.note)
 
     def intact(self, request: Request) -> frozenset[str]:
@@ -94,13 +94,13 @@ class Entry:
         )
 
     def damaged(self) -> tuple[str, ...]:
-        """Names of files that are missing or are not as they were written."""
+        """Return names of files that are missing or are not as they were written."""
         note = self.read()
         files = {} if note is None else note.files
         return tuple(name for name in files if _digest_at(self.place / name) != files[name])
 
     def result(self) -> Document | None:
-        """What the note holds beside its files; None without a note."""
+        """Return what the note holds beside its files; None without a note."""
         note = self.read()
         return None if note is None else note.result
 
@@ -169,7 +169,7 @@ class Entry:
             self._move(note)
 
     def _is_complete(self, note: Note) -> bool:
-        """Whether every file of a staged note is there, moved already or not."""
+        """Return whether every file of a staged note is there, moved already or not."""
         return all(
             known in (_digest_at(self._staged / name), _digest_at(self.place / name))
             for name, known in note.files.items()
@@ -205,7 +205,7 @@ class Entry:
 
 
 def array_digest(*arrays: ArrayLike) -> str:
-    """What data are recognised by."""
+    """Return what data are recognised by."""
     found = hashlib.sha256()
     for array in arrays:
         values = np.ascontiguousarray(array)
@@ -215,7 +215,7 @@ def array_digest(*arrays: ArrayLike) -> str:
 
 
 def digest_of_file(path: Path) -> str:
-    """What a file is recognised by."""
+    """Return what a file is recognised by."""
     with open(path, "rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
 

@@ -62,7 +62,7 @@ class WriteError(ValueError):
 
 
 def changed_the_disk() -> bool:
-    """Whether this process has begun to change anything on the disk."""
+    """Return whether this process has begun to change anything on the disk."""
     return _changed
 
 
@@ -223,7 +223,7 @@ def explained(path: Path, size: int = 0) -> Iterator[None]:
 
 
 def digest(data: bytes) -> str:
-    """What bytes are recognised by."""
+    """Return what bytes are recognised by."""
     return hashlib.sha256(data).hexdigest()
 
 
@@ -240,7 +240,7 @@ def _temporary_name() -> str:
 
 
 def host_name() -> str:
-    """The name of this machine, as far as it can stand in the name of a file."""
+    """Return the name of this machine, as far as it can stand in the name of a file."""
     return re.sub(r"[^\w-]", "-", socket.gethostname())[:40]
 
 
@@ -253,7 +253,7 @@ def _is_stale(path: Path, host: str, process: int) -> bool:
 
 
 def is_alive(process: int) -> bool:
-    """Whether a process of this machine is still there."""
+    """Return whether a process of this machine is still there."""
     try:
         os.kill(process, 0)
     except ProcessLookupError:
@@ -284,7 +284,7 @@ def _reason(path: Path, error: OSError, size: int) -> str:
 
 
 def _needed(path: Path, number: int | None, size: int) -> str:
-    """How much is wanted, and how much is there where a full disk is the reason."""
+    """Return how much is wanted, and how much is there where a full disk is the reason."""
     wanted = f"{_megabytes(size)} needed"
     if number != errno.ENOSPC:
         return f"{wanted} and a limit of this account or process is reached"

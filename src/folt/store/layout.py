@@ -70,7 +70,7 @@ class Layout(NamedTuple):
 
 
 def fields(text: str, delimiter: str | None) -> list[str]:
-    """The fields of a line, without spaces and quotation marks around them."""
+    """Return the fields of a line, without spaces and quotation marks around them."""
     if delimiter is None:
         return [text.strip().strip('"').strip()]
     if '"' not in text:
@@ -186,7 +186,7 @@ def _width(rows: Sequence[list[str]]) -> int:
 def _start(
     sample: Sequence[_Line], rows: Sequence[list[str]], width: int, where: str
 ) -> tuple[int | None, int, int | None]:
-    """The row of the heading, the first row of numbers, the row of units.
+    """Return the row of the heading, the first row of numbers, the row of units.
 
     A heading has words where the column below has numbers. Above it anything may stand, unless it
     could be numbers of this table.
@@ -244,7 +244,7 @@ def _heading(
 
 
 def _numeric_columns(rows: Sequence[list[str]], width: int) -> list[int]:
-    """Columns in which as many fields are numbers as words, or more."""
+    """Return columns in which as many fields are numbers as words, or more."""
     return [
         j
         for j in range(width)
@@ -258,7 +258,7 @@ def _fits(word: str) -> bool:
 
 
 def _is_counted_heading(row: Sequence[str]) -> bool:
-    """Whether the names are numbers: 0, 1, 2, ... as pandas gives them, or years."""
+    """Return whether the names are numbers: 0, 1, 2, ... as pandas gives them, or years."""
     if len(row) < 3 or is_number(row[0]) or not all(re.fullmatch(r"\d{1,4}", w) for w in row[1:]):
         return False
     start = int(row[1])
@@ -293,7 +293,7 @@ def _require_row_names(heading: _Line, body: Sequence[list[str]], width: int, wh
 def _remarked(
     remarks: Sequence[_Line], first: int, delimiter: str | None, width: int
 ) -> tuple[str, ...] | None:
-    """Names in the last remark above the numbers, where NumPy writes them."""
+    """Return names in the last remark above the numbers, where NumPy writes them."""
     above = [line.text for line in remarks if line.number == first - 1]
     if not above or width < 2:
         return None

@@ -167,7 +167,7 @@ class Store:
             self._tidy()
 
     def entry(self, note: str = NOTE) -> Entry:
-        """The result under the name of its note, which may be `part/name.json`."""
+        """Return the result under the name of its note, which may be `part/name.json`."""
         entry = Entry(self.folder / note)
         files.remove_stale(entry.place)
         entry.recover()

@@ -14,7 +14,7 @@ Document = dict[str, Any]
 
 
 def plain(tree: object) -> Any:
-    """The tree with plain values and string keys, None for what is not finite."""
+    """Return the tree with plain values and string keys, None for what is not finite."""
     if isinstance(tree, Mapping):
         return {_encodable(str(key)): plain(value) for key, value in tree.items()}
     if isinstance(tree, str):
@@ -34,5 +34,5 @@ def _encodable(text: str) -> str:
 
 
 def strict_json(tree: object) -> str:
-    """The document, indented for people."""
+    """Return the document, indented for people."""
     return json.dumps(plain(tree), indent=2, ensure_ascii=False, allow_nan=False)

@@ -72,7 +72,7 @@ class Source(NamedTuple):
 
 
 def text_of(path: Path) -> Source:
-    """A file as text; cells of spreadsheets and Parquet are separated by tabs.
+    """Return a file as text; cells of spreadsheets and Parquet are separated by tabs.
 
     Raises:
         ValueError: there is no such file, it holds no table, or what reads it is not installed.
@@ -116,7 +116,7 @@ def _decoded(path: Path, data: bytes) -> str:
 
 
 def _spreadsheet(path: Path, module: str) -> Source:
-    """The first sheet."""
+    """Return the first sheet."""
     require(str(path), module, otherwise="save it as CSV")
     import pandas as pd
 
@@ -140,7 +140,7 @@ def _parquet(path: Path) -> Source:
 
 
 def _guarded(path: Path, what: str, read: Callable[[], T]) -> T:
-    """What a foreign library makes of a file; whatever it raises is about the file."""
+    """Return what a foreign library makes of a file; whatever it raises is about the file."""
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
@@ -209,7 +209,7 @@ def read_table(path: str | Path, missing: Sequence[str] | None = None) -> Table:
 
 
 def _frame(found: Layout, missing: Sequence[str]) -> pd.DataFrame:
-    """The lines of the table as pandas reads them: floats where it can, words elsewhere."""
+    """Return the lines of the table as pandas reads them: floats where it can, words elsewhere."""
     import pandas as pd
 
     lines = (line.text for line in found.body)
@@ -256,7 +256,7 @@ def _names(found: Layout) -> list[str]:
 
 
 def _judged(series: pd.Series, name: str, style: Style, missing: Sequence[str]) -> Column:
-    """What a column holds, with its values."""
+    """Return what a column holds, with its values."""
     if series.dtype.kind in "iuf":
         values = _without(series.to_numpy(float), style, missing)
         return Column(name, Kind.EMPTY if np.isnan(values).all() else Kind.NUMBERS, values)
@@ -295,7 +295,7 @@ def _is_index(column: Column, name: str, position: int) -> bool:
 
 
 def _unit(below: str, name: str) -> str:
-    """The unit from a line beneath the heading, or from the brackets in a name."""
+    """Return the unit from a line beneath the heading, or from the brackets in a name."""
     found = BRACKET.fullmatch(name)
     if found and UNIT.fullmatch(found["unit"]):
         return found["unit"].strip()

@@ -53,11 +53,11 @@ class Style(StrEnum):
     COMMA = ","
 
     def matches(self, word: str) -> bool:
-        """Whether the word is a number in this style, groups of three digits included."""
+        """Return whether the word is a number in this style, groups of three digits included."""
         return _PATTERNS[self].fullmatch(word) is not None
 
     def number(self, word: str) -> float | None:
-        """The number, NaN for a missing value, None for any other word."""
+        """Return the number, NaN for a missing value, None for any other word."""
         word = word.strip()
         if is_missing(word):
             return np.nan
@@ -77,18 +77,18 @@ _PATTERNS = {
 
 
 def is_missing(word: str) -> bool:
-    """Whether a word stands for a missing value."""
+    """Return whether a word stands for a missing value."""
     return word.strip().lower() in MISSING
 
 
 def is_number(word: str) -> bool:
-    """Whether a word is a number in one style or the other."""
+    """Return whether a word is a number in one style or the other."""
     word = word.strip()
     return word.lower() in INFINITE or any(style.matches(word) for style in Style)
 
 
 def style_of(words: Iterable[str], delimiter: str | None) -> Style | None:
-    """The style in which the numbers of a table are written; None where one cannot tell.
+    """Return the style in which the numbers of a table are written; None where one cannot tell.
 
     `1.5` and `0,5` tell, `1,234` alone does not: then semicolons between fields speak for decimal
     commas and commas between fields for groups of digits, as spreadsheets write both.
@@ -166,14 +166,14 @@ def moments(words: Sequence[str]) -> _Moments | None:
 
 
 def _seconds(times: pd.DatetimeIndex) -> np.ndarray:
-    """Seconds after the first moment that is known."""
+    """Return seconds after the first moment that is known."""
     values = times.tz_localize(None).to_numpy("datetime64[ns]")
     known = values[~np.isnat(values)]
     return (values - known[0]) / np.timedelta64(1, "s") if known.size else np.zeros(0)
 
 
 def _iso(part: re.Match[str], order: str) -> str:
-    """A moment as year-month-dayThour:minute:second; the first of January without a date."""
+    """Return a moment as year-month-dayThour:minute:second; the first of January without a date."""
     year, month, day = (part[key] or "1" for key in order)
     if part["a"] is None:
         year = "2000"

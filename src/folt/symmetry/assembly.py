@@ -45,12 +45,12 @@ class Order:
 
     @classmethod
     def plain(cls, dim: int) -> Order:
-        """Everything as it is."""
+        """Return everything as it is."""
         return cls(tuple(range(dim)), (1,) * dim)
 
 
 def assembled(factors: Sequence[Factor], dim: int) -> tuple[Group, Order]:
-    """The group of some factors, and the order in which their coordinates have to stand."""
+    """Return the group of some factors, and the order in which their coordinates have to stand."""
     clusters = clustered(factors)
     places = [_places(cluster) for cluster in clusters]
     moved = {place for each in places for place in each}
@@ -65,7 +65,7 @@ Cluster = list[Factor]
 
 
 def clustered(factors: Iterable[Factor]) -> list[Cluster]:
-    """The factors, those that overlap side by side."""
+    """Return the factors, those that overlap side by side."""
     clusters: list[Cluster] = []
     for factor in factors:
         near = [each for each in clusters if any(factor.places & other.places for other in each)]
@@ -75,7 +75,7 @@ def clustered(factors: Iterable[Factor]) -> list[Cluster]:
 
 
 def generated(cluster: Cluster, dim: int) -> Generated:
-    """The group that some factors generate, on the coordinates that they move.
+    """Return the group that some factors generate, on the coordinates that they move.
 
     Raises:
         ValueError: it is too large.
@@ -87,7 +87,7 @@ def generated(cluster: Cluster, dim: int) -> Generated:
 
 
 def _moved(cluster: Cluster) -> list[int]:
-    """The coordinates that some factors move, each once."""
+    """Return the coordinates that some factors move, each once."""
     movers = [mover for factor in cluster for mover in factor.movers]
     return list(dict.fromkeys(place for mover in movers for place in mover.columns.flat))
 
@@ -132,7 +132,7 @@ def _groups(cluster: Cluster, dim: int, behind: Sequence[Part]) -> list[Group]:
 
 
 def factor_groups(factor: Factor, parts: Sequence[Part]) -> list[Group]:
-    """The groups of one factor on consecutive coordinates: signed blocks, or these parts."""
+    """Return the groups of one factor on consecutive coordinates: signed blocks, or these parts."""
     m = factor.m
     if factor.signed:
         size = len(factor.places) // m
@@ -177,7 +177,7 @@ def component_axes(factors: Sequence[Factor]) -> dict[str, dict[int, str]]:
 
 
 def _label_axes(mover: Mover, move: Move) -> tuple[int | None, ...]:
-    """The axes of the site along which labels run."""
+    """Return the axes of the site along which labels run."""
     if isinstance(move, AlongAxis):
         return (mover.axes[move.axis],)
     if isinstance(move, Entries):

@@ -123,7 +123,7 @@ def label_counts(places: Sequence[Place], alike: Sequence[list[Place]]) -> list[
 def movers_for(
     probe: Probe, places: Sequence[Place], alike: Sequence[list[Place]], m: int
 ) -> list[Mover]:
-    """Everything that may carry m labels, families in matching order."""
+    """Return everything that may carry m labels, families in matching order."""
     movers = [
         site_mover(place, place.moves(m))
         for place in places
@@ -140,7 +140,7 @@ def movers_for(
 
 
 def site_mover(place: Place, moves: tuple[Move, ...]) -> Mover:
-    """One site as a mover."""
+    """Return one site as a mover."""
     axes = tuple(range(len(place.shape)))
     return Mover(place.name, (place.name,), place.columns, moves, place.rank, axes)
 
@@ -170,7 +170,7 @@ def _label_places(count: int, m: int) -> list[tuple[int, ...]]:
 
 
 def movers_at(place: Place, chosen: Sequence[int], count: int) -> list[Mover]:
-    """A site whose labels are at some of the entries along an axis of this length.
+    """Return a site whose labels are at some of the entries along an axis of this length.
 
     Args:
         place: the site.
@@ -194,7 +194,7 @@ def movers_at(place: Place, chosen: Sequence[int], count: int) -> list[Mover]:
 
 
 def _range(chosen: Sequence[int]) -> str:
-    """Some places as one would index them: 1:3, or [0, 2]."""
+    """Return some places as one would index them: 1:3, or [0, 2]."""
     first, last = chosen[0], chosen[-1]
     return f"{first}:{last + 1}" if last - first == len(chosen) - 1 else f"{list(chosen)}"
 
@@ -211,7 +211,7 @@ def family_mover(family: Sequence[Place]) -> Mover:
 
 
 def _aligned(probe: Probe, others: Sequence[Mover], mover: Mover, m: int) -> Mover:
-    """The family in the order in which its members belong to the labels of another mover.
+    """Return the family in the order in which its members belong to the labels of another mover.
 
     Stepping label i of the other and member j away at once, the pairs that belong together
     stand out: in every row one entry differs from the rest.
@@ -238,7 +238,7 @@ def _aligned(probe: Probe, others: Sequence[Mover], mover: Mover, m: int) -> Mov
 
 
 def stems(places: Sequence[Place]) -> list[list[Place]]:
-    """Sites whose names differ by a number alone, for the account and nothing else."""
+    """Return sites whose names differ by a number alone, for the account and nothing else."""
     groups: dict[Hashable, list[Place]] = {}
     for place in places:
         if re.search(r"\d", place.name):

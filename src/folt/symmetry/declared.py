@@ -19,7 +19,7 @@ Range = slice | Sequence[int] | None
 
 
 def require_declared(probe: Probe, places: Sequence[Place], named: Mapping[str, Range]) -> Survey:
-    """The factor of the named sites, all permuted together along their first axis.
+    """Return the factor of the named sites, all permuted together along their first axis.
 
     Matrices are tried on both sides and by rows alone; the better way counts.
 
@@ -90,7 +90,7 @@ def _options(chosen: Sequence[Place], named: Mapping[str, Range]) -> tuple[int, 
 
 
 def _entries(place: Place, given: Range) -> tuple[int, ...]:
-    """The entries that carry labels, ascending; empty where all do.
+    """Return the entries that carry labels, ascending; empty where all do.
 
     Raises:
         ValueError: entries that the site does not have, or that do not ascend.
@@ -115,7 +115,7 @@ def _entries(place: Place, given: Range) -> tuple[int, ...]:
 
 
 def _leading_movers(place: Place, m: int, chosen: tuple[int, ...]) -> list[Mover]:
-    """A site whose labels run along its first axis, or are some of the entries there."""
+    """Return a site whose labels run along its first axis, or are some of the entries there."""
     if not chosen:
         return [site_mover(place, _leading_moves(place, m))]
     count = _leading(place)
@@ -187,7 +187,7 @@ def _refuse(probe: Probe, places: Sequence[Place], names: Sequence[str], worst: 
 
 
 def _listed(factor: Factor) -> str:
-    """What to declare for a factor."""
+    """Return what to declare for a factor."""
     if not any(mover.partial for mover in factor.movers):
         return "[" + ", ".join(f'"{site}"' for site in factor.sites) + "]"
     ranges = {site: mover.chosen for mover in factor.movers for site in mover.sites}

@@ -124,7 +124,7 @@ class Factor:
         return swaps + [functools.partial(self._flip, label=label) for label in self.signed]
 
     def swapped(self, points: np.ndarray, pair: tuple[int, int]) -> np.ndarray:
-        """Points with two labels exchanged in all that moves."""
+        """Return points with two labels exchanged in all that moves."""
         for mover, move in zip(self.movers, self.moves, strict=True):
             points = mover.image(points, move, pair)
         return points

@@ -23,11 +23,11 @@ class Move(ABC):
 
     @abstractmethod
     def swapped(self, values: _Values, first: int, second: int) -> _Values:
-        """The coordinates after two labels changed places."""
+        """Return the coordinates after two labels changed places."""
 
     @abstractmethod
     def raised(self, shape: tuple[int, ...], label: int) -> np.ndarray:
-        """A step of all that belongs to one label, alike for every label."""
+        """Return a step of all that belongs to one label, alike for every label."""
 
     @abstractmethod
     def parts(self, shape: tuple[int, ...], m: int) -> tuple[Part, ...]:
@@ -38,7 +38,7 @@ class Move(ABC):
         return columns.reshape(-1)
 
     def signs(self, shape: tuple[int, ...]) -> np.ndarray:
-        """Signs by which the coordinates, in that order, are multiplied first."""
+        """Return signs by which the coordinates, in that order, are multiplied first."""
         return np.ones(int(np.prod(shape)))
 
 
@@ -55,14 +55,14 @@ class AlongAxis(Move):
         return np.take(values, places, axis=self.axis + 1)
 
     def raised(self, shape: tuple[int, ...], label: int) -> np.ndarray:
-        """A generic step of one slice."""
+        """Return a generic step of one slice."""
         step = np.zeros(shape)
         one = np.moveaxis(step, self.axis, 0)[label]
         np.moveaxis(step, self.axis, 0)[label] = 0.5 + 0.1 * np.arange(one.size).reshape(one.shape)
         return step
 
     def parts(self, shape: tuple[int, ...], m: int) -> tuple[Part, ...]:
-        """One block per label."""
+        """Return one block per label."""
         return (Blocks(int(np.prod(shape)) // m),)
 
     def order(self, columns: np.ndarray) -> np.ndarray:
@@ -92,15 +92,15 @@ class Negated(Move):
     """Two labels at the two ends of a coordinate, such as a weight and one minus it."""
 
     def swapped(self, values: _Values, first: int, second: int) -> _Values:
-        """Every coordinate with the other sign."""
+        """Return every coordinate with the other sign."""
         return -values
 
     def raised(self, shape: tuple[int, ...], label: int) -> np.ndarray:
-        """A step towards one end."""
+        """Return a step towards one end."""
         return np.full(shape, 0.5 if label == 0 else -0.5)
 
     def parts(self, shape: tuple[int, ...], m: int) -> tuple[Part, ...]:
-        """A zero-sum vector of two entries for every coordinate."""
+        """Return a zero-sum vector of two entries for every coordinate."""
         return (ZeroSum(),) * int(np.prod(shape))
 
 
@@ -115,7 +115,7 @@ class Among(Move):
     others: tuple[int, ...] = ()
 
     def place(self, label: int) -> int:
-        """The entry of a label."""
+        """Return the entry of a label."""
         for other in self.others:  # ascending
             label += other <= label
         return label
@@ -126,7 +126,7 @@ class Entries(Among):
     """The entries of simplices in centred scores along the last axis."""
 
     def swapped(self, values: _Values, first: int, second: int) -> _Values:
-        """Two columns of the logarithms exchanged."""
+        """Return two columns of the logarithms exchanged."""
         one, other = self.place(first), self.place(second)
         basis = zero_sum_basis(values.shape[-1] + 1)
         logs = values @ basis.T
@@ -138,7 +138,7 @@ class Entries(Among):
         return np.broadcast_to(0.7 * zero_sum_basis(shape[-1] + 1)[self.place(label)], shape)
 
     def parts(self, shape: tuple[int, ...], m: int) -> tuple[Part, ...]:
-        """One zero-sum vector per simplex."""
+        """Return one zero-sum vector per simplex."""
         return (ZeroSum(self.others),) * (int(np.prod(shape)) // shape[-1])
 
 
@@ -147,18 +147,18 @@ class SquareSides(Among):
     """A square matrix with the labels on both sides."""
 
     def swapped(self, values: _Values, first: int, second: int) -> _Values:
-        """Rows and columns exchanged."""
+        """Return rows and columns exchanged."""
         pair = self.place(first), self.place(second)
         return AlongAxis(1).swapped(AlongAxis(0).swapped(values, *pair), *pair)
 
     def raised(self, shape: tuple[int, ...], label: int) -> np.ndarray:
-        """The diagonal entry of one label."""
+        """Return the diagonal entry of one label."""
         step = np.zeros(shape)
         step[self.place(label), self.place(label)] = 0.6
         return step
 
     def parts(self, shape: tuple[int, ...], m: int) -> tuple[Part, ...]:
-        """A square."""
+        """Return a square."""
         return (Square(self.others),)
 
 
@@ -167,18 +167,18 @@ class TransitionSides(Among):
     """A transition matrix, one simplex per row, with the labels on both sides."""
 
     def swapped(self, values: _Values, first: int, second: int) -> _Values:
-        """Rows exchanged, and the entries of every row."""
+        """Return rows exchanged, and the entries of every row."""
         pair = self.place(first), self.place(second)
         return Entries().swapped(AlongAxis(0).swapped(values, *pair), *pair)
 
     def raised(self, shape: tuple[int, ...], label: int) -> np.ndarray:
-        """The chance of staying with one label."""
+        """Return the chance of staying with one label."""
         step = np.zeros(shape)
         step[self.place(label)] = 0.7 * zero_sum_basis(shape[-1] + 1)[self.place(label)]
         return step
 
     def parts(self, shape: tuple[int, ...], m: int) -> tuple[Part, ...]:
-        """Rows that sum to zero."""
+        """Return rows that sum to zero."""
         return (ZeroSumRows(self.others),)
 
 
@@ -220,17 +220,17 @@ class Mover:
         return frozenset(self.columns.reshape(-1).tolist())
 
     def image(self, points: np.ndarray, move: Move, pair: tuple[int, int]) -> np.ndarray:
-        """Points with two labels of this mover exchanged, all else left alone."""
+        """Return points with two labels of this mover exchanged, all else left alone."""
         moved = points.copy()
         moved[:, self.columns] = move.swapped(points[:, self.columns], *pair)
         return moved
 
     def covers(self, block: frozenset[int]) -> bool:
-        """Whether a block of coordinates is moved, but for the entries without a label."""
+        """Return whether a block of coordinates is moved, but for the entries without a label."""
         return block <= self.places or (self.partial and bool(block & self.places))
 
     def part_of(self, axis: int, index: int) -> Mover:
-        """The mover at one place of an axis along which labels do not run."""
+        """Return the mover at one place of an axis along which labels do not run."""
         columns = np.take(self.columns, index, axis=axis)
         axes = (*self.axes[:axis], *self.axes[axis + 1 :])
         name = f"{self.name}[{index}]"

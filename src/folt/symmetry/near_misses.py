@@ -103,7 +103,7 @@ def _disjoint(movers: Iterable[Mover]) -> list[Mover]:
 
 
 def _distinct(attempts: Iterable[Attempt]) -> list[Attempt]:
-    """The least change for every set of names; what holds is no near miss."""
+    """Return the least change for every set of names; what holds is no near miss."""
     best: dict[frozenset[str], Attempt] = {}
     for attempt in attempts:
         key = frozenset(attempt.moved)
@@ -125,7 +125,7 @@ def matters(likelihood: Probe, factor: Factor) -> bool:
 
 
 def _broken_sticks(likelihood: Probe, places: Sequence[Place]) -> Remark | None:
-    """The site of sticks, if swapping its weights with other sites spares the likelihood."""
+    """Return the site of sticks, if swapping its weights with other sites spares the likelihood."""
     for sticks in places:
         pieces = sticks.columns.size
         if not sticks.interval or len(sticks.shape) != 1 or pieces < 2:

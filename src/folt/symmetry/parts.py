@@ -41,7 +41,7 @@ def detect(
     points: HostPoints | None = None,
     seed: int = 0,
 ) -> SymmetryFound:
-    """The symmetry of a log density whose point is laid out in parts of m labels.
+    """Return the symmetry of a log density whose point is laid out in parts of m labels.
 
     Two labels are swapped in the parts that belong together, at random points. `Square` and
     `ZeroSumRows` are tried on both sides and by rows alone.
@@ -94,7 +94,7 @@ class _Layout:
         self.columns = [np.arange(a, b) for a, b in itertools.pairwise(ends)]
 
     def movers(self) -> list[Mover]:
-        """The parts that may move; each is told by its place, which a name need not be."""
+        """Return the parts that may move; each is told by its place, which a name need not be."""
         found = []
         for place, (part, columns) in enumerate(zip(self.parts, self.columns, strict=True)):
             shape, moves = _shape_and_moves(part, self.m)
@@ -167,7 +167,7 @@ def _signed(
     remarks: list[Remark],
     rotations: list[Rotation],
 ) -> tuple[list[Factor], list[Attempt]]:
-    """The factors with their signs, and blocks whose signs flip without permutations."""
+    """Return the factors with their signs, and blocks whose signs flip without permutations."""
     found: list[Factor] = []
     attempts: list[Attempt] = []
     for factor in factors:
@@ -191,7 +191,7 @@ def _signed(
 
 
 def _group(layout: _Layout, factors: list[Factor], remarks: list[Remark]) -> Group:
-    """The largest group among those found that acts on the parts where they stand."""
+    """Return the largest group among those found that acts on the parts where they stand."""
     if len(factors) == 1 and not factors[0].signed:
         return _factors(layout, range(len(layout.parts)), factors[0])[0]
     used: list[Factor] = []
@@ -224,7 +224,7 @@ def _factors(layout: _Layout, places: range, factor: Factor | None) -> list[Grou
 
 
 def _moving_part(part: Part, move: Move | None, m: int) -> Part:
-    """The part as the factor moves it: as it says, by its rows alone, or not at all."""
+    """Return the part as the factor moves it: as it says, by its rows alone, or not at all."""
     if move is None:
         return Fixed(part.length(m))
     if isinstance(part, (Square, ZeroSumRows)) and isinstance(move, AlongAxis):

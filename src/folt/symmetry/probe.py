@@ -88,7 +88,7 @@ class Probe:
         return self.centre.size
 
     def evaluate(self, points: HostPoints) -> Terms:
-        """All terms at all points, block by block."""
+        """Return all terms at all points, block by block."""
         count = len(points)
         self.evaluations += count
         rows = np.arange(-(-count // BLOCK) * BLOCK).clip(max=count - 1)
@@ -96,7 +96,7 @@ class Probe:
         return np.concatenate([self._evaluate(block) for block in blocks])[:count]
 
     def changes(self, images: list[HostPoints], slots: slice = slice(None)) -> list[Change]:
-        """How much the density changes from the points to each list of images."""
+        """Return how much the density changes from the points to each list of images."""
         if not images:
             return []
         values = self.values[slots]
@@ -104,7 +104,7 @@ class Probe:
         return [self.change(values, each) for each in moved]
 
     def change(self, before: Terms, after: Terms) -> Change:
-        """The worst change over points."""
+        """Return the worst change over points."""
         with np.errstate(invalid="ignore"):
             steps = np.abs(after - before) / (1.0 + np.abs(before))
             sums = [self._relative(before, after, part) for part in self._sums()]
@@ -120,13 +120,13 @@ class Probe:
         return np.max([self._each(one, other, part) for part in self._sums()], axis=0)
 
     def of_likelihood(self) -> Probe:
-        """The same probe with an eye for the likelihood alone."""
+        """Return the same probe with an eye for the likelihood alone."""
         other = copy.copy(self)
         other.likelihood_alone = True
         return other
 
     def _sums(self) -> tuple[slice, ...]:
-        """Terms that are taken together: all, the priors, the likelihood."""
+        """Return terms that are taken together: all, the priors, the likelihood."""
         if self.likelihood_alone:
             return (slice(-1, None),)
         if len(self.terms) == 1:
@@ -144,7 +144,7 @@ class Probe:
         return np.where(np.isfinite(relative), relative, np.inf)
 
     def _likely_points(self) -> HostPoints:
-        """The likeliest of normal points of several scales.
+        """Return the likeliest of normal points of several scales.
 
         Where the log density is not huge, a small difference between labels does not drown in it.
         """

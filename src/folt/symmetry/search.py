@@ -67,7 +67,7 @@ class Search:
         self.attempts: list[Attempt] = []
 
     def factors(self) -> tuple[Factor, ...]:
-        """Every factor that holds at all points, the smallest sets of movers only."""
+        """Return every factor that holds at all points, the smallest sets of movers only."""
         held: dict[tuple[int, ...], list[Pair]] = {}
         adjacent = [(n, n + 1) for n in range(self.m - 1)]
         for pair in adjacent:
@@ -109,7 +109,7 @@ class Search:
         return change.defect <= TOLERANCE
 
     def changes(self, choices: Sequence[tuple[int, ...]], pair: Pair) -> list[Change]:
-        """How much the density changes at random points when these nodes are swapped."""
+        """Return how much the density changes at random points when these nodes are swapped."""
         images = [self.image(self.probe.points, numbers, pair) for numbers in choices]
         changes = self.probe.changes(images)
         for numbers, change in zip(choices, changes, strict=True):
@@ -120,14 +120,14 @@ class Search:
         return changes
 
     def image(self, points: HostPoints, numbers: Iterable[int], pair: Pair) -> HostPoints:
-        """Points with two labels exchanged in some nodes."""
+        """Return points with two labels exchanged in some nodes."""
         for number in numbers:
             node = self.nodes[number]
             points = node.mover.image(points, node.move, pair)
         return points
 
     def _collected(self, pair: Pair) -> list[tuple[int, ...]]:
-        """Sets of nodes that have to move together when these labels are swapped."""
+        """Return sets of nodes that have to move together when these labels are swapped."""
         likely = self._likely(pair)
         seeds = [n for n in likely if not self.nodes[n].mover.partial]
         if not seeds:
@@ -140,21 +140,21 @@ class Search:
         return list(dict.fromkeys(tuple(sorted(each)) for each in found))
 
     def _stepped(self, places: Iterable[int]) -> HostPoints:
-        """The centre with some coordinates stepped away, once per direction."""
+        """Return the centre with some coordinates stepped away, once per direction."""
         columns = list(places)
         points = np.tile(self.probe.centre, (_DIRECTIONS, 1))
         points[:, columns] += self.steps[:, columns]
         return points
 
     def _felt(self, before: list[HostPoints], after: list[HostPoints]) -> list[bool]:
-        """Whether the density tells each list of points from its images."""
+        """Return whether the density tells each list of points from its images."""
         if not before:
             return []
         change = self.probe.differ(np.concatenate(before), np.concatenate(after))
         return (change.reshape(-1, _DIRECTIONS).max(axis=1) > TOLERANCE).tolist()
 
     def _likely(self, pair: Pair) -> list[int]:
-        """Nodes whose swap is not felt while everything else is at the centre."""
+        """Return nodes whose swap is not felt while everything else is at the centre."""
         before = [self._stepped(node.places) for node in self.nodes]
         after = [self.image(points, [n], pair) for n, points in enumerate(before)]
         return [n for n, felt in enumerate(self._felt(before, after)) if not felt]
@@ -178,7 +178,7 @@ class Search:
         return needs
 
     def _fits(self, likely: list[int], pair: Pair) -> set[tuple[int, int]]:
-        """Pairs of nodes that can move together."""
+        """Return pairs of nodes that can move together."""
         cases = [
             (n, k)
             for n, k in itertools.combinations(likely, 2)
@@ -190,7 +190,7 @@ class Search:
         return {case for case, no in zip(cases, felt, strict=True) if not no}
 
     def _all_choices(self, pair: Pair) -> list[tuple[int, ...]]:
-        """Every set of likely nodes, if there are not too many."""
+        """Return every set of likely nodes, if there are not too many."""
         likely = self._likely(pair)
         subsets: list[tuple[int, ...]] = []
         for size in range(1, len(likely) + 1):
@@ -204,7 +204,7 @@ class Search:
         return subsets
 
     def _smallest(self, choices: list[tuple[int, ...]]) -> list[tuple[int, ...]]:
-        """The choices that contain no other one, fewest movers first."""
+        """Return the choices that contain no other one, fewest movers first."""
         kept: list[tuple[int, ...]] = []
         for numbers in sorted(choices, key=len):
             if not any(set(other) < set(numbers) for other in kept):
@@ -244,7 +244,7 @@ def _collect(
 
 
 def classes_of(m: int, pairs: Iterable[Pair]) -> tuple[tuple[int, ...], ...]:
-    """Labels linked by swaps, as sets of at least two."""
+    """Return labels linked by swaps, as sets of at least two."""
     home = list(range(m))
     for first, second in pairs:
         old, new = home[second], home[first]

@@ -56,7 +56,7 @@ def with_signs(probe: Probe, factor: Factor) -> tuple[Factor, tuple[Attempt, ...
 def lone_signs(
     probe: Probe, movers: Sequence[Mover], m: int, taken: frozenset[int]
 ) -> tuple[list[Factor], list[Attempt]]:
-    """Labels that cannot be permuted but whose signs may be flipped one by one."""
+    """Return labels that cannot be permuted but whose signs may be flipped one by one."""
     options = [
         (mover, move.axis)
         for mover in movers
@@ -121,7 +121,7 @@ def per_group(probe: Probe, factor: Factor) -> list[Factor]:
 
 
 def _own_axis(mover: Mover, move: Move) -> int | None:
-    """The axis along which labels run; None where every coordinate has both."""
+    """Return the axis along which labels run; None where every coordinate has both."""
     if isinstance(move, AlongAxis):
         return move.axis
     if isinstance(move, Entries):
@@ -130,7 +130,7 @@ def _own_axis(mover: Mover, move: Move) -> int | None:
 
 
 def _at(factor: Factor, count: int, index: int) -> Factor:
-    """The factor at one place of an axis of this length."""
+    """Return the factor at one place of an axis of this length."""
     movers, moves = [], []
     for mover, move in zip(factor.movers, factor.moves, strict=True):
         own = _own_axis(mover, move)

@@ -31,7 +31,7 @@ class Survey:
 
 
 def survey(probe: Probe, places: Sequence[Place]) -> Survey:
-    """Everything that leaves the density unchanged, and what nearly does."""
+    """Return everything that leaves the density unchanged, and what nearly does."""
     result = Survey()
     alike = families(probe, places)
     found: list[Factor] = []
@@ -168,7 +168,7 @@ def _likelihoodmatters(probe: Probe) -> bool:
 
 
 def _plainness(factor: Factor) -> int:
-    """How many of its movers are moved along an axis: what is easiest to understand."""
+    """Return how many of its movers are moved along an axis: what is easiest to understand."""
     return sum(type(move) is AlongAxis for move in factor.moves)
 
 

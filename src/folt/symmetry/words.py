@@ -23,7 +23,7 @@ LIKELIHOOD = "likelihood"
 
 
 def account(found: SymmetryFound) -> str:
-    """What was tried, what was found, what nearly held, and why."""
+    """Return what was tried, what was found, what nearly held, and why."""
     if not found.looked:
         return "No relabelling symmetry was looked for, as asked."
     held = len(found.found)
@@ -44,7 +44,7 @@ def account(found: SymmetryFound) -> str:
 
 
 def warning(found: SymmetryFound) -> str:
-    """What a user has to hear where nothing is folded although labels might be alike."""
+    """Return what a user has to hear where nothing is folded although labels might be alike."""
     lines = [no_symmetry(found)]
     lines += [near_miss(attempt, found.front_end) for attempt in found.nearly[:1]]
     lines += [remark_in_words(remark, found.front_end) for remark in found.remarks]
@@ -52,7 +52,7 @@ def warning(found: SymmetryFound) -> str:
 
 
 def no_symmetry(found: SymmetryFound) -> str:
-    """The first line where nothing is folded."""
+    """Return the first line where nothing is folded."""
     if not found.repeated:
         return "No relabelling symmetry found."
     return (
@@ -63,7 +63,7 @@ def no_symmetry(found: SymmetryFound) -> str:
 
 
 def factor_in_words(factor: Factor) -> str:
-    """What is exchangeable together."""
+    """Return what is exchangeable together."""
     names = ", ".join(factor.names)
     if all(isinstance(move, Negated) for move in factor.moves):
         return f"Signs that may be flipped together: {names}."
@@ -78,7 +78,7 @@ def factor_in_words(factor: Factor) -> str:
 
 
 def attempt_in_words(attempt: Attempt) -> str:
-    """One transformation: "swap components 1 and 2 of mu, sigma"."""
+    """Return one transformation: "swap components 1 and 2 of mu, sigma"."""
     names = ", ".join(attempt.moved)
     labels = " and ".join(str(label + 1) for label in attempt.labels)
     if attempt.kind is Kind.FLIP:
@@ -87,7 +87,7 @@ def attempt_in_words(attempt: Attempt) -> str:
 
 
 def near_miss(attempt: Attempt, front_end: str = "") -> str:
-    """A transformation that failed, by how much, and what stands in its way."""
+    """Return a transformation that failed, by how much, and what stands in its way."""
     change = attempt.change
     size = f"the log density by {change.defect:.2g} of its size"
     told = f"'{attempt_in_words(attempt)}' changes {size}"
@@ -107,7 +107,7 @@ def near_miss(attempt: Attempt, front_end: str = "") -> str:
 
 
 def rotation_in_words(rotation: Rotation, divided: bool = False) -> str:
-    """A continuous symmetry with its plane and its defect."""
+    """Return a continuous symmetry with its plane and its defect."""
     first, second = (label + 1 for label in rotation.plane)
     return (
         f"{_quoted(rotation.sites)} {'has' if len(rotation.sites) == 1 else 'have'} a continuous "
@@ -118,7 +118,7 @@ def rotation_in_words(rotation: Rotation, divided: bool = False) -> str:
 
 
 def refusal(rotation: Rotation) -> str:
-    """Why a model with a rotation is not taken."""
+    """Return why a model with a rotation is not taken."""
     return (
         f"{rotation_in_words(rotation)} Give the loadings a prior that is not round, such as "
         "Laplace, or fix a triangle of them; allow_rotation=True folds the signed permutations "
@@ -127,7 +127,7 @@ def refusal(rotation: Rotation) -> str:
 
 
 def remark_in_words(remark: Remark, front_end: str = "") -> str:
-    """Why something is not folded."""
+    """Return why something is not folded."""
     if remark.reason is Reason.STICKS:
         return _sticks(remark, front_end)
     return _REMARKS[remark.reason](remark)

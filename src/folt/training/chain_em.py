@@ -48,16 +48,16 @@ class Moments(NamedTuple):
     fixed_squares: Float[np.ndarray, "classes f f"]
 
     def times(self, factor: float) -> Moments:
-        """All of them multiplied."""
+        """Return all of them multiplied."""
         return Moments(*(factor * part for part in self))
 
     def plus(self, other: Moments) -> Moments:
-        """Both together."""
+        """Return both together."""
         return Moments(*(mine + yours for mine, yours in zip(self, other, strict=True)))
 
 
 def expectation(chain: ClassChain, points: HostPoints) -> tuple[Moments, HostValues]:
-    """Expected moments of the points under a chain, and log q_F at every point."""
+    """Return the expected moments of the points under a chain, and log q_F at every point."""
     aims = np.zeros((len(points), 3))
     aims[:, 0] = 1.0
     return pulled_moments(chain, points, aims, _NOTHING)
@@ -66,7 +66,7 @@ def expectation(chain: ClassChain, points: HostPoints) -> tuple[Moments, HostVal
 def pulled_moments(
     chain: ClassChain, points: HostPoints, aims: np.ndarray, how: np.ndarray
 ) -> tuple[Moments, HostValues]:
-    """Moments with the weights of `folt.problem.orbits.set_loops.pulled`, and log q_F."""
+    """Return moments with the weights of `folt.problem.orbits.set_loops.pulled`, and log q_F."""
     host, dim = HostChain(chain), points.shape[1]
 
     def some(rows: np.ndarray) -> tuple[Moments, HostValues]:
@@ -120,7 +120,7 @@ class _Spread(NamedTuple):
 
 
 def maximisation(group: Group, moments: Moments, spread: _Spread) -> ClassChain:
-    """The chain with these moments.
+    """Return the chain with these moments.
 
     Covariances are those under an inverse Wishart prior worth p + 2 draws of half the spread of
     the label, which keeps classes that few draws see from collapsing; one class needs no prior.
@@ -154,7 +154,7 @@ def _gaussians(
 
 
 def roots_of(covariance: Float[np.ndarray, "*n p p"]) -> Float[np.ndarray, "*n p p"]:
-    """Lower triangular roots of the precisions."""
+    """Return the lower triangular roots of the precisions."""
     if covariance.shape[-1] == 0:
         return covariance
     return np.tril(np.linalg.inv(np.linalg.cholesky(covariance)))
@@ -171,7 +171,7 @@ def spread_of(group: Group, points: np.ndarray) -> _Spread:
 def starting_chain(
     generator: np.random.Generator, group: Group, points: np.ndarray, classes: int
 ) -> ClassChain:
-    """Classes that begin at draws chosen at random, half as wide as their labels."""
+    """Return classes that begin at draws chosen at random, half as wide as their labels."""
     spread = spread_of(group, points)
     blocks, fixed = (np.asarray(part) for part in block_form_of(group).split(points))
     if classes == 1:
@@ -195,7 +195,7 @@ def starting_chain(
 
 
 def chain_about(group: Group, points: np.ndarray, pivot: np.ndarray) -> ClassChain:
-    """One class whose labels lie about the blocks of one draw, all equally narrow.
+    """Return one class whose labels lie about the blocks of one draw, all equally narrow.
 
     A start that owes nothing to the labels under which the draws are given.
     """
@@ -222,7 +222,7 @@ def fit_chain(
     start: ClassChain,
     batches: tuple[int, ...],
 ) -> tuple[ClassChain, list[float]]:
-    """A class chain fitted to draws under one labelling of them, all others summed over.
+    """Return a class chain fitted to draws under one labelling of them, all others summed over.
 
     Args:
         generator: chooses the draws of every step.

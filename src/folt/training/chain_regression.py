@@ -56,7 +56,7 @@ class Batch(NamedTuple):
     log_guard: Any
 
     def rows(self, chosen: Any) -> Batch:
-        """Some of the points."""
+        """Return some of the points."""
         return Batch(*(leaf[chosen] for leaf in self))
 
 
@@ -99,7 +99,7 @@ def descend_chain(
     how: ChainDescent,
     progress: Progress | None = None,
 ) -> ClassChain:
-    """The chain after the regression."""
+    """Return the chain after the regression."""
     generator = host_generator(key)
     reference = _batch(task, task.training.points, task.training.log_target)
     log_main = math.log1p(-task.guard_weight) if task.guard is not None else 0.0
@@ -137,7 +137,7 @@ def _pools(
     how: ChainDescent,
     reference: Batch,
 ) -> tuple[Batch, Batch, Batch]:
-    """Points for the steps until the next refresh: proposals, and two kinds of target draws.
+    """Return points for the steps until the next refresh: proposals, and two kinds of target draws.
 
     Reference draws know modes that the proposal misses, but are so few that a large chain learns
     them by heart. Proposals chosen again by their importance weights are new every time.
@@ -156,12 +156,12 @@ def _pools(
 
 
 def _turn(pool: Batch, turn: int, turns: int) -> Batch:
-    """The points of a pool whose turn it is."""
+    """Return the points of a pool whose turn it is."""
     return pool.rows(np.arange(turn, len(pool.points), turns))
 
 
 def fresh_batch(key: Key, chain: ClassChain, task: TrainingTask, count: int) -> Batch:
-    """Fresh proposals inside the support of the target."""
+    """Return fresh proposals inside the support of the target."""
     points = summed(chain, task).draw(key, count)
     log_target = task.evaluate(points)
     inside = np.isfinite(log_target)
@@ -169,7 +169,7 @@ def fresh_batch(key: Key, chain: ClassChain, task: TrainingTask, count: int) -> 
 
 
 def summed(chain: ClassChain, task: TrainingTask) -> ChainSum:
-    """The chain with its tail safety, summed over all labellings."""
+    """Return the chain with its tail safety, summed over all labellings."""
     return ChainSum(chain, task.guard, task.guard_weight)
 
 

@@ -108,7 +108,7 @@ class Effort(Shown):
 
     @classmethod
     def quick(cls) -> Effort:
-        """A first look: fewer chains, a single round of training, a smaller certificate."""
+        """Return a first look: fewer chains, a single round of training, a smaller certificate."""
         return cls(
             name="quick",
             particles=1_024,
@@ -175,7 +175,7 @@ A sum of three exponentials in NumPy was in doubt with 45 000 and right with so 
 
 
 def evaluations_of_black_box(dim: int, pace: float) -> int:
-    """Evaluations that a fit of a black box takes unless it is told otherwise.
+    """Return evaluations that a fit of a black box takes unless it is told otherwise.
 
     The seconds per evaluation count as the nearest power of ten, so that a machine that is a
     little slower today makes the same draws: 400 000 evaluations below .3 ms, 60 000 below 3 ms,

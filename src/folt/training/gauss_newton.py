@@ -53,7 +53,7 @@ class Loss(NamedTuple):
 
 
 def huber(residuals: np.ndarray, width: float) -> Loss:
-    """Mean Huber loss; infinite if a residual is not a number."""
+    """Return the mean Huber loss; infinite if a residual is not a number."""
     size = np.abs(residuals - np.median(residuals))
     weights = width / np.maximum(size, width)
     weights /= weights.sum()
@@ -81,7 +81,7 @@ class Quadratic(NamedTuple):
     damping: np.ndarray
 
     def step(self, damping: float) -> np.ndarray:
-        """The damped step (JᵀWJ + μD)⁻¹ JᵀWh."""
+        """Return the damped step (JᵀWJ + μD)⁻¹ JᵀWh."""
         matrix = self.curvature.astype(float)
         matrix[np.diag_indices_from(matrix)] += damping * self.damping
         factor = scipy.linalg.cho_factor(matrix, overwrite_a=True, check_finite=False)
@@ -89,7 +89,7 @@ class Quadratic(NamedTuple):
 
 
 def parameters_per_component(dim: int) -> int:
-    """A weight, a mean and a triangular factor."""
+    """Return a weight, a mean and a triangular factor."""
     return 1 + dim + dim * (dim + 1) // 2
 
 
@@ -121,7 +121,7 @@ class Pool(NamedTuple):
 def resolve(
     main: ListedSum, guard: ListedSum | None, points: HostPoints, log_target: np.ndarray
 ) -> Pool:
-    """A pool of these points under a proposal.
+    """Return a pool of these points under a proposal.
 
     Args:
         main: the mixture that is trained.
@@ -174,7 +174,7 @@ def linearise(
     width: float,
     slopes: Slopes[Main] = slopes_of_mixture,  # type: ignore[assignment]
 ) -> Quadratic:
-    """The Gauss-Newton model of the loss over a pool; derivatives in single precision."""
+    """Return the Gauss-Newton model of the loss over a pool; derivatives in single precision."""
     log_flow = pool.log_proposal(main)
     current = huber(pool.log_target - log_flow, width)
     mean = descent = curvature = np.zeros(())
@@ -219,7 +219,7 @@ def stepped(
     slopes: Slopes[Main] = slopes_of_mixture,  # type: ignore[assignment]
     moved: Callable[[Main, np.ndarray], Main] = moved,  # type: ignore[assignment]
 ) -> tuple[Main, float]:
-    """One damped step that lowers the loss on the pool; more damping until it does.
+    """Return one damped step that lowers the loss on the pool; more damping until it does.
 
     Args:
         main: the proposal before the step.

@@ -56,7 +56,7 @@ class FittedMargins:
     def __call__(
         self, bench: Bench, pilot: Components, progress: Progress | None = None
     ) -> Judged[WarpedComponents] | None:
-        """The best that was found; None without gradients, or where no Gaussian fits.
+        """Return the best that was found; None without gradients, or where no Gaussian fits.
 
         Args:
             bench: draws, target and guard.
@@ -120,7 +120,7 @@ def _first(bench: Bench, pilot: Components) -> WarpedComponents | None:
 
 
 def _around(generator: np.random.Generator, far: HostPoints, single: Components) -> Components:
-    """A few components around draws that the single one does not reach, by k-means."""
+    """Return a few components around draws that the single one does not reach, by k-means."""
     count = max(1, min(MOST_FAR, len(far) // FAR_DRAWS))
     factor = single.factors[0]
     centres = far[generator.choice(len(far), count, replace=False)]
@@ -175,7 +175,7 @@ def fit_margins(points: HostPoints) -> Margins:
 
 
 def _likelihood(margins: Margins, points: HostPoints) -> Float[np.ndarray, " dim"]:
-    """Mean log likelihood of every coordinate, up to a constant."""
+    """Return the mean log likelihood of every coordinate, up to a constant."""
     y, slopes = margins.pull(points)
     with np.errstate(over="ignore"):
         return np.mean(slopes - 0.5 * y**2, axis=0)
@@ -232,7 +232,7 @@ def slopes(
 
 
 def moved(main: WarpedComponents, step: Float[np.ndarray, " parameters"]) -> WarpedComponents:
-    """The components after a step in the coordinates of `slopes`, clipped."""
+    """Return the components after a step in the coordinates of `slopes`, clipped."""
     centre, scale, skew, tail, mean, width = np.clip(step, -0.5, 0.5).reshape(6, -1)
     old, base = main.margins, main.base
     margins = Margins(

@@ -40,7 +40,7 @@ SINGLE_STEPS = 150
 
 
 def largest_chain(labels: int) -> int:
-    """Classes of the largest chain that is tried for this many labels."""
+    """Return classes of the largest chain that is tried for this many labels."""
     return max(_FEWEST, min(_MOST, _STEPS >> labels))
 
 
@@ -93,7 +93,7 @@ class OrbitChain:
         start: Distribution | None = None,
         progress: Progress | None = None,
     ) -> ClassChain:
-        """The fitted chain.
+        """Return the fitted chain.
 
         Args:
             key: randomness of starts, batches and fresh draws.
@@ -185,12 +185,12 @@ class OrbitChain:
 
 
 def _relabelled(chain: ClassChain, points: np.ndarray) -> np.ndarray:
-    """Draws under the labelling that a chain finds likeliest."""
+    """Return draws under the labelling that a chain finds likeliest."""
     return HostChain(chain).labellings(points)
 
 
 def _held_out(chain: ClassChain, task: TrainingTask, count: int = 1_000) -> float:
-    """Mean log q_F at draws that the chain was not fitted to."""
+    """Return the mean log q_F at draws that the chain was not fitted to."""
     return float(HostChain(chain).log_sums(task.selection.points[:count]).mean())
 
 
@@ -212,7 +212,7 @@ where training may take its time for a mixture, which then makes h flatter than 
 
 
 def proposal_maker(problem: Problem, given: Any, default: Any, effort: Effort | None = None) -> Any:
-    """The trainer, or the distribution as it is, that proposes for a problem.
+    """Return the trainer, or the distribution as it is, that proposes for a problem.
 
     Args:
         problem: the target with its group.

@@ -51,7 +51,7 @@ def candidate_images(
 def images_at(
     action: Action, points: HostPoints, places: np.ndarray
 ) -> Float[np.ndarray, "n images dim"]:
-    """The images of every point at its own places of the list."""
+    """Return the images of every point at its own places of the list."""
     columns = [action.move(places[:, number], points) for number in range(places.shape[1])]
     return np.stack(columns, axis=1)
 
@@ -65,7 +65,7 @@ def fit_components(
     tolerance: float = 1e-3,
     modes: Components | None = None,
 ) -> Components:
-    """Components fitted to the images of draws.
+    """Return components fitted to the images of draws.
 
     Args:
         generator: chooses the draws at which the components start.
@@ -103,7 +103,7 @@ def fit_components(
 def _from_modes(
     found: Components, spreads: Float[np.ndarray, "components dim dim"], modes: Components
 ) -> tuple[Components, Float[np.ndarray, "components dim dim"]]:
-    """The first components moved to the modes, with the covariances of these."""
+    """Return the first components moved to the modes, with the covariances of these."""
     count = modes.count
     means, factors, spreads = found.means.copy(), found.factors.copy(), spreads.copy()
     means[:count], factors[:count] = modes.means, modes.factors
@@ -117,7 +117,7 @@ def _from_modes(
 def _step(
     components: Components, images: np.ndarray, spreads: Float[np.ndarray, "components dim dim"]
 ) -> tuple[Components, float]:
-    """One expectation and maximisation, and the mean log likelihood before it.
+    """Return one expectation and maximisation, and the mean log likelihood before it.
 
     Covariances are shrunk towards their spread by an inverse Wishart prior worth dim + 2 draws,
     which keeps components that few draws see from collapsing.
@@ -158,7 +158,7 @@ TRIMMINGS = 8
 
 
 def core_of(points: HostPoints) -> Bool[np.ndarray, " n"]:
-    """Whether each draw lies in the ellipsoid |u|² < d + 6·sqrt(2d) of the others that do.
+    """Return whether each draw lies in the ellipsoid |u|² < d + 6·sqrt(2d) of the others that do.
 
     A Gaussian has practically all of its draws there; those of a minor mode lie outside.
     """
@@ -180,7 +180,7 @@ def core_of(points: HostPoints) -> Bool[np.ndarray, " n"]:
 
 
 def score_regression(points: HostPoints, gradients: HostPoints) -> Components | None:
-    """The Gaussian whose score is nearest to the gradients at the points.
+    """Return the Gaussian whose score is nearest to the gradients at the points.
 
     P = -sym(Cov(s, x)·Cov(x)⁻¹) and μ = x̄ + P⁻¹s̄.
 

@@ -118,7 +118,7 @@ class OrbitMixture:
         start: Distribution | None = None,
         progress: Progress | None = None,
     ) -> Distribution:
-        """The mixture that training ended with.
+        """Return the mixture that training ended with.
 
         Args:
             key: randomness of starts and fresh draws.
@@ -151,7 +151,7 @@ class OrbitMixture:
         return as_distribution(self._richer(bench, best, single, progress))
 
     def _enough(self, judged: Judged[Components]) -> bool:
-        """Whether training ends with a single component."""
+        """Return whether training ends with a single component."""
         return judged.spread < _FLAT or (self.widening is None and judged.accept >= self.goal)
 
     def _bent(
@@ -183,7 +183,7 @@ class OrbitMixture:
     def _mixed(
         self, bench: Bench, best: Judged[Components], single: Components, progress: Progress | None
     ) -> Judged[Components]:
-        """A mixture, or the single component where that is better."""
+        """Return a mixture, or the single component where that is better."""
         size = self._size(bench)
         if size < 2:
             return best
@@ -203,14 +203,14 @@ class OrbitMixture:
         return mixture._replace(main=mixture.main.joined(tails, WIDER_SHARE))
 
     def _size(self, bench: Bench) -> int:
-        """Components of the mixture, as the dimension and the sum over the group allow."""
+        """Return components of the mixture, as the dimension and the sum over the group allow."""
         size = self.size or affordable(bench.task.group.dim)
         return min(size, (MOST_TERMS // bench.action.group.order - 1) // 2)
 
     def _polished(
         self, bench: Bench, main: Components, progress: Progress | None
     ) -> Judged[Components]:
-        """An earlier mixture on new draws, by the steps that its size allows."""
+        """Return an earlier mixture on new draws, by the steps that its size allows."""
         judged = bench.judge(main)
         if _steps_afforded(main):
             return self._rounds(bench, judged, progress)
@@ -314,7 +314,7 @@ def _scored_component(bench: Bench, pilot: Components) -> Components | None:
 
 
 def promising_spread(task: TrainingTask) -> float:
-    """Standard deviation of h below which a single component may be the exact answer.
+    """Return the standard deviation of h below which a single component may be the exact answer.
 
     One that is exact but for the noise of n training draws has sd(h) about sqrt(parameters/n).
     """
@@ -323,7 +323,7 @@ def promising_spread(task: TrainingTask) -> float:
 
 
 def _steps_afforded(main: Components) -> bool:
-    """Whether dense Gauss-Newton steps of these components are affordable."""
+    """Return whether dense Gauss-Newton steps of these components are affordable."""
     return main.count * parameters_per_component(main.dim) <= MOST_PARAMETERS
 
 
@@ -351,7 +351,7 @@ def affordable(dim: int) -> int:
 
 
 def _nearest(generator: np.random.Generator, images: np.ndarray) -> np.ndarray:
-    """Every draw under the label nearest to a randomly chosen image of a random draw."""
+    """Return every draw under the label nearest to a randomly chosen image of a random draw."""
     count, order, _ = images.shape
     pivot = images[generator.integers(count), generator.integers(order)]
     places = np.sum((images - pivot) ** 2, axis=-1).argmin(axis=1)

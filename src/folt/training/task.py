@@ -34,7 +34,7 @@ GUARD_DEGREES = 5.0
 
 
 def guard_of(points: np.ndarray, weight: float) -> StudentT:
-    """The guard for draws (n, dim) and a share λ of the proposal.
+    """Return the guard for draws (n, dim) and a share λ of the proposal.
 
     Heavy enough to dominate any Gaussian tail, and so wide that λ·r stays below half a percent
     of the proposal on all but 3 % of a Gaussian of the same moments.
@@ -62,7 +62,7 @@ def _student(mean: np.ndarray, covariance: np.ndarray, stretch: float = 1.0) -> 
 
 
 def guard_stretch(dim: int, weight: float, share: float = 0.005, tail: float = 0.03) -> float:
-    """The factor τ by which the guard is wider than the draws.
+    """Return the factor τ by which the guard is wider than the draws.
 
     The root of λ·t_ν(u/τ)/τ^dim = share·N(u) at the edge |u|² of all but `tail` of a Gaussian.
     """
@@ -131,7 +131,7 @@ class TrainingTask(NamedTuple):
     differentiate: Differentiate | None = None
 
     def invariantly_guarded(self) -> TrainingTask:
-        """The same task for a proposal that sums itself over the orbit."""
+        """Return the same task for a proposal that sums itself over the orbit."""
         if self.guard is None:
             return self
         return self._replace(guard=invariant_guard(self.group, self.training.points))
@@ -207,7 +207,7 @@ class Bench:
         return bench
 
     def ratios(self, main: Part, sample: Sample) -> np.ndarray:
-        """The log ratio h at points whose log π_F is known."""
+        """Return the log ratio h at points whose log π_F is known."""
         return sample.log_target - self._whole(main).log_sum(sample.points)
 
     def judge(self, main: Main) -> Judged[Main]:
@@ -235,7 +235,7 @@ class Bench:
         return self.resolved(main, [self.task.training, *visited, *recent])
 
     def resolved(self, main: Part, samples: list[Sample]) -> Pool:
-        """Points with the images that matter under a mixture."""
+        """Return points with the images that matter under a mixture."""
         return resolve(
             ListedSum((main,), self.action),
             self.guard,
@@ -244,19 +244,19 @@ class Bench:
         )
 
     def _whole(self, main: Part) -> ListedSum:
-        """The proposal with its guard, up to the share of the main part."""
+        """Return the proposal with its guard, up to the share of the main part."""
         guard = () if self.guard is None else self.guard.parts
         return ListedSum((main, *guard), self.action)
 
 
 def as_mixture(main: Components) -> Mixture:
-    """The distribution that a fit keeps."""
+    """Return the distribution that a fit keeps."""
     weights, means, factors = map(jax.device_put, (main.log_weights, main.means, main.factors))
     return Mixture(weights, means, factors, main.degrees).settled()
 
 
 def as_distribution(main: Part) -> Distribution:
-    """The distribution that a fit keeps, of components behind margins or not."""
+    """Return the distribution that a fit keeps, of components behind margins or not."""
     if isinstance(main, WarpedComponents):
         return SinhArcsinh(as_mixture(main.base), *map(jax.device_put, main.margins))
     return as_mixture(main)

@@ -39,7 +39,7 @@ _RIDGE = 1e-6
 
 
 def sums_in_part(group: Group, given: object) -> bool:
-    """Whether a proposal is to be summed over the likeliest labellings alone.
+    """Return whether a proposal is to be summed over the likeliest labellings alone.
 
     Asked for, or the only way: many labels, or many labellings that do not move whole blocks.
     """
@@ -53,7 +53,7 @@ def sums_in_part(group: Group, given: object) -> bool:
 
 
 def likely_orbits(group: Group, given: object) -> object:
-    """What was given, or the trainer.
+    """Return what was given, or the trainer.
 
     Raises:
         ValueError: the group is of another kind, or has too many labels.
@@ -110,7 +110,7 @@ class LikelyOrbits:
         start: TruncatedOrbit | None = None,
         progress: Progress | None = None,
     ) -> TruncatedOrbit:
-        """The mixture that training ended with.
+        """Return the mixture that training ended with.
 
         Args:
             key: randomness of starts and fresh draws.
@@ -177,7 +177,7 @@ class _Bench:
         self.guard = None if task.guard is None else HostDistribution(task.guard)
 
     def about(self, points: HostPoints) -> TruncatedOrbit:
-        """One component and the normals of all labels, from labelled draws."""
+        """Return one component and the normals of all labels, from labelled draws."""
         dim = points.shape[1]
         spread = np.cov(points.T).reshape(dim, dim)
         ridge = _RIDGE * np.maximum(points.var(axis=0), 1e-3 * points.var())
@@ -186,7 +186,7 @@ class _Bench:
         return self.with_labels(single, points)
 
     def with_labels(self, main: Components, points: HostPoints) -> TruncatedOrbit:
-        """A mixture with the normals of what every label carries in labelled draws."""
+        """Return a mixture with the normals of what every label carries in labelled draws."""
         carried = map_points(_carried, self.group, points)
         ridge = np.diag(_RIDGE * carried.var(axis=(0, 1)))
         own = [np.atleast_2d(np.cov(label.T)) + ridge for label in np.moveaxis(carried, 1, 0)]
@@ -200,7 +200,7 @@ class _Bench:
         )
 
     def images(self, flow: TruncatedOrbit, points: HostPoints) -> Float[np.ndarray, "n kept dim"]:
-        """The likeliest images of every point, the best assignment first."""
+        """Return the likeliest images of every point, the best assignment first."""
         return map_points(TruncatedOrbit.likely_images, flow, points, terms=flow.kept)
 
     def fitted(self, flow: TruncatedOrbit, count: int) -> _Judged:
@@ -215,7 +215,7 @@ class _Bench:
         return self.judge(self.with_labels(found, labelled), found)
 
     def judge(self, flow: TruncatedOrbit, main: Components) -> _Judged:
-        """A mixture by what a chain with it would do, deaths among it."""
+        """Return a mixture by what a chain with it would do, deaths among it."""
         flow = dataclasses.replace(flow, main=as_mixture(main))
         points = main.sample(self.generator, self.how.fresh)
         alive = map_points(TruncatedOrbit.survives, flow, points, terms=flow.kept)
@@ -243,21 +243,21 @@ class _Bench:
         return Pool(chosen, log_rest, np.concatenate([part.log_target for part in parts]))
 
     def log_sum(self, flow: TruncatedOrbit, main: Components, points: HostPoints) -> np.ndarray:
-        """Log of what lives, main part and guard, up to the share of the main part."""
+        """Return the log of what lives, main part and guard, up to the share of the main part."""
         _, terms = self._terms(flow, main, points)
         return np.logaddexp(log_sum_exp(terms), self._log_guard(points))
 
     def _terms(
         self, flow: TruncatedOrbit, main: Components, points: HostPoints
     ) -> tuple[np.ndarray, np.ndarray]:
-        """The images of every point that are summed over, and the log density of each."""
+        """Return the images of every point that are summed over, and the log density of each."""
         images = self.images(flow, points)
         n, kept, dim = images.shape
         logs = main.log_terms(images.reshape(-1, dim)).reshape(n, kept, -1)
         return images, log_sum_exp(logs)
 
     def _log_guard(self, points: HostPoints) -> np.ndarray:
-        """Log of λ/(1-λ)·s·r, r being the same at every image."""
+        """Return the log of λ/(1-λ)·s·r, r being the same at every image."""
         if self.guard is None:
             return np.full(len(points), -np.inf)
         odds = math.log(self.task.guard_weight / (1.0 - self.task.guard_weight))

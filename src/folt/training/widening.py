@@ -128,7 +128,7 @@ class Widening:
     def __call__(
         self, bench: Bench, best: Judged[Components], progress: Progress | None = None
     ) -> Judged[Components]:
-        """The flattest mixture on the way, judged on selection draws and fresh proposals."""
+        """Return the flattest mixture on the way, judged on selection draws and fresh proposals."""
         main, adam, fresh = best.main, Adam(), best.fresh
         order, most = bench.action.group.order, self.components
         most = min(most, _TERMS // order, _PARAMETERS // parameters_per_component(main.dim))
@@ -161,7 +161,7 @@ class Widening:
         width: float,
         number: int,
     ) -> Components:
-        """The mixture after the steps of one round."""
+        """Return the mixture after the steps of one round."""
         centre = main.means.mean(axis=0)
         images = (pool.images - centre).astype(np.float32)
         rest = pool.log_rest.astype(np.float32)
@@ -217,14 +217,14 @@ def _coefficients(main: Components) -> Float[np.ndarray, "monomials components"]
 def batches(
     generator: np.random.Generator, count: int, steps: int, size: int
 ) -> Int[np.ndarray, "steps size"]:
-    """Indices that go through the points in random order before repeating any."""
+    """Return indices that go through the points in random order before repeating any."""
     passes = -(-steps * size // count)
     order = np.concatenate([generator.permutation(count) for _ in range(passes)])
     return order[: steps * size].reshape(steps, size)
 
 
 def doubled(generator: np.random.Generator, main: Components) -> Components:
-    """Every component split in two along a random direction, its first two moments kept.
+    """Return every component split in two along a random direction, its first two moments kept.
 
     The halves sit at ±offset along a unit vector d of the component's own coordinates, with
     covariance I - offset²·ddᵀ there.

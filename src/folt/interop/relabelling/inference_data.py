@@ -20,7 +20,7 @@ Groups = dict[str, xarray.Dataset]
 
 
 def read_posterior(path: Path) -> Groups:
-    """The file in memory, closed again so that it can be replaced.
+    """Return the file in memory, closed again so that it can be replaced.
 
     Raises:
         ValueError: nothing there, or nothing with a posterior.
@@ -51,7 +51,7 @@ def relabel_posterior(
     probabilities: str | None = None,
     allocations: str | None = None,
 ) -> tuple[Groups, Relabelled]:
-    """A copy of the data with these variables relabelled, everything else as it was.
+    """Return a copy of the data with these variables relabelled, everything else as it was.
 
     Args:
         data: with a posterior whose variables are (chain, draw, component, ...).
@@ -96,7 +96,7 @@ def relabel_posterior(
 
 
 def account(done: Relabelled) -> Document:
-    """What was done, as plain values."""
+    """Return what was done, as plain values."""
     return {
         "method": done.method,
         "rounds": done.rounds,

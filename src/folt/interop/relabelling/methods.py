@@ -286,7 +286,7 @@ def total_cost(costs: Costs, permutations: Permutations) -> float:
 
 
 def permuted(values: np.ndarray, permutations: Permutations) -> np.ndarray:
-    """The components, axis 1 of (draw, component, ...), in the order of their labels."""
+    """Return the components, axis 1 of (draw, component, ...), in the order of their labels."""
     return values[np.arange(len(values))[:, None], permutations]
 
 

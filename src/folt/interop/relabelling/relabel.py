@@ -140,7 +140,7 @@ def _in_order(permutations: np.ndarray, keys: np.ndarray) -> np.ndarray:
 def _features(
     flat: dict[str, np.ndarray], m: int, sort_by: str | None
 ) -> tuple[Float[np.ndarray, "n m f"], Float[np.ndarray, "n m"]]:
-    """All numbers of every component, and the one that components are sorted by."""
+    """Return all numbers of every component, and the one that components are sorted by."""
     key = next(iter(flat)) if sort_by is None else sort_by
     if key not in flat:
         raise ValueError(f"expected sort_by to be one of {', '.join(flat)}, got {key!r}")

@@ -100,7 +100,7 @@ def _found(
     log_evidence: float,
     seed: int,
 ) -> Conditions:
-    """The conditions at the draws that lie in the core."""
+    """Return the conditions at the draws that lie in the core."""
     group = problem.group
     log_target = Target(problem)(others)
     inside = math.log(group.order) + log_evidence - log_target <= cover.threshold

@@ -148,7 +148,7 @@ def theorem_conditions(
     published: Interpolation = _NOTHING,
     corrected: Interpolation = _NOTHING,
 ) -> Conditions:
-    """All conditions from log ratios at draws in the core.
+    """Return all conditions from log ratios at draws in the core.
 
     Args:
         within: log(sπ) - log q_T at folded draws in the core.

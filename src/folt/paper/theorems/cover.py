@@ -136,7 +136,7 @@ def covering(
     delta: float = DELTA,
     seed: int = 0,
 ) -> Covering:
-    """The covering diagnostic of a fit, from its chains, which training never saw.
+    """Return the covering diagnostic of a fit, from its chains, which training never saw.
 
     Chains are thinned to their effective size, half of them give the threshold and the others
     cover; a single chain is cut in two. The floor is normalised by the fit's evidence. The whole
@@ -178,7 +178,7 @@ def covering_of(
     delta: float = DELTA,
     seed: int = 0,
 ) -> Covering:
-    """The covering diagnostic from its parts.
+    """Return the covering diagnostic from its parts.
 
     Args:
         problem: an invariant target.

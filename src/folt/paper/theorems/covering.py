@@ -82,12 +82,12 @@ def effective_draws(n: float, alpha: float, delta: float) -> float:
 
 
 def log_ball_volume(dim: int) -> float:
-    """Log V_d of the unit ball, V_d = π^(d/2) / Γ(d/2 + 1)."""
+    """Return log V_d of the unit ball, V_d = π^(d/2) / Γ(d/2 + 1)."""
     return float(0.5 * dim * math.log(math.pi) - gammaln(0.5 * dim + 1.0))
 
 
 def overlap_scales(distances: np.ndarray) -> np.ndarray:
-    """The radii t_1 = 0 ≤ t_2 ≤ ... at which h_max(ε) = #{k : t_k < ε} jumps.
+    """Return the radii t_1 = 0 ≤ t_2 ≤ ... at which h_max(ε) = #{k : t_k < ε} jumps.
 
     h_max(ε) is the largest number of images, over draws z, with |z - g·z| < 2ε; so t_k is half of
     the smallest k-th nearest image distance. Equal sort keys alone do not count: two blocks
@@ -102,7 +102,7 @@ def overlap_scales(distances: np.ndarray) -> np.ndarray:
 def log_covering_condition(
     radius: float, *, diameter: float, log_mass: float, dim: int, effective: float
 ) -> float:
-    """Log of (D/ε + 1)^d · (1 - mass)^n_eff, in logarithms because d may be large.
+    """Return the log of (D/ε + 1)^d · (1 - mass)^n_eff, in logarithms because d may be large.
 
     The first factor bounds the number of balls with centres in K: by the isodiametric inequality
     no more points of K can be ε apart from each other.
@@ -191,7 +191,7 @@ class _Balls:
         self.full = math.exp(min((math.log(MASS_CEILING) - self.log_unit) / dim, 700.0))
 
     def log_mass(self, log_radius: float) -> float:
-        """Log of the mass that a ball of this radius holds at least."""
+        """Return the log of the mass that a ball of this radius holds at least."""
         return min(self.log_unit + self.dim * log_radius, math.log(MASS_CEILING))
 
     def smallest(self, left: float, right: float, goal: float) -> float | None:
@@ -251,7 +251,7 @@ QUERIES = 64
 
 
 def diameter(points: np.ndarray, orbit: Callable[[np.ndarray], np.ndarray] | None = None) -> float:
-    """Largest distance between two draws, or between images of two draws.
+    """Return the largest distance between two draws, or between images of two draws.
 
     With `orbit`, max over i, j, g of |z_i - g·z_j|: the diameter of all images, because the action
     is orthogonal. Looks for the farthest draw from each of the `QUERIES` outermost ones, then from
@@ -278,7 +278,7 @@ def diameter(points: np.ndarray, orbit: Callable[[np.ndarray], np.ndarray] | Non
 
 
 def _farthest(images: np.ndarray, points: np.ndarray, squares: np.ndarray) -> tuple[int, float]:
-    """The point farthest from any image of one query, all images having the same norm."""
+    """Return the point farthest from any image of one query, all images having the same norm."""
     rows = max(_LARGEST_TABLE // points.shape[0], 1)
     best, at = -math.inf, 0
     for start in range(0, images.shape[0], rows):

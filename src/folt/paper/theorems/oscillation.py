@@ -44,7 +44,7 @@ def halves(draws: HostDraws) -> tuple[HostPoints, HostPoints]:
 
 
 def nearly_independent(fit: Fit) -> HostDraws:
-    """Every k-th draw, k the draws per effective one of the slowest coordinate and of h.
+    """Return every k-th draw, k the draws per effective one of the slowest coordinate and of h.
 
     A frozen chain has no effective draws and is left with a single one.
     """
@@ -62,7 +62,7 @@ def thinned(points: HostPoints, most: int) -> HostPoints:
 
 
 def require_draws(problem: Problem, draws: object) -> HostPoints:
-    """The draws as an array, or a ValueError; the target must be invariant."""
+    """Return the draws as an array, or a ValueError; the target must be invariant."""
     if not problem.invariant:
         raise ValueError(
             "the highest-density core folds only if the target is invariant, and this problem "
@@ -108,7 +108,7 @@ def widened_floors(
     centre: np.ndarray,
     radii: np.ndarray,
 ) -> np.ndarray:
-    """The smallest log π_F found at each distance from draws at the edge of the core.
+    """Return the smallest log π_F found at each distance from draws at the edge of the core.
 
     Looked for away from the centre, down the slope where there is one, and at random.
 
@@ -135,7 +135,7 @@ def widened_floors(
 
 
 def _untraceable(function: Callable[..., PyTree], module: PyTree, dim: int) -> str | None:
-    """Why a gradient cannot be had, found by tracing alone; None if it can."""
+    """Return why a gradient cannot be had, found by tracing alone; None if it can."""
     try:
         point = jax.ShapeDtypeStruct((dim,), jnp.float64)
         eqx.filter_eval_shape(_apply, function, module, point)
@@ -191,7 +191,7 @@ def oscillation_term(
     corrected: CoveringRadius,
     reason: str | None = None,
 ) -> OscillationTerm:
-    """Both oscillation terms: osc + 2·M·ε* as published, osc + 4·M·ε* as corrected.
+    """Return both oscillation terms: osc + 2·M·ε* as published, osc + 4·M·ε* as corrected.
 
     A point of the core is within ε of a centre, and the centre within ε of a draw, so h at the
     point differs by at most 2ε·M from h at a draw; this counts at the top and at the bottom.
@@ -244,7 +244,7 @@ class Separation:
 def separation_table(
     separation: float, dims: Sequence[int], alpha: float = 0.05
 ) -> tuple[Separation, ...]:
-    """Whether the core of a pair of unit Gaussians δ apart stays clear of the mirror.
+    """Return whether the core of a pair of unit Gaussians δ apart stays clear of the mirror.
 
     The core of either is close to a ball of radius sqrt(χ²_{d,1-α}) about its mean, which lies δ/2
     from the mirror; so the condition is δ > 2·sqrt(χ²_{d,1-α}).

@@ -37,7 +37,7 @@ class Action:
         self.listed = group.order <= LISTED and group.order * group.dim**2 <= LISTED_ENTRIES
 
     def fold(self, points: HostPoints) -> HostPoints:
-        """The representatives of the points in the fundamental domain D."""
+        """Return the representatives of the points in the fundamental domain D."""
         return self._folded(points)[1]
 
     def folding_elements(self, points: HostPoints) -> Element:
@@ -45,7 +45,7 @@ class Action:
         return self._folded(points)[0]
 
     def contains(self, points: HostPoints) -> Bool[np.ndarray, " n"]:
-        """Whether each point lies in D: whether the identity folds it."""
+        """Return whether each point lies in D: whether the identity folds it."""
         elements = jax.tree.leaves(self.folding_elements(points))
         identity = jax.tree.leaves(self.group.identity)
         inside = np.ones(len(points), bool)
@@ -75,7 +75,7 @@ class Action:
         return np.array([np.flatnonzero((rows == one).all(axis=1))[0] for one in sought], int)
 
     def images(self, points: HostPoints) -> Float[np.ndarray, "n order dim"]:
-        """All images of every point."""
+        """Return all images of every point."""
         if not self.listed:
             return map_points(Group.orbit, self.group, points, terms=self.group.order)
         order, dim, _ = self.matrices.shape
@@ -83,23 +83,23 @@ class Action:
         return flat.reshape(len(points), order, dim)
 
     def other_images(self, points: HostPoints) -> Float[np.ndarray, "n others dim"]:
-        """Images under all elements but the identity, or under those nearest to it."""
+        """Return images under all elements but the identity, or under those nearest to it."""
         if self.listed:
             return self.images(points)[:, 1:]
         return map_points(_near_images, self.group, points, terms=self.group.dim)
 
     def move(self, indices: np.ndarray, points: HostPoints) -> HostPoints:
-        """Every point moved by the element at its own position of the list."""
+        """Return every point moved by the element at its own position of the list."""
         return rows_times(self.matrices, indices, points)
 
     def average(self, matrix: Float[np.ndarray, "dim dim"]) -> Float[np.ndarray, "dim dim"]:
-        """Projection (1/s) Σ_g g M gᵀ onto the matrices that commute with the action."""
+        """Return the projection (1/s) Σ_g g M gᵀ onto the matrices that commute with the action."""
         if not self.listed:
             return _averaged(Group.average, self.group, jax.device_put(matrix))
         return np.mean(self.matrices @ matrix @ self.matrices.transpose(0, 2, 1), axis=0)
 
     def average_mean(self, vector: Float[np.ndarray, " dim"]) -> Float[np.ndarray, " dim"]:
-        """Projection (1/s) Σ_g g·v onto the vectors that every element leaves alone."""
+        """Return the projection (1/s) Σ_g g·v onto the vectors that every element leaves alone."""
         if not self.listed:
             return _averaged(Group.average_mean, self.group, jax.device_put(vector))
         return np.mean(self.matrices @ vector, axis=0)
@@ -135,7 +135,7 @@ class Action:
 
 
 def _flat(leaf: np.ndarray, count: int) -> np.ndarray:
-    """An array (count, ...) as (count, entries), also where there are no entries."""
+    """Return an array (count, ...) as (count, entries), also where there are no entries."""
     return leaf.reshape(count, math.prod(leaf.shape[1:]))
 
 

@@ -33,7 +33,7 @@ class Loop:
         self.compiled: Callable[..., Any] | None = None
 
     def __call__(self, *arguments: Any) -> Any:
-        """The compiled function's value."""
+        """Return the compiled function's value."""
         if self.compiled is None:
             with _lock:
                 _hand_over()

@@ -43,7 +43,7 @@ class _Blocks(NamedTuple):
 
 
 def blocks_of(action: Action) -> _Blocks | None:
-    """How a listed group moves blocks; None where it does anything else."""
+    """Return how a listed group moves blocks; None where it does anything else."""
     form = action.group.block_form
     if form is None or form.labels < 2 or not action.listed:
         return None
@@ -62,7 +62,7 @@ def blocks_of(action: Action) -> _Blocks | None:
 
 
 def pays(part: Components | WarpedComponents, blocks: _Blocks) -> bool:
-    """Whether the table is cheaper than the images, and loses no digits that matter."""
+    """Return whether the table is cheaper than the images, and loses no digits that matter."""
     base = part.base if isinstance(part, WarpedComponents) else part
     m, p, dim = blocks.form.labels, blocks.form.size, base.dim
     choices, order = m * blocks.alternatives, len(blocks.given)
@@ -107,7 +107,7 @@ class BlockSum:
         return np.concatenate([chosen, pairs], axis=1)
 
     def log_terms(self, points: HostPoints) -> Float[np.ndarray, "n components"]:
-        """Log w_k + log p_k(g·x) of every point, element and component."""
+        """Return log w_k + log p_k(g·x) of every point, element and component."""
         form, n = self.blocks.form, len(points)
         blocks, fixed = form.split(points)
         if form.signed:

@@ -30,11 +30,11 @@ class ChainSum(OrbitSum):
         self.weight = weight if guard is not None else 0.0
 
     def log_sum(self, points: HostPoints) -> HostValues:
-        """Log of (1-λ)·q_F + λ·s·r."""
+        """Return the log of (1-λ)·q_F + λ·s·r."""
         return self._with_guard(self.host.log_sums(points), points, self.group.log_order)
 
     def draw(self, key: Key, count: int) -> HostPoints:
-        """Draws of the whole proposal, folded into D."""
+        """Return draws of the whole proposal, folded into D."""
         generator = host_generator(key)
         points = self.host.sample(generator, count)
         guarded = np.flatnonzero(generator.random(count) < self.weight)
@@ -51,13 +51,13 @@ class ChainSum(OrbitSum):
         raise ValueError(f"a sum over {self.group.order} labellings has too many terms to be told")
 
     def largest_shares(self, points: HostPoints) -> HostValues:
-        """The share of the labelling that is likeliest together with its classes."""
+        """Return the share of the labelling that is likeliest together with its classes."""
         images = self.likeliest_images(points)
         plain = self._with_guard(self.host.log_prob(images), images, 0.0)
         return np.exp(np.minimum(plain - self.log_sum(points), 0.0))
 
     def likeliest_images(self, points: HostPoints) -> HostPoints:
-        """Every point under the labelling that is likeliest together with its classes."""
+        """Return every point under the labelling that is likeliest together with its classes."""
         return self.host.labellings(points)
 
     def _with_guard(self, main: HostValues, points: HostPoints, log_images: float) -> HostValues:

@@ -50,7 +50,7 @@ class Components:
         return self.means.shape[1]
 
     def over(self, matrices: Float[np.ndarray, "order dim dim"]) -> Components:
-        """The components of x ↦ Σ_g p(g·x), element by element.
+        """Return the components of x ↦ Σ_g p(g·x), element by element.
 
         p(g·x; μ, F) = p(x; gᵀμ, F·g), since g is orthogonal.
         """
@@ -69,7 +69,7 @@ class Components:
         return dataclasses.replace(self, factors=self.factors / math.sqrt(factor))
 
     def joined(self, others: Components, share: float) -> Components:
-        """One set of components, in which the others have a share of the weight."""
+        """Return one set of components, in which the others have a share of the weight."""
         parts = (self.log_weights + math.log1p(-share), others.log_weights + math.log(share))
         return Components(
             np.concatenate(parts),
@@ -79,7 +79,7 @@ class Components:
         )
 
     def log_terms(self, points: HostPoints) -> Float[np.ndarray, "n components"]:
-        """Log w_k + log p_k(x) of every point and component.
+        """Return log w_k + log p_k(x) of every point and component.
 
         |factor_k (x - μ_k)|² is a quadratic in x, so all of them are one product of the monomials
         of x with columns of coefficients. The origin is moved to the mean of the means; where the
@@ -92,7 +92,7 @@ class Components:
     def log_from_squares(
         self, squared: Float[np.ndarray, "*n components"]
     ) -> Float[np.ndarray, "*n components"]:
-        """Log w_k + log p_k where |factor_k (x - μ_k)|² is known; overwrites it."""
+        """Return log w_k + log p_k where |factor_k (x - μ_k)|² is known; overwrites it."""
         if math.isinf(self.degrees):
             squared *= -0.5
         else:
@@ -144,7 +144,7 @@ class Components:
         return monomials(points - centre) @ coefficients
 
     def sample(self, generator: np.random.Generator, count: int) -> HostPoints:
-        """Independent draws of the normalised mixture."""
+        """Return independent draws of the normalised mixture."""
         weights = np.exp(self.log_weights - np.logaddexp.reduce(self.log_weights))
         chosen = generator.choice(self.count, count, p=weights / weights.sum())
         noise = generator.standard_normal((count, self.dim))
@@ -219,10 +219,10 @@ class HasTerms(Protocol):
     """Whatever gives the logs of the terms of a sum."""
 
     def log_terms(self, points: HostPoints) -> Float[np.ndarray, "n components"]:
-        """Log of every term at every point."""
+        """Return the log of every term at every point."""
 
 
 def log_sum_of(parts: Sequence[HasTerms], points: HostPoints) -> Float[np.ndarray, " n"]:
-    """Log of the sum of several sets of components."""
+    """Return the log of the sum of several sets of components."""
     sums = [log_sum_exp(part.log_terms(points)) for part in parts]
     return functools.reduce(np.logaddexp, sums)

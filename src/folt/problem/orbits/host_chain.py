@@ -71,7 +71,7 @@ class HostChain:
         self.sets = set_loops.sets_of(self.labels)
 
     def log_sums(self, points: HostPoints) -> HostValues:
-        """Log q_F at every point."""
+        """Return log q_F at every point."""
         return np.concatenate(self.mapped(self._log_sums, points))
 
     def shares(self, points: HostPoints, aims: np.ndarray, how: np.ndarray) -> Shares:
@@ -110,7 +110,7 @@ class HostChain:
         return np.concatenate(parts)
 
     def log_prob(self, points: HostPoints) -> HostValues:
-        """The plain log density, labels as they are."""
+        """Return the plain log density, labels as they are."""
         signed, _ = self._log_densities(points)
         own = np.einsum("njjc->njc", signed[0])
         reached = own[:, 0]
@@ -120,7 +120,7 @@ class HostChain:
         return np.logaddexp.reduce(reached, axis=1)
 
     def sample(self, generator: np.random.Generator, count: int) -> HostPoints:
-        """Draws of the plain chain."""
+        """Return draws of the plain chain."""
         state = _categorical(generator, np.exp(self.log_first)[None], np.zeros(count, int))
         roots = np.linalg.inv(self.factors)
         blocks = np.empty((count, self.labels, self.size))
@@ -145,7 +145,7 @@ class HostChain:
         return self._finished(found, shift, logs, lambda better: self._again(logs, better))
 
     def _again(self, logs: np.ndarray, rows: np.ndarray) -> HostValues:
-        """Log sums at points whose sums were lost, under potentials of an auction."""
+        """Return the log sums at points whose sums were lost, under potentials of an auction."""
         own, shift = self._scaled(logs[rows], careful=True)
         found = np.zeros((len(own), own.shape[-1] // self.classes))
         set_loops.totals(own, self.steps, self.sets, found)
@@ -209,7 +209,7 @@ class HostChain:
         return np.asarray(self._joined(moved, fixed))
 
     def _log_densities(self, points: HostPoints) -> tuple[list[np.ndarray], np.ndarray]:
-        """Log F(n, label, block, class) under every sign, and summed over the signs."""
+        """Return log F(n, label, block, class) under every sign, and summed over the signs."""
         blocks, fixed = self.split(points)
         flat = blocks.reshape(-1, self.size)
         signs = (1.0, -1.0) if self.form.signed else (1.0,)
@@ -272,7 +272,7 @@ class HostChain:
         return apart.reshape(-1, *shares.shape[1:3], self.classes)[:count]
 
     def split(self, points: HostPoints) -> tuple[np.ndarray, np.ndarray]:
-        """The blocks of points and their fixed coordinates."""
+        """Return the blocks of points and their fixed coordinates."""
         blocks, fixed = self.form.split(points)
         return np.asarray(blocks), np.asarray(fixed)
 
@@ -281,7 +281,7 @@ class HostChain:
         return flat[:, np.argsort(self.form.order)]
 
     def mapped(self, function: Callable[[np.ndarray], T], rows: np.ndarray) -> list[T]:
-        """A function of chunks that fit into memory, two at a time."""
+        """Return a function of chunks that fit into memory, two at a time."""
         length = max(32, _CHUNK // (self.labels**2 * self.classes))
         chunks = [rows[i : i + length] for i in range(0, max(len(rows), 1), length)]
         if len(chunks) < 2:
@@ -297,7 +297,7 @@ def _log_softmax(logs: np.ndarray) -> np.ndarray:
 def _categorical(
     generator: np.random.Generator, rows: np.ndarray, chosen: Int[np.ndarray, " n"]
 ) -> Int[np.ndarray, " n"]:
-    """A state from the chosen row of probabilities, for every draw."""
+    """Return a state from the chosen row of probabilities, for every draw."""
     reached = np.cumsum(rows, axis=-1)
     uniform = generator.random(len(chosen)) * reached[chosen, -1]
     return np.minimum((uniform[:, None] >= reached[chosen]).sum(axis=1), rows.shape[-1] - 1)

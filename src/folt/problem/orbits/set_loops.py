@@ -50,7 +50,7 @@ class Sets(NamedTuple):
 
 @functools.lru_cache
 def sets_of(m: int) -> Sets:
-    """All sets of m things."""
+    """Return all sets of m things."""
     below, above = layers(m), successors(m)
     sizes = [1, *(len(layer.members) for layer in below)]
     starts = np.concatenate([[0], np.cumsum(sizes)])
@@ -285,7 +285,7 @@ def labellings(own, steps, sets, uniforms, found, things, states):  # type: igno
 
 
 def row_length(classes: int, count: int) -> int:
-    """Points whose classes lie side by side in one row."""
+    """Return points whose classes lie side by side in one row."""
     return max(1, min(ROW // classes, count))
 
 

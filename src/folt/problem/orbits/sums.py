@@ -55,18 +55,18 @@ class OrbitSum(ABC):
 
     @abstractmethod
     def log_sum(self, points: HostPoints) -> HostValues:
-        """Log q_F at many points; the same at every image of a point."""
+        """Return log q_F at many points; the same at every image of a point."""
 
     @abstractmethod
     def draw(self, key: Key, count: int) -> HostPoints:
-        """Draws of q, folded into D."""
+        """Return draws of q, folded into D."""
 
     @abstractmethod
     def responsibilities(self, points: HostPoints) -> Float[np.ndarray, "n order"]:
         """q(g·z)/q_F(z) for every g, in the order of `group.elements`."""
 
     def largest_shares(self, points: HostPoints) -> HostValues:
-        """The largest of q(g·z)/q_F(z) over g, or that of a likely g in a large group."""
+        """Return the largest of q(g·z)/q_F(z) over g, or that of a likely g in a large group."""
         return self.responsibilities(points).max(axis=1)
 
 
@@ -94,11 +94,11 @@ class ListedSum(OrbitSum):
         )
 
     def log_sum(self, points: HostPoints) -> HostValues:
-        """Log q_F, chunk by chunk."""
+        """Return log q_F, chunk by chunk."""
         return self._mapped(functools.partial(log_sum_of, self.folded), points)
 
     def draw(self, key: Key, count: int) -> HostPoints:
-        """Draws of q, folded into D."""
+        """Return draws of q, folded into D."""
         return self.action.fold(self.sample(host_generator(key), count))
 
     def sample(self, generator: np.random.Generator, count: int) -> HostPoints:
@@ -112,7 +112,7 @@ class ListedSum(OrbitSum):
         return points
 
     def responsibilities(self, points: HostPoints) -> Float[np.ndarray, "n order"]:
-        """Shares of the images, all components of an image together."""
+        """Return shares of the images, all components of an image together."""
         order = len(self.action.matrices)
 
         def shares(some: HostPoints) -> np.ndarray:
@@ -130,7 +130,7 @@ class ListedSum(OrbitSum):
     def _mapped(
         self, function: Callable[[HostPoints], np.ndarray], points: HostPoints
     ) -> np.ndarray:
-        """A function of chunks that fit into memory, two at a time."""
+        """Return a function of chunks that fit into memory, two at a time."""
         terms = sum(part.count for part in self.folded)
         length = max(1, min(1024, _CHUNK_TERMS // terms))
         chunks = [points[i : i + length] for i in range(0, max(len(points), 1), length)]
@@ -148,11 +148,11 @@ class CompiledSum(OrbitSum):
     group: Group
 
     def log_sum(self, points: HostPoints) -> HostValues:
-        """Log q_F, chunk by chunk."""
+        """Return log q_F, chunk by chunk."""
         return map_points(Folded.log_prob, self._folded, points, terms=self._folded.terms)
 
     def draw(self, key: Key, count: int) -> HostPoints:
-        """Draws of q, folded into D."""
+        """Return draws of q, folded into D."""
         return map_keys(_draw, self._folded, key, count)
 
     def responsibilities(self, points: HostPoints) -> Float[np.ndarray, "n order"]:
@@ -221,7 +221,7 @@ def parts_of(proposal: Distribution) -> tuple[Part, ...] | None:
 
 
 def components_of(proposal: Distribution) -> tuple[Components, ...] | None:
-    """A proposal as sets of components, or None if it is something else."""
+    """Return a proposal as sets of components, or None if it is something else."""
     if isinstance(proposal, Safety):
         main, guard = components_of(proposal.main), components_of(proposal.guard)
         if main is None or guard is None:
@@ -254,13 +254,13 @@ class HostDistribution:
         self.parts = components_of(distribution)
 
     def log_probs(self, points: HostPoints) -> Float[np.ndarray, " n"]:
-        """Its log density at every point."""
+        """Return its log density at every point."""
         if self.parts is not None:
             return log_sum_of(self.parts, points)
         return map_points(_log_prob, self.distribution, points, length=LARGE_CHUNK)
 
     def with_gradients(self, points: HostPoints) -> tuple[Float[np.ndarray, " n"], HostPoints]:
-        """Its log density and the gradient of that at every point."""
+        """Return its log density and the gradient of that at every point."""
         return map_points(_with_gradient, self.distribution, points, length=LARGE_CHUNK)
 
     def sample(self, key: Key, count: int) -> HostPoints:

@@ -29,7 +29,7 @@ class Margins(NamedTuple):
     log_tail: Float[np.ndarray, " dim"]
 
     def at(self, places: np.ndarray) -> Margins:
-        """The margins of some coordinates."""
+        """Return the margins of some coordinates."""
         return Margins(*(part[places] for part in self))
 
     def push(self, y: np.ndarray) -> np.ndarray:
@@ -84,16 +84,16 @@ class WarpedComponents:
         return dataclasses.replace(self, base=self.base.scaled(log_share))
 
     def log_terms(self, points: HostPoints) -> Float[np.ndarray, "n components"]:
-        """Log w_k + log p_k(x) of every point and component."""
+        """Return log w_k + log p_k(x) of every point and component."""
         y, slopes = self.margins.pull(points)
         return self.base.log_terms(y) + slopes.sum(axis=1)[:, None]
 
     def sample(self, generator: np.random.Generator, count: int) -> HostPoints:
-        """Independent draws of the normalised mixture."""
+        """Return independent draws of the normalised mixture."""
         return self.margins.push(self.base.sample(generator, count))
 
     def over(self, matrices: Float[np.ndarray, "order dim dim"]) -> FoldedWarped:
-        """The sum over all images, element by element."""
+        """Return the sum over all images, element by element."""
         return FoldedWarped(self, matrices)
 
 
@@ -131,7 +131,7 @@ class FoldedWarped:
         return np.tile(self.part.log_weights, self.order)
 
     def log_terms(self, points: HostPoints) -> Float[np.ndarray, "n components"]:
-        """Log w_k + log p_k(g·x) of every point, element and component."""
+        """Return log w_k + log p_k(g·x) of every point, element and component."""
         y, slopes = self.margins.pull(points @ self.rows.T)
         images = y[:, self.places].reshape(-1, self.part.dim)
         terms = self.part.base.log_terms(images).reshape(len(points), self.order, -1)

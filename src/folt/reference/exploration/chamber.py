@@ -47,31 +47,31 @@ class Chamber:
 
     @classmethod
     def at_heaviest(cls, landscape: Landscape, action: Action, modes: Modes) -> Chamber:
-        """The chamber of the heaviest mode by itself."""
+        """Return the chamber of the heaviest mode by itself."""
         precision = action.average(modes.factors[0].T @ modes.factors[0])
         return cls(landscape, action, precision @ modes.points[0])
 
     def __call__(self, points: HostPoints, keep: np.ndarray | None = None) -> HostValues:
-        """Log ρ at every point, as `Landscape` gives log π_F."""
+        """Return the log ρ at every point, as `Landscape` gives log π_F."""
         return self.landscape(points, keep) + self.log_shares(points)
 
     def first(self, points: HostPoints) -> HostValues:
-        """Values where a run begins; one of them at least is finite."""
+        """Return values where a run begins; one of them at least is finite."""
         return self.landscape.first(points) + self.log_shares(points)
 
     def with_gradients(self, points: HostPoints) -> tuple[HostValues, HostPoints]:
-        """Log ρ and its gradient; -inf and zero where that of π_F is unusable."""
+        """Return the log ρ and its gradient; -inf and zero where that of π_F is unusable."""
         values, slopes = self.landscape.with_gradients(points)
         log_shares, weights = self._weighed(points)
         tilted = slopes + self.directions[0] - weights @ self.directions
         return values + log_shares, np.where(np.isfinite(values)[:, None], tilted, 0.0)
 
     def log_shares(self, points: HostPoints) -> HostValues:
-        """Log of the probability of every point's own labels, ρ/π_F."""
+        """Return the log of the probability of every point's own labels, ρ/π_F."""
         return self._weighed(points)[0]
 
     def _weighed(self, points: HostPoints) -> tuple[HostValues, Float[np.ndarray, "n order"]]:
-        """Log shares, and exp(a·gx) for every element, normalised."""
+        """Return the log shares, and exp(a·gx) for every element, normalised."""
         weights = points @ self.directions.T
         weights -= weights.max(axis=1, keepdims=True)
         own = weights[:, 0].copy()
@@ -85,11 +85,11 @@ class Chamber:
         return (points @ self.directions.T).argmax(axis=1)
 
     def aligned(self, points: HostPoints) -> HostPoints:
-        """The likeliest image of every point."""
+        """Return the likeliest image of every point."""
         return self.action.move(self.elements(points), points)
 
     def components(self, modes: Modes, weights: PerMode) -> Components:
-        """Components at the likeliest image of every mode."""
+        """Return components at the likeliest image of every mode."""
         plain, elements = modes.components(weights), self.elements(modes.points)
         moved = self.action.move(elements, plain.means)
         factors = plain.factors @ self.action.matrices[elements].transpose(0, 2, 1)
@@ -97,7 +97,7 @@ class Chamber:
 
 
 def chamber_of(landscape: Landscape, action: Action, points: HostPoints, modes: Modes) -> Chamber:
-    """The chamber of the heaviest mode, made anew of the points that are moved into it.
+    """Return the chamber of the heaviest mode, made anew of the points that are moved into it.
 
     Args:
         landscape: log π_F.
@@ -133,13 +133,13 @@ def covariance_within(points: HostPoints, modes: Modes, chamber: Chamber) -> Mat
 
 
 def ridged(matrix: Matrix) -> Matrix:
-    """A covariance with a trace of ridge."""
+    """Return a covariance with a trace of ridge."""
     variances = np.diagonal(matrix)
     return matrix + np.diag(_RIDGE * variances + 1e-14 * variances.max() + np.finfo(float).tiny)
 
 
 def fisher_mean(covariance: Matrix, gradients: HostPoints) -> Matrix:
-    """The geometric mean of a covariance and the inverse of that of the gradients.
+    """Return the geometric mean of a covariance and the inverse of that of the gradients.
 
     For a Gaussian both are its covariance; elsewhere their errors have opposite signs: the one sees
     the tails, the other the core.

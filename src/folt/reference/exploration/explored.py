@@ -60,7 +60,7 @@ class Masses:
 def masses_of(
     generator: np.random.Generator, landscape: Landscape, modes: Modes, action: Action
 ) -> Masses:
-    """The masses of modes, all images together.
+    """Return the masses of modes, all images together.
 
     A mixture of t components, half of its weight by Laplace's masses and half evenly, is summed
     over the orbit; groups too large for that leave Laplace's masses as they are.
@@ -79,12 +79,12 @@ def masses_of(
 
 
 def summable(action: Action, components: int) -> bool:
-    """Whether components can be summed over the orbit on the host."""
+    """Return whether components can be summed over the orbit on the host."""
     return action.listed and action.group.order * components <= MOST_TERMS
 
 
 def _responsibilities(total: ListedSum, points: HostPoints) -> Float[np.ndarray, "n modes"]:
-    """Shares of the modes in the density at every point, all images of a mode together."""
+    """Return shares of the modes in the density at every point, all images of a mode together."""
     order = len(total.action.matrices)
 
     def of(components: HasTerms) -> Float[np.ndarray, "n modes"]:
@@ -163,7 +163,7 @@ class Explored:
         return tuple(found)
 
     def facts(self, reference: PerMode) -> ExplorationFacts:
-        """The numbers for the certificate.
+        """Return the numbers for the certificate.
 
         Args:
             reference: share of the reference draws within the reach of each mode.

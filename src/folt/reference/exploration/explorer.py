@@ -167,7 +167,7 @@ class Explorer:
     def _searched(
         self, key: int, ladder: Ladder, known: Modes | None, ladders: int = 1
     ) -> Explored:
-        """The modes that descents end in, and their masses; those known before are kept.
+        """Return the modes that descents end in, and their masses; those known before are kept.
 
         Args:
             key: number of the key.
@@ -227,7 +227,7 @@ class Explorer:
 def _barely_found(
     before: Modes, lost: Int[np.ndarray, " n"], modes: Modes | None, action: Action
 ) -> Bool[np.ndarray, " modes"]:
-    """Which modes were found late, or by too few descents after tempering had lost them.
+    """Return which modes were found late, or by too few descents after tempering had lost them.
 
     Where a heavy mode was met by chance, others may have been passed by.
     """

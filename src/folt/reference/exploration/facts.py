@@ -134,7 +134,7 @@ MOST_NAMED = 6
 
 
 def explored_words(facts: ExplorationFacts | None, exact: bool = False) -> str:
-    """How small a mode would have been seen.
+    """Return how small a mode would have been seen.
 
     Args:
         facts: the exploration; None where there was none.
@@ -186,7 +186,7 @@ def _scattered(facts: ExplorationFacts) -> str:
 
 
 def disagreement_words(facts: ExplorationFacts) -> str:
-    """Which mode the two searches disagree about, or why one cannot tell, and what to do."""
+    """Return which mode the two searches disagree about, or why one cannot tell, and what to do."""
     if facts.rough:
         return (
             f"{_scattered(facts)}: the density is too rough for descents to say which modes there "

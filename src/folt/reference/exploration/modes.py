@@ -102,12 +102,12 @@ class Modes:
         return len(self.values)
 
     def components(self, weights: PerMode) -> Components:
-        """A heavy-tailed component at every mode, with these shares."""
+        """Return a heavy-tailed component at every mode, with these shares."""
         logs = np.log(weights / weights.sum())
         return Components(logs, self.points, self.factors, _DEGREES)
 
     def distances(self, action: Action, points: HostPoints) -> Float[np.ndarray, "n modes"]:
-        """Squared distance of points to every mode under any label, in its own metric."""
+        """Return squared distance of points to every mode under any label, in its own metric."""
         folded = action.fold(points)
         columns = [
             nearest_images(action, folded, point, factor)[1]
@@ -134,7 +134,7 @@ def modes_of(
     action: Action,
     known: Modes | None = None,
 ) -> Modes | None:
-    """The distinct modes that descents ended in; None where no end is usable.
+    """Return the distinct modes that descents ended in; None where no end is usable.
 
     Args:
         gradients: log π_F and its gradient at many points.
@@ -217,7 +217,7 @@ class _Mode:
 def _polished(
     gradients: Gradients, point: Float[np.ndarray, " dim"], scale: Float[np.ndarray, " dim"]
 ) -> tuple[_Mode | None, int]:
-    """The mode near a point by Newton steps, and the gradients that they took.
+    """Return the mode near a point by Newton steps, and the gradients that they took.
 
     The Hessian is made of central differences of the gradient, in units of the start's widths; the
     differences follow the curvature, so that a narrow mode is not stepped over.
@@ -286,7 +286,7 @@ def _maxima_apart(
 
 
 def _heavy(found: list[_Mode], action: Action) -> list[_Mode]:
-    """The modes that matter, the heaviest first; one that elements fix counts in part."""
+    """Return the modes that matter, the heaviest first; one that elements fix counts in part."""
     for mode in found:
         if action.listed and action.group.order > 1:
             u = (action.images(mode.point[None])[0] - mode.point) @ mode.factor.T

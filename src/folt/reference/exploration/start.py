@@ -46,7 +46,7 @@ PER_BIN = 128
 
 
 def screened_points(action: Action, modes: Modes, most: int) -> int:
-    """How many points are worth screening of so many."""
+    """Return how many points are worth screening of so many."""
     images = modes.count * (action.group.order if action.listed else CHEAP_IMAGES)
     share = max(_FEWEST, CHEAP_IMAGES / max(images, CHEAP_IMAGES))
     return round(most * share)
@@ -56,7 +56,7 @@ def screened_points(action: Action, modes: Modes, most: int) -> int:
 def unexplained(
     action: Action, modes: Modes, points: HostPoints, values: HostValues, count: int
 ) -> Float[np.ndarray, "chosen dim"]:
-    """The points whose density the known modes explain least, at most so many.
+    """Return the points whose density the known modes explain least, at most so many.
 
     Args:
         action: the group.
@@ -111,16 +111,16 @@ class UnionStart:
         return points
 
     def from_known(self, key: Key, count: int) -> Bool[np.ndarray, " n"]:
-        """Which of the draws that this key gives are at known modes."""
+        """Return which of the draws that this key gives are at known modes."""
         return host_generator(key).uniform(size=count) < self.share
 
     def log_probs(self, points: HostPoints) -> HostValues:
-        """Its log density at every point."""
+        """Return its log density at every point."""
         known = log_sum_exp(self.known.log_terms(points))
         return np.logaddexp(self.start.log_probs(points) + self.log_rest, known + self.log_share)
 
     def with_gradients(self, points: HostPoints) -> tuple[HostValues, HostPoints]:
-        """Its log density and the gradient of that at every point."""
+        """Return its log density and the gradient of that at every point."""
         first, slopes = self.start.with_gradients(points)
         second, own = self.known.with_gradients(points)
         first, second = first + self.log_rest, second + self.log_share

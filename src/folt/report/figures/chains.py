@@ -36,7 +36,7 @@ _STEPS = [1, 2, 5, 10]
 
 
 def still(chart: Chart) -> Figure:
-    """The chart as a figure with its key beneath."""
+    """Return the chart as a figure with its key beneath."""
     with styled():
         figure = blank(5.4, 3.1)
         panel = figure.subplots()
@@ -138,7 +138,7 @@ def chains_figure(
     ylabel: str,
     shown: int = 120,
 ) -> Figure:
-    """Two chains on one scale, each the trace of its first steps beside histograms of all.
+    """Return two chains on one scale, each the trace of its first steps beside histograms of all.
 
     Args:
         left: (draw, component).

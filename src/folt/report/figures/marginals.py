@@ -92,7 +92,7 @@ def _densities(
 
 
 def _density(values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """A kernel density; a narrow spike for draws that never moved."""
+    """Return a kernel density; a narrow spike for draws that never moved."""
     values = values[np.isfinite(values)]
     # Cells of a histogram must be wider than the distance of neighbouring numbers.
     least = 2 * CELLS * np.finfo(float).eps * np.abs(values).max(initial=1e-290)
@@ -171,7 +171,7 @@ def _key(figure: Figure, with_truth: bool) -> None:
 
 
 def pairs_figure(sides: Sequence[Side], scalars: Sequence[int], labels: Sequence[str]) -> Figure:
-    """Every pair twice, below the diagonal as folded and above it as it came.
+    """Return every pair twice, below the diagonal as folded and above it as it came.
 
     Args:
         sides: chains as they came, if there are any, and the folded ones last.

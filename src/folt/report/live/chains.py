@@ -22,7 +22,7 @@ BELOW = 56
 
 
 def chain_plots(sides: Sequence[Side]) -> dict[str, Plot]:
-    """A trace and its histogram for each side, all on one vertical scale."""
+    """Return a trace and its histogram for each side, all on one vertical scale."""
     made: dict[str, Plot] = {}
     values = Range1d(0, 1, name="range-value")
     for side in sides:
@@ -66,7 +66,7 @@ def _margin(name: str, values: Range1d) -> Plot:
 
 
 def pair_plots(sides: Sequence[Side]) -> dict[str, Plot]:
-    """One pair of scalars for each side, on the same scales."""
+    """Return one pair of scalars for each side, on the same scales."""
     made: dict[str, Plot] = {}
     horizontal, vertical = Range1d(0, 1, name="range-x"), Range1d(0, 1, name="range-y")
     for side in sides:

@@ -12,7 +12,7 @@ HEIGHT = 320
 
 
 def chart_plot(chart: Chart) -> Plot:
-    """The chart as a plot; its key stands in the page."""
+    """Return the chart as a plot; its key stands in the page."""
     ranges = Range1d(*chart.x_range), Range1d(*chart.y_range)
     scale = "log" if chart.log else "linear"
     made = plot(chart.x_label, chart.y_label, HEIGHT, *ranges, scale)

@@ -40,7 +40,7 @@ class Live:
 
 
 def live(parameters: Parameters, rows: list[Estimate], charts: list[Chart]) -> Live:
-    """The live figures of a fit.
+    """Return the live figures of a fit.
 
     Args:
         parameters: its draws, thinned.

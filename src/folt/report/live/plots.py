@@ -23,7 +23,7 @@ def plot(
     y_range: Range1d | None = None,
     y_scale: str = "linear",
 ) -> Plot:
-    """An empty plot as wide as its place, without toolbar: a page is scrolled, not dragged.
+    """Return an empty plot as wide as its place, without toolbar: a page is scrolled, not dragged.
 
     Args:
         x_label: beneath it; never read as TeX, which would be fetched from elsewhere.
