@@ -1,7 +1,7 @@
 """The pictures of the first page, from a demo: `folt demo`, then `python docs/gallery.py demo`.
 
 Writes report.png (the head of its report, as Chromium shows it) and gallery-*.png to docs/assets,
-and prints the fit, whose face stands on the first page.
+and prints the fit, whose card stands on the first page.
 """
 
 import subprocess

@@ -13,7 +13,7 @@ import pytest
 from markupsafe import escape
 
 import folt
-from folt.certificate import certificate as face
+from folt.certificate import certificate
 from folt.certificate.outcomes import Outcome
 from folt.chains import Chains
 from folt.cli import demonstration as demo
@@ -110,7 +110,7 @@ def test_page_opens_with_the_verdict(fit: folt.Fit, html: str) -> None:
     body = html[html.index("<body") :]
     status = fit.certificate.status
     assert status.name == "good"
-    assert body.index(face.verdict_words(status)) < body.index('id="estimates"')
+    assert body.index(certificate.verdict_words(status)) < body.index('id="estimates"')
     assert status.advice in body
     assert fit.certificate.assumption in body
 
@@ -227,8 +227,8 @@ def test_a_frozen_fit_can_be_reported_saved_and_loaded(fit: folt.Fit, tmp_path: 
 @pytest.mark.parametrize("name", WORSE)
 def test_only_good_is_shown_as_good(fit: folt.Fit, name: str) -> None:
     status = worse(fit.certificate, name).status
-    assert (face.tone(status) == "good") == (name == "good")
-    assert face.verdict_words(status) == f"{Outcome.named(name).headline} ({name})"
+    assert (certificate.tone(status) == "good") == (name == "good")
+    assert certificate.verdict_words(status) == f"{Outcome.named(name).headline} ({name})"
 
 
 def test_draws_added_later_are_said_to_be_uncertified(fit: folt.Fit) -> None:

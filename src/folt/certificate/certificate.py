@@ -23,7 +23,7 @@ from folt.diagnostics import (
     Mixing,
     Switching,
 )
-from folt.problem.faces import Face, Shown
+from folt.problem.cards import Card, Shown
 from folt.problem.ratio import BoundaryMass
 from folt.reference import Caution
 from folt.reference.exploration import ExplorationFacts, ModeFacts
@@ -63,11 +63,11 @@ def headline(status: Status) -> str:
     return f"{mark(status)} {verdict_words(status)}."
 
 
-def certificate_face(certificate: Certificate) -> Face:
+def certificate_card(certificate: Certificate) -> Card:
     """Return the verdict and the numbers that it rests on."""
     status = certificate.status
     rows = [("Advice", status.advice), *chain_rows(certificate)]
-    return Face(headline(status), tuple(rows), tone(status))
+    return Card(headline(status), tuple(rows), tone(status))
 
 
 def chain_rows(certificate: Certificate) -> list[tuple[str, str]]:
@@ -164,8 +164,8 @@ class Certificate(Shown):
             stated = computed.withheld(f"Not stated, because {doubt}.")
             object.__setattr__(self, "mixing", stated)
 
-    def _face(self) -> Face:
-        return certificate_face(self)
+    def _card(self) -> Card:
+        return certificate_card(self)
 
     @property
     def status(self) -> Status:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Literal, cast
 
 from folt.certificate.outcomes import Use
 from folt.fit.text import effective_draws, estimate_rows, number
-from folt.problem.faces import Shown, counted
+from folt.problem.cards import Shown, counted
 
 if TYPE_CHECKING:
     import numpy as np

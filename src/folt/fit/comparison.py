@@ -21,7 +21,7 @@ from folt.certificate.comparison import compare as compare_evidences
 from folt.certificate.verdict import Status
 from folt.fit.fit import Fit
 from folt.fit.text import decimals, draws_words, effective_draws, entries, estimate_rows
-from folt.problem.faces import Face
+from folt.problem.cards import Card
 from folt.store.packages import require
 
 if TYPE_CHECKING:
@@ -192,7 +192,7 @@ ENTRIES = 4
 """Entries of one parameter that are listed."""
 
 
-def fit_face(fit: Fit) -> Face:
+def fit_card(fit: Fit) -> Card:
     """Verdict, what was drawn, a row per parameter, the numbers behind them, where to go on."""
     status = fit.certificate.status
     rows = [("Draws", draws_words(fit))]
@@ -205,7 +205,7 @@ def fit_face(fit: Fit) -> Face:
         ("Chains", f"acceptance {100 * fit.accept_rate:.1f} %, {ess:,.0f} effective draws at least")
     )
     rows.append(("More", 'fit.summary(), fit.report("report.html"), fit.to_arviz()'))
-    return Face(headline(status), tuple(rows), tone(status))
+    return Card(headline(status), tuple(rows), tone(status))
 
 
 def means(values: np.ndarray) -> str:

@@ -163,7 +163,7 @@ class Averages:
 
     @functools.cached_property
     def deciding(self) -> Weighted | None:
-        """Scrambles that decide; None where the proposal has no quantiles, or values are dear."""
+        """Scrambles that decide; None without quantiles, or where values are expensive."""
         ratio = self.ratio
         if ratio is None or ratio.kept is not None or ratio.target.problem.black_box is not None:
             return None

@@ -27,7 +27,7 @@ from folt.fit.serial import (
     netcdf_bytes,
     pack,
     read_group,
-    require_plausible,
+    require_possible,
     sealed,
     unpack,
     unsealed,
@@ -85,7 +85,7 @@ def load(path: str | Path, problem: Problem | None = None) -> Fit:
     data = unsealed(path, FORMAT)
     try:
         fit, said_then = _read(data)
-        require_plausible(fit)
+        require_possible(fit)
         _require_verdict(fit, said_then)
     except Exception as error:  # whatever a forged file makes of its parts
         said = error.args[0] if isinstance(error, KeyError) and error.args else error

@@ -22,7 +22,7 @@ from folt.flows import Safety
 from folt.groups import Group
 from folt.problem import Problem
 from folt.problem.batching import map_points
-from folt.problem.faces import Face, order_words
+from folt.problem.cards import Card, order_words
 from folt.problem.named_values import fitting_coords, fitting_dims, label_axes
 from folt.problem.ratio import IDENTITY_ONLY, LogRatio, Target
 from folt.store.strict_json import Document
@@ -160,10 +160,10 @@ class Fit(Analysis):
 
         return Averages(self)
 
-    def _face(self) -> Face:
-        from folt.fit.comparison import fit_face
+    def _card(self) -> Card:
+        from folt.fit.comparison import fit_card
 
-        return fit_face(self)
+        return fit_card(self)
 
     @property
     def accept_rate(self) -> float:

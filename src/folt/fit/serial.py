@@ -239,7 +239,7 @@ NEVER_NEGATIVE = (
 _ROUNDING = 1e-9
 
 
-def require_plausible(fit: Fit) -> None:
+def require_possible(fit: Fit) -> None:
     """Refuse a fit whose parts do not fit together or hold numbers that cannot be.
 
     Raises:

@@ -17,7 +17,7 @@ from rich.text import Text
 from folt.certificate.certificate import headline as headline_words
 from folt.certificate.certificate import tone, undefined_words, unstated
 from folt.certificate.outcomes import Use
-from folt.problem.faces import folding
+from folt.problem.cards import folding
 from folt.reference.exploration.facts import modes_words
 
 if TYPE_CHECKING:

@@ -16,8 +16,8 @@ from jaxtyping import Array, ArrayLike, Float, PyTree
 
 from folt.groups import Group
 from folt.problem.batching import LARGE_CHUNK, map_keys
+from folt.problem.cards import Card, problem_card
 from folt.problem.evaluated import Evaluated
-from folt.problem.faces import Face, problem_face
 from folt.problem.fold import Folded
 from folt.problem.named_values import (
     Coords,
@@ -212,13 +212,13 @@ class Problem(Evaluated):
             require_lengths(self)
 
     def __repr__(self) -> str:
-        return self._face().text()
+        return self._card().text()
 
     def _repr_html_(self) -> str:
-        return self._face().html()
+        return self._card().html()
 
-    def _face(self) -> Face:
-        return problem_face(self)
+    def _card(self) -> Card:
+        return problem_card(self)
 
     @property
     def dim(self) -> int:

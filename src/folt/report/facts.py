@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from folt.certificate.certificate import undefined_words
 from folt.fit.text import MISSING, number, shape_words, step_words
-from folt.problem.faces import counted
+from folt.problem.cards import counted
 from folt.report.certificate import PROTOCOLS
 
 if TYPE_CHECKING:

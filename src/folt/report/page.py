@@ -28,7 +28,7 @@ from folt.fit.text import (
     seconds,
     step_words,
 )
-from folt.problem.faces import counted, folding
+from folt.problem.cards import counted, folding
 from folt.report import figures
 from folt.report.captions import chains_caption, conclusions, pairs_caption
 from folt.report.certificate import certificate_charts

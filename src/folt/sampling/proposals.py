@@ -39,7 +39,7 @@ class TrainingData(NamedTuple):
     Attributes:
         training: draws to train on.
         selection: draws to choose among trained proposals by.
-        visited: points that the reference run has valued on its way, where calls are dear.
+        visited: points that the reference run has valued on its way, where calls are expensive.
         modes: components at the modes that it found.
     """
 
@@ -64,8 +64,8 @@ class TrainingData(NamedTuple):
             points = draws.reshape(-1, draws.shape[-1])
             values = target(points) if known is None else known[first : first + len(draws)].ravel()
             parts.append(Sample(points, values))
-        dear = preset.effort.evaluations is not None
-        visited = _visited(run, len(parts[0].points)) if dear else None
+        expensive = preset.effort.evaluations is not None
+        visited = _visited(run, len(parts[0].points)) if expensive else None
         modes = None if run.explored is None else run.explored.components
         return cls(parts[0], parts[1], visited, modes)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 import math
 
-from folt.problem.faces import Face, Shown
+from folt.problem.cards import Card, Shown
 
 
 @dataclasses.dataclass(frozen=True, repr=False)
@@ -49,7 +49,7 @@ class Effort(Shown):
     walk_steps: int = 8
     evaluations: int | None = None
 
-    def _face(self) -> Face:
+    def _card(self) -> Card:
         rounds = "as long as it gains" if self.rounds is None else f"at most {self.rounds} rounds"
         rows = [
             ("Reference", f"{self.particles:,} particles, {self.chains} chains of {self.draws}"),
@@ -62,7 +62,7 @@ class Effort(Shown):
         ]
         if self.evaluations is not None:
             rows.append(("Limit", f"{self.evaluations:,} log densities"))
-        return Face(f"Effort {self.name!r}", tuple(rows))
+        return Card(f"Effort {self.name!r}", tuple(rows))
 
     def __post_init__(self) -> None:
         for field in dataclasses.fields(self):
@@ -76,7 +76,7 @@ class Effort(Shown):
         About a seventh each goes to the tempering and to the draws, a tenth to the search where
         there is no prior, a fifth to the chains of the reference and a third to the certificate,
         which needs thousands of held-out draws to say anything at 5 %. Fewer particles find fewer
-        modes: a cap is for densities whose calls are dear.
+        modes: a cap is for densities whose calls are expensive.
 
         Raises:
             ValueError: fewer than `_FEWEST`.

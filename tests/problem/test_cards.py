@@ -1,4 +1,4 @@
-"""Short faces of long objects, and what a run says of itself where no terminal is."""
+"""Short cards of long objects, and what a run says of itself where no terminal is."""
 
 import io
 import time
@@ -12,7 +12,7 @@ from brief import brief_fit
 from cases import GROUPS
 from folt.groups import Permutation, Product
 from folt.models import bayesian_mixture, gaussian_mixture, label_switching
-from folt.problem.faces import MOST_LINES, WIDTH, Face
+from folt.problem.cards import MOST_LINES, WIDTH, Card
 from folt.reference import HostChains
 from folt.sampling.progress import Lines, Stages
 from folt.sampling.spending import forecast, reference_work
@@ -90,9 +90,9 @@ def test_an_effort_says_what_it_costs():
 
 
 def test_what_a_notebook_shows_is_escaped():
-    face = Face("<b>", (("<script>", "a & b"),))
-    assert "<script>" not in face.html()
-    assert "&lt;b&gt;" in face.html()
+    card = Card("<b>", (("<script>", "a & b"),))
+    assert "<script>" not in card.html()
+    assert "&lt;b&gt;" in card.html()
 
 
 @pytest.mark.parametrize("name", GROUPS)

@@ -1,4 +1,4 @@
-"""Short faces: what an object says of itself in a few lines, in a terminal and in a notebook.
+"""Cards: what an object says of itself in a few lines, in a terminal and in a notebook.
 
 What labels are sorted by, in words: the names of the coordinates that a fold compares.
 """
@@ -110,7 +110,7 @@ CELL = "text-align:left;padding:.1em 1.2em .1em 0;vertical-align:top"
 
 
 @dataclasses.dataclass(frozen=True)
-class Face:
+class Card:
     """A headline, and rows of a name and a few words.
 
     Attributes:
@@ -144,16 +144,16 @@ class Face:
 
 
 class Shown:
-    """Something with a face, `_face()`, which is its `repr` and what a notebook shows."""
+    """Something with a card, `_card()`, which is its `repr` and what a notebook shows."""
 
-    def _face(self) -> Face:
+    def _card(self) -> Card:
         raise NotImplementedError
 
     def __repr__(self) -> str:
-        return self._face().text()
+        return self._card().text()
 
     def _repr_html_(self) -> str:
-        return self._face().html()
+        return self._card().html()
 
 
 def shortened(words: str, width: int) -> str:
@@ -188,7 +188,7 @@ def _order(problem: Problem) -> str:
     return f"{words}; fits are {problem.naming}" if problem.naming else words
 
 
-def problem_face(problem: Problem) -> Face:
+def problem_card(problem: Problem) -> Card:
     """Return the symmetry, parameters, data and prior of a problem, a line each."""
     leaves = [
         (_name_of(path), leaf) for path, leaf in jax.tree_util.tree_leaves_with_path(problem.data)
@@ -204,7 +204,7 @@ def problem_face(problem: Problem) -> Face:
         rows.insert(1, ("Divided out", problem.quotient.words()))
     held = "" if problem.invariant else ", symmetry broken"
     headline = f"Problem in {problem.dim} dimensions, {folding(problem.group)}{held}"
-    return Face(headline, tuple(rows))
+    return Card(headline, tuple(rows))
 
 
 def _name_of(path: jax.tree_util.KeyPath) -> str:
@@ -218,5 +218,5 @@ def _parameter_words(problem: Problem) -> str:
     try:
         with jax.enable_x64(True):
             return shapes(own_shapes(problem).items())
-    except Exception:  # a face must never fail
+    except Exception:  # a card must never fail
         return ", ".join(problem.names)
