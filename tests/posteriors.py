@@ -179,11 +179,12 @@ def sites(make: Callable[[], Problem]) -> Posterior:
 
 
 def odd_parameters() -> Posterior:
-    """Truth values, whole numbers, a constant, and a parameter without entries."""
+    """Truth values, whole numbers, constants, a symmetric matrix, a parameter without entries."""
 
     def constrain(x):
         odd = {"above": x > 0, "whole": jnp.round(x).astype(int), "known": jnp.ones(())}
-        return {"x": x, **odd, "nothing": x[:0]}
+        matrix = jnp.eye(2) + jnp.tanh(jnp.sum(x)) * (1.0 - jnp.eye(2))
+        return {"x": x, **odd, "matrix": matrix, "nothing": x[:0]}
 
     def make() -> Problem:
         images = Images(Permutation(2, 1), (-2.0, 2.0))

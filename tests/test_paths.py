@@ -127,10 +127,10 @@ def summary(case: Case) -> None:
     text = case.fit.summary()
     assert case.fit.certificate.status.name in text
     require_told(text, case.fit)
-    varying = (
-        name for name, values in entries(case.fit.posterior, case.fit).items() if np.ptp(values)
-    )
-    assert all(name in text for name in varying)
+    values = entries(case.fit.posterior, case.fit)
+    shown = [one for name, one in values.items() if name in text]
+    # What varies is there; of entries that mirror each other one is enough.
+    assert all(not np.ptp(v) or any(np.array_equal(v, s) for s in shown) for v in values.values())
 
 
 @verb

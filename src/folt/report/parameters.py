@@ -305,7 +305,8 @@ def _families(fit: Fit) -> list[Family]:
         shape, mirrored = values.shape[2:], is_mirrored(values)
         size = math.prod(shape)
         axis = (*fit.exchanged.get(name, ()), component_axis(fit.dims.get(name, ())))[0]
-        if shape and shape[axis] > 1:
+        inside = mirrored and axis % len(shape) >= len(shape) - 2  # no component has a row of it
+        if shape and shape[axis] > 1 and not inside:
             positions = np.moveaxis(start + np.arange(size).reshape(shape), axis, 0)
             for index in np.ndindex(positions.shape[1:]):
                 members = [int(j) for j in positions[(slice(None), *index)]]
