@@ -356,6 +356,8 @@ def test_a_tie_in_the_sort_coordinate_is_near_the_boundary_but_not_near_a_mirror
     assert boundary_mass(right, draws).overlap < 0.01
     means = gaussian_at([0.0, -3.0, 0.0, 3.0])
     assert boundary_mass(wrong, draws, means).ambiguity < 1e-6
+    assert boundary_mass(wrong, draws, means).mixed > 0.4
+    assert boundary_mass(right, draws, means).mixed == 0.0
 
 
 def test_the_trivial_group_has_no_boundary():

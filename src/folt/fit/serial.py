@@ -206,6 +206,7 @@ _SHARES = (
     "acceptance_cost",
     "switch_rate",
     "ambiguity",
+    "mixed",
 )
 """Numbers of a certificate between 0 and 1."""
 

@@ -16,7 +16,7 @@ from rich.text import Text
 
 from folt.certificate.certificate import headline as headline_words
 from folt.certificate.certificate import tone, undefined_words, unstated
-from folt.certificate.outcomes import Use
+from folt.certificate.outcomes import AMBIGUOUS, Use
 from folt.problem.cards import folding
 from folt.reference.exploration.facts import modes_words
 
@@ -248,7 +248,21 @@ def _divided_out(fit: Fit) -> list[tuple[str, str]]:
 def order_sentence(fit: Fit) -> str:
     """Return what the numbers or labels of exchangeable components stand for."""
     axes = ", ".join(axis for axis in fit.exchanged_dims if not axis.endswith("_to"))
-    return f"{fit.order}" + (f"; labels of {axes} are places in this order" if axes else "")
+    places = f"; labels of {axes} are places in this order" if axes else ""
+    return f"{fit.order}{places}{_mixed_words(fit)}"
+
+
+def _mixed_words(fit: Fit) -> str:
+    """Return what is to be said where the group's own order mixes labels that differ otherwise."""
+    boundary = fit.certificate.symmetry.boundary
+    plain = (boundary.ambiguity or 0.0) <= AMBIGUOUS  # else the verdict says it
+    if fit.labels != "sorted" or not plain or (boundary.mixed or 0.0) <= AMBIGUOUS:
+        return ""
+    return (
+        f"; in {100 * (boundary.mixed or 0.0):.0f} % of the draws this order gives a component "
+        "another label than in most, so name components by what tells them apart: "
+        'fit.relabelled(sort_by=...) or labels="proposal"'
+    )
 
 
 def evidence_words(fit: Fit) -> str:

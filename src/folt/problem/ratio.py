@@ -209,6 +209,9 @@ class BoundaryMass:
             labels are exchangeable. The same for every domain; None without a proposal.
         nudge: standard deviations of the nudge.
         nearness: standard deviations from a mirror that count as near.
+        mixed: share of draws to which the group's own domain gives another label than to most, of
+            those that the proposal finds likeliest: large where a sort key does not tell components
+            apart that differ in something else. None where labellings are too many to be told.
     """
 
     crossing: float
@@ -216,6 +219,7 @@ class BoundaryMass:
     ambiguity: float | None
     nudge: float
     nearness: float
+    mixed: float | None = None
 
 
 @in_float64
@@ -248,14 +252,17 @@ def boundary_mass(
     inside = action.contains(nudged)
     spread = np.cov(points.T).reshape(group.dim, group.dim)
     mirrors = mirror_distances(action, spread, points)
-    ambiguity = None
+    ambiguity, mixed = None, None
     if proposal is not None and group.order > 1:
-        ambiguity = float(1.0 - orbit_sum(proposal, group).largest_shares(points).mean())
+        summed = orbit_sum(proposal, group)
+        ambiguity = float(1.0 - summed.largest_shares(points).mean())
+        if summed.tells_labels:
+            places = summed.responsibilities(points).argmax(axis=1)
+            mixed = float(1.0 - np.bincount(places).max() / count)
     elif proposal is not None:
-        ambiguity = 0.0
-    return BoundaryMass(
-        float(np.mean(~inside)), float((mirrors < nearness).mean()), ambiguity, nudge, nearness
-    )
+        ambiguity = mixed = 0.0
+    shares = float(np.mean(~inside)), float((mirrors < nearness).mean())
+    return BoundaryMass(*shares, ambiguity, nudge, nearness, mixed)
 
 
 def mirror_distances(

@@ -42,6 +42,11 @@ class ChainSum(OrbitSum):
             points[guarded] = self.guard.sample(jax.random.fold_in(key, 1), guarded.size)
         return action_of(self.group).fold(points)
 
+    @property
+    def tells_labels(self) -> bool:
+        """Not of groups whose elements are never listed."""
+        return False
+
     def responsibilities(self, points: HostPoints) -> Float[np.ndarray, "n order"]:
         """Not for groups whose elements are never listed.
 

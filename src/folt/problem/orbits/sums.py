@@ -65,6 +65,11 @@ class OrbitSum(ABC):
     def responsibilities(self, points: HostPoints) -> Float[np.ndarray, "n order"]:
         """q(g·z)/q_F(z) for every g, in the order of `group.elements`."""
 
+    @property
+    def tells_labels(self) -> bool:
+        """Whether `responsibilities` can be had."""
+        return True
+
     def largest_shares(self, points: HostPoints) -> HostValues:
         """Return the largest of q(g·z)/q_F(z) over g, or that of a likely g in a large group."""
         return self.responsibilities(points).max(axis=1)
@@ -154,6 +159,11 @@ class CompiledSum(OrbitSum):
     def draw(self, key: Key, count: int) -> HostPoints:
         """Return draws of q, folded into D."""
         return map_keys(_draw, self._folded, key, count)
+
+    @property
+    def tells_labels(self) -> bool:
+        """Not where a proposal sums itself over a group beyond listing."""
+        return not isinstance(self.proposal, OrbitSummed)
 
     def responsibilities(self, points: HostPoints) -> Float[np.ndarray, "n order"]:
         """Softmax of the terms of the sum."""
