@@ -107,6 +107,7 @@ def test_number_share_and_point_are_shown(corner, tmp_path):
     assert back.faults == corner.certificate.faults
 
 
+@pytest.mark.extended
 def test_censored_weibulls_are_usable():
     """The model of the finding: one NaN among tens of thousands made it faulty."""
     fit = sampled(weibull, Permutation(2, 2))

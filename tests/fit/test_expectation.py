@@ -74,6 +74,7 @@ def test_errors_of_weighted_proposals_are_honest_and_weights_matter(repeats):
     assert not honest(scores(without))
 
 
+@pytest.mark.extended
 def test_errors_of_scrambles_are_honest_and_sobol_points_are_no_draws(repeats):
     found = [one.of(total) for one in repeats]
     assert {one.method for one in found} == {Method.SOBOL}

@@ -63,6 +63,7 @@ def twin(fit):
     )
 
 
+@pytest.mark.extended
 def test_the_box_agrees_with_its_twin_in_jax(fit, twin):
     """Means within five standard errors of their difference, log Z likewise: 7 checks."""
     for first, second in zip(fit.draws.T, twin.draws.T, strict=True):

@@ -153,6 +153,7 @@ def fit():
     )
 
 
+@pytest.mark.extended
 def test_a_fit_agrees_with_the_same_model_in_jax(fit):
     """Values and gradients at draws are those of the density written in JAX."""
     problem = fit.problem

@@ -148,6 +148,7 @@ def test_bad_input_is_refused_in_a_sentence(call, message):
         call()
 
 
+@pytest.mark.extended
 def test_a_fit_says_what_was_divided_out():
     fit = folt.sample(ppca(DATA[:, :4], 2), draws=100, effort=folt.Effort.quick(), progress=False)
     assert "O(2) of a matrix of 4 rows, a ring of dimension 1" in fit.summary()

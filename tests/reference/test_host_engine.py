@@ -173,6 +173,7 @@ def narrow(dim):
     return Problem(target.log_prob, Trivial(dim), prior=standard_normal(dim, 2.0))
 
 
+@pytest.mark.extended
 def test_particles_keep_up_with_the_ladder_in_many_dimensions():
     """Seen in log Z, which is zero: four seeds gave -5 to -2, and 21 to 28 with random walks."""
     brief = dataclasses.replace(SMALL, moves=20, chains=8, draws=4, warmup=1)
