@@ -74,7 +74,7 @@ def place(fits, tmp_path, monkeypatch):
     monkeypatch.setattr("folt.sampling.certification.certify", lambda *_, seed, **__: fits[seed])
     monkeypatch.setattr("folt.cli.modal._one_fit", lambda *a: fits[a[2].seed])
     monkeypatch.setattr(
-        "folt.modal.results.contents", lambda found: folt.report.kept.files_of(found.fit)
+        "folt.modal.results.contents", lambda found, *_: folt.report.kept.files_of(found.fit)
     )
     sure = np.ones((12, 1))
     known = Memberships(sure, sure, sure, ("1",))
@@ -84,6 +84,9 @@ def place(fits, tmp_path, monkeypatch):
     monkeypatch.setattr("folt.cli.demonstration.draw", lambda fit, seed: {"data": None})
     monkeypatch.setattr("folt.report.figures.png", lambda figure: b"\x89PNG")
     monkeypatch.setattr(Section, "drawing", lambda self, name: "<svg/>")
+    monkeypatch.setattr(
+        "folt.report.sections.model_sections", lambda fit: (Section("Data", "Observed.", None),)
+    )
     monkeypatch.setattr("folt.report.mixtures.weighted_mixture_figure", lambda *_: None)
     for figure in ("evidence_figure", "sizes_figure"):
         monkeypatch.setattr(f"folt.report.mixtures.{figure}", lambda *_: None)
@@ -98,7 +101,7 @@ def place(fits, tmp_path, monkeypatch):
 
 def fit_in(path, fits):
     text = path.read_text()
-    return next(fit for fit in fits.values() if str(fit.provenance) == text)
+    return next(fit for seed, fit in fits.items() if f"'seed': {seed}" in text)
 
 
 COMMANDS = {

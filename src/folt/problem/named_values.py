@@ -5,6 +5,7 @@ Named axes of parameters: their names, their labels, and those along which relab
 
 from __future__ import annotations
 
+import dataclasses
 import inspect
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -195,6 +196,7 @@ SortKey = Callable[[Mapping[str, np.ndarray]], np.ndarray]
 """From the posterior, arrays with leading axes (chain, draw), to one number per label."""
 
 
+@dataclasses.dataclass(frozen=True, eq=False)
 class Naming:
     """What labels are to be sorted by, and which signs are to be reported.
 
@@ -207,13 +209,16 @@ class Naming:
         sign: "largest", or a coordinate that is to be positive; None for the signs of the fold.
     """
 
-    def __init__(self, sort_by: str | SortKey | None = None, sign: str | None = None) -> None:
-        if sort_by is not None and not isinstance(sort_by, str) and not callable(sort_by):
-            kind = type(sort_by).__name__
+    sort_by: str | SortKey | None = None
+    sign: str | None = None
+
+    def __post_init__(self) -> None:
+        key = self.sort_by
+        if key is not None and not isinstance(key, str) and not callable(key):
+            kind = type(key).__name__
             raise ValueError(f"expected sort_by to be a parameter or a function, got {kind}")
-        if sign is not None and not isinstance(sign, str):
-            raise ValueError(f"expected sign to be 'largest' or a coordinate, got {sign!r}")
-        self.sort_by, self.sign = sort_by, sign
+        if self.sign is not None and not isinstance(self.sign, str):
+            raise ValueError(f"expected sign to be 'largest' or a coordinate, got {self.sign!r}")
 
     def __bool__(self) -> bool:
         return self.sort_by is not None or self.sign is not None
