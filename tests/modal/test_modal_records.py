@@ -39,7 +39,7 @@ def known(structure, at, rate):
 
 
 def test_the_discrete_mode_is_the_resonance_of_the_model():
-    from folt.models.powers import resonance
+    from folt.modal.models.powers import resonance
 
     at = np.linspace(0.7, 1.1, 50)
     for f, xi, power in zip(SMALL.frequency, SMALL.damping, SMALL.power, strict=True):

@@ -12,9 +12,10 @@ import numpy as np
 from folt.certificate.comparison import compare
 from folt.fit import Fit
 from folt.fleet.work import may_start
+from folt.modal.models.powers import Motion, modal_powers
+from folt.modal.models.shapes import modal_shapes
+from folt.modal.models.spectrum import modal_spectrum
 from folt.modal.spectrum import Measured
-from folt.models import modal_powers, modal_shapes, modal_spectrum
-from folt.models.powers import Motion
 from folt.problem import Problem
 from folt.reference import HostChains
 from folt.sampling import sample

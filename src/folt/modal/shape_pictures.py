@@ -13,12 +13,11 @@ import numpy as np
 from jaxtyping import Array, Float, PyTree
 
 from folt.fit import Fit
+from folt.modal.models.coherence import transfer
+from folt.modal.models.powers import ModalPowersPosterior, seen
+from folt.modal.models.shapes import ModalShapesPosterior
+from folt.modal.models.spectrum import AveragedSpectrum, ModalPosterior, Spectrum, response
 from folt.modal.shapes import INTERVAL, SingularValues, shape_draws, singular_values
-from folt.models.averaged import AveragedSpectrum
-from folt.models.coherence import transfer
-from folt.models.modal import ModalPosterior, Spectrum, response
-from folt.models.powers import ModalPowersPosterior, seen
-from folt.models.shapes import ModalShapesPosterior
 from folt.problem.batching import map_points
 from folt.report.figures import INK, LINE, PALETTE, QUIET, blank, styled
 from folt.store.strict_json import Document

@@ -17,10 +17,10 @@ from jaxtyping import Float
 
 from folt.fit import Fit
 from folt.modal.cross_spectra import OVERLAP, welch
+from folt.modal.models.coherence import pairs_of
+from folt.modal.models.ordinates import FourierOrdinates, fourier_ordinates
+from folt.modal.models.spectrum_start import averaged_matrices, averaging_reach
 from folt.modal.spectrum import Measured, Record
-from folt.models.coherence import pairs_of
-from folt.models.ordinates import FourierOrdinates, fourier_ordinates
-from folt.models.spectrum_start import averaged_matrices, averaging_reach
 from folt.problem import Problem
 from folt.problem.batching import map_points
 from folt.store.strict_json import Document

@@ -13,7 +13,7 @@ from pathlib import Path
 import numpy as np
 from jaxtyping import Float
 
-from folt.models.ordinates import FourierOrdinates
+from folt.modal.models.ordinates import FourierOrdinates
 from folt.store.columns import Kind
 from folt.store.tables import read_table
 

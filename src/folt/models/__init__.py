@@ -9,8 +9,19 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from folt.modal.models.ordinates import FourierOrdinates, fourier_ordinates, scaled_ordinates
+    from folt.modal.models.powers import ModalPowersPosterior, modal_powers, simulate_powers
+    from folt.modal.models.shapes import ModalShapesPosterior, modal_shapes, simulate_shapes
+    from folt.modal.models.spectrum import (
+        AveragedSpectrum,
+        ModalPosterior,
+        Spectrum,
+        averaged_spectrum,
+        modal_spectrum,
+        scaled_spectrum,
+        simulate_spectrum,
+    )
     from folt.models import datasets
-    from folt.models.averaged import AveragedSpectrum, averaged_spectrum
     from folt.models.factors import (
         FactorPosterior,
         factor_analysis,
@@ -30,27 +41,17 @@ if TYPE_CHECKING:
         bayesian_mixture_data,
         mixture_log_likelihood,
     )
-    from folt.models.modal import (
-        ModalPosterior,
-        Spectrum,
-        modal_spectrum,
-        scaled_spectrum,
-        simulate_spectrum,
-    )
     from folt.models.multivariate import (
         MultivariateMixturePosterior,
         multivariate_gaussian_mixture,
         simulate_multivariate_gaussian_mixture,
     )
     from folt.models.network import LatentSpacePosterior, latent_space
-    from folt.models.ordinates import FourierOrdinates, fourier_ordinates, scaled_ordinates
     from folt.models.poisson import (
         PoissonMixturePosterior,
         poisson_mixture,
         simulate_poisson_mixture,
     )
-    from folt.models.powers import ModalPowersPosterior, modal_powers, simulate_powers
-    from folt.models.shapes import ModalShapesPosterior, modal_shapes, simulate_shapes
     from folt.models.targets import (
         Banana,
         BrokenBanana,
@@ -62,55 +63,27 @@ if TYPE_CHECKING:
         label_switching,
     )
 
-_MODULES = {
-    "AveragedSpectrum": "averaged",
-    "Banana": "targets",
-    "BrokenBanana": "targets",
-    "FactorPosterior": "factors",
-    "FourierOrdinates": "ordinates",
-    "GaussianMixturePosterior": "gaussian",
-    "GaussianPair": "targets",
-    "HiddenMarkovPosterior": "markov",
-    "LabelSwitching": "targets",
-    "LatentSpacePosterior": "network",
-    "MixturePosterior": "mixture",
-    "ModalPosterior": "modal",
-    "ModalPowersPosterior": "powers",
-    "ModalShapesPosterior": "shapes",
-    "MultivariateMixturePosterior": "multivariate",
-    "PoissonMixturePosterior": "poisson",
-    "Spectrum": "modal",
-    "averaged_spectrum": "averaged",
-    "banana": "targets",
-    "bayesian_mixture": "mixture",
-    "bayesian_mixture_data": "mixture",
-    "broken_banana": "targets",
-    "factor_analysis": "factors",
-    "fourier_ordinates": "ordinates",
-    "gaussian_mixture": "gaussian",
-    "gaussian_pair": "targets",
-    "hidden_markov": "markov",
-    "label_switching": "targets",
-    "latent_space": "network",
-    "mixture_log_likelihood": "mixture",
-    "modal_powers": "powers",
-    "modal_shapes": "shapes",
-    "modal_spectrum": "modal",
-    "multivariate_gaussian_mixture": "multivariate",
-    "poisson_mixture": "poisson",
-    "ppca": "factors",
-    "rotation_defect": "factors",
-    "scaled_ordinates": "ordinates",
-    "scaled_spectrum": "modal",
-    "simulate_factor_analysis": "factors",
-    "simulate_gaussian_mixture": "gaussian",
-    "simulate_hidden_markov": "markov",
-    "simulate_multivariate_gaussian_mixture": "multivariate",
-    "simulate_poisson_mixture": "poisson",
-    "simulate_powers": "powers",
-    "simulate_shapes": "shapes",
-    "simulate_spectrum": "modal",
+_HOMES = {
+    "folt.modal.models.ordinates": "FourierOrdinates fourier_ordinates scaled_ordinates",
+    "folt.modal.models.powers": "ModalPowersPosterior modal_powers simulate_powers",
+    "folt.modal.models.shapes": "ModalShapesPosterior modal_shapes simulate_shapes",
+    "folt.modal.models.spectrum": "AveragedSpectrum ModalPosterior Spectrum averaged_spectrum "
+    "modal_spectrum scaled_spectrum simulate_spectrum",
+    "folt.models.factors": "FactorPosterior factor_analysis ppca rotation_defect "
+    "simulate_factor_analysis",
+    "folt.models.gaussian": "GaussianMixturePosterior gaussian_mixture simulate_gaussian_mixture",
+    "folt.models.markov": "HiddenMarkovPosterior hidden_markov simulate_hidden_markov",
+    "folt.models.mixture": "MixturePosterior bayesian_mixture bayesian_mixture_data "
+    "mixture_log_likelihood",
+    "folt.models.multivariate": "MultivariateMixturePosterior multivariate_gaussian_mixture "
+    "simulate_multivariate_gaussian_mixture",
+    "folt.models.network": "LatentSpacePosterior latent_space",
+    "folt.models.poisson": "PoissonMixturePosterior poisson_mixture simulate_poisson_mixture",
+    "folt.models.targets": "Banana BrokenBanana GaussianPair LabelSwitching banana broken_banana "
+    "gaussian_pair label_switching",
 }
+"""The names that each module defines, separated by spaces; vibration's models live in its room."""
+_MODULES = {name: home for home, names in _HOMES.items() for name in names.split()}
 
 __all__ = [
     "AveragedSpectrum",
@@ -169,7 +142,7 @@ def __getattr__(name: str) -> Any:
     if name == "datasets":
         return importlib.import_module("folt.models.datasets")
     if name in _MODULES:
-        return getattr(importlib.import_module(f"folt.models.{_MODULES[name]}"), name)
+        return getattr(importlib.import_module(_MODULES[name]), name)
     raise AttributeError(f"module 'folt.models' has no attribute {name!r}")
 
 

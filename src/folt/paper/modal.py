@@ -11,7 +11,7 @@ import jax
 import numpy as np
 
 from folt.fit import in_user_parameters
-from folt.models import modal_spectrum, simulate_spectrum
+from folt.modal.models.spectrum import modal_spectrum, simulate_spectrum
 from folt.paper.rows import Job, Settings, by_method, estimates, figure_of, row, thinned_trace
 from folt.paper.shared_fits import SharedFits, folded_and_unfolded, sections
 from folt.paper.tables import (

@@ -31,8 +31,7 @@ from folt.coordinates import LogNormal, PriorNormal, Uniform
 from folt.coordinates.tails import normal_log_density
 from folt.flows import standard_normal
 from folt.groups import Blocks, Fixed, Joint
-from folt.models.averaged import AveragedSpectrum, averaged_spectrum
-from folt.models.modal import require_range
+from folt.modal.models.spectrum import AveragedSpectrum, averaged_spectrum, require_range
 from folt.problem import Problem, WithData
 from folt.types import Key, Point, Scalar, host_generator, in_float64
 

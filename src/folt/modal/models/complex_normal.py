@@ -24,9 +24,9 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Complex, Float
 
-from folt.models.coherence import Lower, Vector, correlated_entries, transfer
-from folt.models.ordinates import FourierOrdinates
-from folt.models.powers import resonance
+from folt.modal.models.coherence import Lower, Vector, correlated_entries, transfer
+from folt.modal.models.ordinates import FourierOrdinates
+from folt.modal.models.powers import resonance
 
 _LOG_PI = math.log(math.pi)
 

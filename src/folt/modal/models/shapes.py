@@ -38,7 +38,7 @@ from folt.coordinates import LogNormal, Normal, PriorNormal, Uniform
 from folt.coordinates.tails import normal_log_density
 from folt.flows import standard_normal
 from folt.groups import Group, Product, SignedPermutation, Trivial
-from folt.models.coherence import (
+from folt.modal.models.coherence import (
     COHERENCE_SCALE,
     MOST_MODES,
     coherence_coordinates,
@@ -47,12 +47,12 @@ from folt.models.coherence import (
     pairs_of,
     transfer,
 )
-from folt.models.complex_normal import Shapes, log_complex_normal
-from folt.models.modal import require_range
+from folt.modal.models.complex_normal import Shapes, log_complex_normal
+from folt.modal.models.ordinates import Channels, FourierOrdinates, fourier_ordinates
+from folt.modal.models.powers import EXPONENTS, FLOOR_PRIOR, Motion
+from folt.modal.models.spectrum import require_range
+from folt.modal.models.spectrum_start import sharpened, spectrum_start
 from folt.models.observations import number_of, positive
-from folt.models.ordinates import Channels, FourierOrdinates, fourier_ordinates
-from folt.models.powers import EXPONENTS, FLOOR_PRIOR, Motion
-from folt.models.spectrum_start import sharpened, spectrum_start
 from folt.problem import Problem, WithData
 from folt.types import Key, Point, Scalar, in_float64
 

@@ -6,8 +6,8 @@ import pytest
 from scipy import integrate, stats
 
 import folt
+from folt.modal.models.powers import resonance
 from folt.models import averaged_spectrum, modal_powers, modal_spectrum, simulate_powers
-from folt.models.powers import resonance
 from folt.problem.batching import map_points
 
 GRID = np.linspace(0.7, 1.1, 41)
@@ -94,7 +94,7 @@ def test_a_window_smears_the_peak_as_a_sum_would():
     through = modal_powers(GRID, PSD, 1, averages=9.0, window=(offsets, weights))
     x = np.array([0.1, -0.5, 0.3, 0.2])
     posterior, data = through.log_density, through.data
-    from folt.models.powers import seen
+    from folt.modal.models.powers import seen
 
     parts = posterior.parts(x)
     plain = [
@@ -108,7 +108,7 @@ def test_a_window_smears_the_peak_as_a_sum_would():
 def test_simulated_ordinates_have_the_mean_and_variance_of_the_model(problem):
     """4 standard errors on two pooled moments: false alarm below 2e-4."""
     x = np.array([-0.5, -0.3, 0.2, 0.4, 0.1, -0.4, 0.3])
-    from folt.models.powers import seen
+    from folt.modal.models.powers import seen
 
     mean = np.asarray(seen(problem.data, problem.log_density.parts(x), 4))
     draws = np.array([simulate_powers(jax.random.key(i), problem, x).psd / mean for i in range(60)])

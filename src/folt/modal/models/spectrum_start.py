@@ -20,13 +20,13 @@ from jaxtyping import Array, Float
 from scipy.special import ndtri
 
 from folt.flows import Mixture
-from folt.models.ordinates import FourierOrdinates
+from folt.modal.models.ordinates import FourierOrdinates
 from folt.problem import Problem
 from folt.problem.batching import map_points
 from folt.types import Point
 
 if TYPE_CHECKING:
-    from folt.models.shapes import ModalShapesPosterior
+    from folt.modal.models.shapes import ModalShapesPosterior
 
 _GUESSES, _KEPT = 512, 16
 """Guesses of all modes together, and those of the largest density that are kept."""

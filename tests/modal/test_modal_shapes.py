@@ -11,9 +11,9 @@ import pytest
 from scipy import stats
 
 import folt
+from folt.modal.models.coherence import transfer
+from folt.modal.models.powers import resonance
 from folt.models import fourier_ordinates, modal_shapes, scaled_ordinates, simulate_shapes
-from folt.models.coherence import transfer
-from folt.models.powers import resonance
 from folt.problem.batching import map_points
 
 GRID = np.linspace(0.7, 1.1, 25)
