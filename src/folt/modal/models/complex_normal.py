@@ -1,6 +1,6 @@
 """The complex normal density of ordinates, by what modes explain of them.
 
-With W a Hermitian m x m matrix and u an m-vector at every frequency,
+With W a Hermitian m x m matrix and u an m-vector at every frequency (`shapes`),
 
     explained = uᴴ W⁻¹ u - log|W|.
 
@@ -26,7 +26,7 @@ from jaxtyping import Array, Complex, Float
 
 from folt.modal.models.coherence import Lower, Vector, correlated_entries, transfer
 from folt.modal.models.ordinates import FourierOrdinates
-from folt.modal.models.powers import resonance
+from folt.modal.models.powers import inverse_resonance
 
 _LOG_PI = math.log(math.pi)
 
@@ -56,19 +56,16 @@ def log_complex_normal(modes: Shapes, data: FourierOrdinates, exponent: int) -> 
     inner, seen = weighted @ modes.psi.T, [weighted @ real.T, weighted @ imaginary.T]
     at = (jnp.asarray(data.frequency), modes.frequency, modes.damping, exponent)
     if modes.root is None:
-        roots = jnp.sqrt(resonance(*at))
+        stiff = inverse_resonance(*at)
         matrix = tuple(
-            tuple(
-                inner[i, j] * roots[i] * roots[j] + (1.0 if i == j else 0.0) for j in range(i + 1)
-            )
-            for i in range(len(roots))
+            tuple(inner[i, j] + (row if i == j else jnp.zeros_like(row)) for j in range(i + 1))
+            for i, row in enumerate(stiff)
         )
-        parts = tuple(tuple(a * q for a, q in zip(roots, one, strict=True)) for one in seen)
+        gained = _explained(matrix, tuple(map(tuple, seen))) + jnp.log(jnp.prod(stiff, axis=0))
     else:
         both = seen[0] + 1j * seen[1]
         matrix, part = correlated_entries(modes.root, transfer(*at), inner, both)
-        parts = (part,)
-    gained = _explained(matrix, parts)
+        gained = _explained(matrix, (part,))
     total = (jnp.square(real) + jnp.square(imaginary)) @ (1 / modes.noise)
     constant = jnp.sum(jnp.log(modes.noise)) + real.shape[1] * _LOG_PI
     return gained - total - constant

@@ -129,10 +129,20 @@ def resonance(
     exponent: int,
 ) -> Float[Array, "m n"]:
     """L_j at some frequencies: the resonance of every mode, of unit area as a displacement."""
+    return 1 / inverse_resonance(at, frequency, damping, exponent)
+
+
+def inverse_resonance(
+    at: Float[ArrayLike, " n"],
+    frequency: Float[Array, " m"],
+    damping: Float[Array, " m"],
+    exponent: int,
+) -> Float[Array, "m n"]:
+    """1/L_j at some frequencies, for which nothing is divided at a single point."""
     at = jnp.asarray(at)
     own, ratio = frequency[:, None], damping[:, None]
-    height = 4 * ratio * own**3 / math.pi * (at / own) ** exponent
-    return height / (jnp.square(at**2 - own**2) + jnp.square(2 * ratio * own * at))
+    depth = math.pi / (4 * ratio * own**3) * own**exponent
+    return depth * at**-exponent * (jnp.square(at**2 - own**2) + jnp.square(2 * ratio * own * at))
 
 
 def seen(spectrum: AveragedSpectrum, modes: _Modes, exponent: int) -> Float[Array, " n"]:

@@ -6,16 +6,17 @@ The scaled transform F_k of n channels at the frequency f_k is complex normal wi
 
 for modal forces that are flat within the band and uncorrelated with each other. ψ_i is the root of
 the power of mode i times its shape of unit length, L_i its resonance (`powers.resonance`), S the
-density of the noise of the sensors, one for all of them or one for each. With a_i = √L_i(f_k) and
+density of the noise of the sensors, one for all of them or one for each. With
 
-    W_k = I + (a_i·a_j·ψ_iᵀ diag(S)⁻¹ ψ_j)_ij,    v_k = (a_i·ψ_iᵀ diag(S)⁻¹ F_k)_i,
+    W_k = diag(1/L_i(f_k)) + (ψ_iᵀ diag(S)⁻¹ ψ_j)_ij,    v_k = (ψ_iᵀ diag(S)⁻¹ F_k)_i,
 
 which are m x m and m whatever the number of channels,
 
-    log|E_k| = Σ log S + log|W_k|,    F_kᴴ E_k⁻¹ F_k = F_kᴴ diag(S)⁻¹ F_k - v_kᴴ W_k⁻¹ v_k.
+    log|E_k| = Σ log S + Σ log L_i(f_k) + log|W_k|,
+    F_kᴴ E_k⁻¹ F_k = F_kᴴ diag(S)⁻¹ F_k - v_kᴴ W_k⁻¹ v_k.
 
 Correlated forces, `coherence`, have E_k = Σ_ij ψ_i·ψ_jᵀ·C_ij·t_i·conj(t_j) + diag(S) with complex
-transfers t_i, whose phases then matter, and complex W_k and v_k.
+transfers t_i, whose phases then matter, and complex W_k and v_k that hold the transfers.
 
 Nothing is averaged and no taper is applied: the raw transform carries all that the record says of
 the band. The posterior repeats under 2^m·m! signed permutations of (ψ_i; f_i, ξ_i), whose last two
