@@ -10,11 +10,12 @@ import argparse
 import json
 from pathlib import Path
 
+import jax
 import numpy as np
 
 from benchmarks import record
-from folt import Effort, models
-from folt.fleet import FromPrior, Study
+from folt import Effort, Problem, models
+from folt.fleet import FromPrior, Simulated, Study
 from folt.fleet.calibration import calibrate
 
 SIMULATIONS = 200
@@ -102,6 +103,40 @@ def _spectrum(key, problem, truth):
     return models.simulate_powers(key, problem, truth)
 
 
+STRUCTURES = ((2, 3, 10.0), (2, 6, 20.0), (3, 4, 15.0), (3, 6, 10.0))
+"""Modes, channels and minutes of the records whose shapes are identified: four sizes, so that few
+programs are compiled."""
+
+
+def shapes_of(ordinates, modes: int) -> Problem:
+    return models.modal_shapes(ordinates, modes, frequency_range=(0.7, 1.1))
+
+
+def simulated_shapes(generator: np.random.Generator) -> Simulated:
+    """Return a record of one of the sizes; its start is near its own spectrum, as for a user."""
+    modes, channels, minutes = STRUCTURES[generator.integers(len(STRUCTURES))]
+    at = np.arange(0.7, 1.1, 1 / (60 * minutes))
+    blank = generator.normal(size=(2, at.size, channels))
+    ordinates = models.scaled_ordinates(at, blank[0] + 1j * blank[1], scale=1.0)
+    problem = shapes_of(ordinates, modes)
+    truth = generator.normal(size=problem.dim)
+    key = jax.random.key(int(generator.integers(2**63)))
+    return Simulated(shapes_of(models.simulate_shapes(key, problem, truth), modes), truth)
+
+
+def of_modes(problem: Problem, points: np.ndarray) -> dict[str, np.ndarray]:
+    """Return what is ranked of modes with shapes: of the first two modes by frequency."""
+    values = {name: np.asarray(value) for name, value in problem.parameters(points).items()}
+    order = np.argsort(values["frequency"], axis=1)
+    found = {"noise": values["noise"]}
+    for name in ("frequency", "damping", "power"):
+        by_frequency = np.take_along_axis(values[name], order, axis=1)
+        found |= {f"{name}[{j}]": by_frequency[:, j] for j in range(2)}
+    shapes = np.take_along_axis(values["shape"], order[..., None], axis=1)
+    found |= {f"|shape[{j},{c}]|": np.abs(shapes[:, j, c]) for j in range(2) for c in range(3)}
+    return {**found, "MAC": np.sum(shapes[:, 0] * shapes[:, 1], axis=1) ** 2}
+
+
 STUDIES = {
     "poisson": FromPrior(poisson_two, poisson_one),
     "gaussian": FromPrior(gaussian_two, gaussian_one),
@@ -110,6 +145,7 @@ STUDIES = {
     "factors": FromPrior(factors_two, factors_one),
     "plane": FromPrior(plane_two, plane_one),
     "modal-powers": FromPrior(powers_two, powers_one, _spectrum),
+    "modal-shapes": simulated_shapes,
 }
 """The simple ones first. The paper's modal model has no data of its own to simulate: its likelihood
 looks at the shape of a spectrum only."""
@@ -129,7 +165,8 @@ COLUMNS = (
 
 
 def study_of(name: str, simulations: int) -> Study:
-    return Study(STUDIES[name], FIT, simulations=simulations, title=name)
+    ranked = of_modes if name == "modal-shapes" else None
+    return Study(STUDIES[name], FIT, ranked, simulations=simulations, title=name)
 
 
 def row(name: str, found: dict, cpu: float | None) -> list:
@@ -166,22 +203,26 @@ def spent(out: Path, more: float | None = None) -> float | None:
 
 
 def write(out: Path) -> Path:
-    """The table of every calibration that is finished in a folder."""
-    rows = []
+    """The table of every calibration that is finished in a folder, and of earlier ones."""
+    earlier = record.read("calibration")
+    known = {one[0]: one for one in earlier["rows"]}
     for name in STUDIES:
         path = out / name / "calibration.json"
         if path.exists():
             cpu = spent(out / name)
-            rows.append(row(name, json.loads(path.read_text()), cpu))
+            known[name] = row(name, json.loads(path.read_text()), cpu)
+    rows = [known[name] for name in STUDIES if name in known]
     return record.write(
         "calibration",
         f"Simulation-based calibration of the ready models: {OBSERVATIONS} observations (48 "
-        "ordinates of 10 averages for modal powers), quick effort; truths drawn from the prior, "
+        "ordinates of 10 averages for modal powers; 2 and 3 modes, 3 to 6 channels, 10 to 20 "
+        "minutes for modal shapes), quick effort; truths drawn from the prior, "
         "95 % bands; the mean ratio of a smaller model's evidence should be 1",
         COLUMNS,
         rows,
         command="python -m benchmarks.calibration --out DIR",
         cpu_s=sum(float(one[-1] or 0) for one in rows),
+        commits=(earlier["provenance"]["commit"], record.commit()),
     )
 
 
