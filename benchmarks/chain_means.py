@@ -17,7 +17,7 @@ import folt
 from benchmarks import record
 from folt.diagnostics.chains import effective_size
 from folt.models import datasets, gaussian_mixture
-from folt.problem.orbits import action_of
+from folt.proposals.action import action_of
 from folt.reference.host_chains import HostChains
 from folt.types import root_key
 

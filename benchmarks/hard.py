@@ -18,8 +18,8 @@ from jax.scipy.stats import norm
 
 import folt
 from benchmarks import brought, record
-from folt.flows import standard_normal
 from folt.groups import Permutation, Trivial
+from folt.proposals import standard_normal
 
 
 def six_states() -> folt.Problem:

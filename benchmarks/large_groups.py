@@ -41,8 +41,8 @@ def separated(m: int) -> Any:
     import numpy as np
 
     import folt
-    from folt.flows import ClassChain
     from folt.groups import Permutation
+    from folt.proposals import ClassChain
 
     group = Permutation(m, 2)
     centres = np.stack([3.0 * np.arange(m), np.zeros(m)], axis=1)

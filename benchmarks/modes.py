@@ -24,8 +24,8 @@ import numpy as np
 
 import folt
 from benchmarks import record
-from folt.flows import standard_normal
 from folt.groups import Permutation, Trivial
+from folt.proposals import standard_normal
 
 USABLE = ("good", "fair", "ambiguous labels")
 Array = np.ndarray

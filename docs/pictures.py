@@ -17,10 +17,10 @@ from scipy.signal import find_peaks
 from scipy.stats import gaussian_kde
 
 import folt
+from folt.batching import map_points
 from folt.diagnostics import split_rhat
 from folt.fit import in_user_parameters
 from folt.models import gaussian_mixture, simulate_gaussian_mixture
-from folt.problem.batching import map_points
 from folt.report.figures import INK, LINE, PALETTE, QUIET, blank, styled, svg
 from folt.types import in_float64
 

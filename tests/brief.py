@@ -5,7 +5,7 @@ import dataclasses
 import numpy as np
 
 import folt
-from folt.flows import StudentT
+from folt.proposals import StudentT
 from folt.reference import HostChains
 
 REFERENCE = HostChains(particles=300, moves=4, chains=30, draws=60, thin=3)

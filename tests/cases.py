@@ -32,17 +32,6 @@ from folt.coordinates import (
     PriorNormal,
     Uniform,
 )
-from folt.flows import (
-    ClassChain,
-    Gaussian,
-    Mixture,
-    Pushed,
-    Safety,
-    SinhArcsinh,
-    StudentT,
-    standard_normal,
-    symmetric_root,
-)
 from folt.groups import (
     Blocks,
     Fixed,
@@ -74,7 +63,18 @@ from folt.models import (
 from folt.paper.flow import SpectralCoupling, certified
 from folt.paper.training import PaperFlow
 from folt.problem import Problem
-from folt.problem.fold import Folded
+from folt.proposals import (
+    ClassChain,
+    Gaussian,
+    Mixture,
+    Pushed,
+    Safety,
+    SinhArcsinh,
+    StudentT,
+    standard_normal,
+    symmetric_root,
+)
+from folt.proposals.fold import Folded
 from folt.reference import AdaptiveRandomWalk, Exact, Given, HostChains
 from folt.training import OrbitChain, OrbitMixture, Widening
 from folt.types import Distribution, ReferenceSampler, Trainer

@@ -7,10 +7,10 @@ from folt.certificate.certify import Examined, certify
 from folt.certificate.facts import ReferenceFacts, SymmetryFacts
 from folt.certificate.held_out import HeldOut
 from folt.chains import run_chains
-from folt.flows import Gaussian, Safety
 from folt.groups import Trivial
 from folt.problem import Problem
 from folt.problem.ratio import BoundaryMass, LogRatio, Target
+from folt.proposals import Gaussian, Safety
 from folt.reference import Exact
 from folt.training import guard_of
 

@@ -16,7 +16,6 @@ from jax.scipy.stats import norm
 from scipy import stats
 
 import folt
-from folt.flows import Gaussian
 from folt.groups import (
     Blocks,
     Fixed,
@@ -29,6 +28,7 @@ from folt.groups import (
     Trivial,
 )
 from folt.problem import Problem
+from folt.proposals import Gaussian
 
 Values = Mapping[str, np.ndarray]
 

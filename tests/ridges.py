@@ -11,9 +11,9 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from folt.flows import Gaussian
 from folt.groups import Trivial
 from folt.problem import Problem
+from folt.proposals import Gaussian
 
 DIM = 4
 NORMAL = Gaussian(jnp.zeros(DIM), jnp.eye(DIM))

@@ -11,8 +11,8 @@ import jax.numpy as jnp
 
 import folt
 from folt.cli import run
-from folt.flows import Gaussian
 from folt.models import label_switching
+from folt.proposals import Gaussian
 from folt.reference import Exact
 
 COMMANDS = ("demo", "mixture", "modal", "sample", "certify", "report", "relabel", "reproduce")

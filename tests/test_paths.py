@@ -23,10 +23,10 @@ import folt
 from folt.cli import run
 from folt.diagnostics import effective_size
 from folt.fit.text import entries
-from folt.flows import Gaussian
 from folt.groups import Permutation
 from folt.problem import Problem
-from folt.problem.orbits import action_of
+from folt.proposals import Gaussian
+from folt.proposals.action import action_of
 from folt.report.page import page
 from posteriors import POSTERIORS, Images, Posterior
 

@@ -47,7 +47,7 @@ def main(tool: str, name: str, seed: int, draws: int | None = None) -> None:
 def folded_moments(problem, draws: np.ndarray, effective: float | None) -> dict:
     """Orderings visited; means, deviations and effective sizes of the folded coordinates."""
     from folt.diagnostics.chains import effective_size
-    from folt.problem.orbits import action_of
+    from folt.proposals.action import action_of
 
     action = action_of(problem.group)
     flat = np.ascontiguousarray(draws.reshape(-1, problem.dim), np.float64)

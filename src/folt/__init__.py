@@ -4,7 +4,7 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from folt import coordinates, fleet, flows, groups, models, reference, training, types
+    from folt import coordinates, fleet, groups, models, proposals, reference, training, types
     from folt.fit import Fit
     from folt.fit.comparison import compare
     from folt.fit.file import load
@@ -44,7 +44,7 @@ _NAMES = {
     "sample": "folt.sampling",
 }
 _FRONT_ENDS = {"from_numpyro": "numpyro", "from_pymc": "pymc"}
-_ROOMS = ("coordinates", "fleet", "flows", "groups", "models", "reference", "training", "types")
+_ROOMS = ("coordinates", "fleet", "groups", "models", "proposals", "reference", "training", "types")
 
 __all__ = [
     "Effort",
@@ -59,7 +59,6 @@ __all__ = [
     "coordinates",
     "detect",
     "fleet",
-    "flows",
     "from_callable",
     "from_numpyro",
     "from_pymc",
@@ -67,6 +66,7 @@ __all__ = [
     "groups",
     "load",
     "models",
+    "proposals",
     "reference",
     "relabel",
     "sample",

@@ -1,7 +1,7 @@
 """Markov kernels and running them: scalars and points in, chains out.
 
 An independence sampler needs only the log ratios of its proposals, and whoever calls it has made
-those in one batch; so the kernels know no flows and no groups.
+those in one batch; so the kernels know no proposals and no groups.
 
 Independence Metropolis-Hastings on the fundamental domain.
 

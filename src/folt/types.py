@@ -128,7 +128,7 @@ class Trainer(Protocol):
 
             def moments(key, task, start=None, progress=None):
                 points = np.asarray(task.training.points)
-                return folt.flows.Gaussian.from_moments(points.mean(0), np.cov(points.T))
+                return folt.proposals.Gaussian.from_moments(points.mean(0), np.cov(points.T))
     """
 
     def __call__(

@@ -11,10 +11,10 @@ from folt.certificate.facts import ReferenceFacts, SymmetryFacts
 from folt.certificate.held_out import HeldOut
 from folt.chains import run_chains
 from folt.diagnostics import summarise_chains
-from folt.flows import Gaussian, StudentT
 from folt.groups import Permutation, Trivial
 from folt.problem import Problem
 from folt.problem.ratio import BoundaryMass, LogRatio, Target
+from folt.proposals import Gaussian, StudentT
 from folt.reference import Concern, Exact
 from missed import certificate_of
 

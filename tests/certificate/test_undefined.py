@@ -151,7 +151,7 @@ def test_a_held_out_draw_without_a_number_is_no_far_corner():
     draws = np.random.default_rng(0).normal(size=(40, 250, 2))
     draws[:, 7] = 4.0 + 0.01 * draws[:, 7]
     hole = folt.Problem(lambda x: jnp.where(jnp.min(x) > 3.9, jnp.nan, normal(x)), Trivial(2))
-    flow = folt.flows.Gaussian(jnp.zeros(2), jnp.eye(2))
+    flow = folt.proposals.Gaussian(jnp.zeros(2), jnp.eye(2))
     fit = folt.sample(hole, reference=draws, flow=flow, **QUICK)
     assert fit.certificate.faults.at_draws > 0
     assert fit.certificate.status.name == "faulty"
@@ -169,7 +169,7 @@ def test_check_looks_far_out():
     assert account.undefined > 0
     assert f"not a number at {account.undefined} of {account.tried}" in str(account)
     assert "x0 = " in str(account)
-    guard = folt.flows.Gaussian(jnp.zeros(2), 0.1 * jnp.eye(2))  # deviation 10
+    guard = folt.proposals.Gaussian(jnp.zeros(2), 0.1 * jnp.eye(2))  # deviation 10
     with_prior = folt.check(folt.Problem(far_corner, Trivial(2), prior=guard))
     assert with_prior.undefined > 0
     assert folt.check(folt.Problem(normal, Trivial(2))).undefined == 0

@@ -7,9 +7,9 @@ import pytest
 from scipy import stats
 
 from folt.chains import accepts, init, relabelled_sweep, run_chains, step, sweep, sweeps
-from folt.flows import Gaussian
 from folt.groups import Permutation, Reflection
-from folt.problem.fold import Folded
+from folt.proposals import Gaussian
+from folt.proposals.fold import Folded
 
 # Every goodness-of-fit test below is run at this level; eight of them make the chance of a false
 # alarm in this file about 1e-3.

@@ -20,8 +20,8 @@ from folt.cli import app, run
 from folt.cli.mixture_data import observations
 from folt.cli.user_code import problem_at
 from folt.fit.text import entries
-from folt.flows import Gaussian
 from folt.models import gaussian_pair
+from folt.proposals import Gaussian
 from folt.store.strict_json import plain
 
 COMMANDS: dict[str, Any] = typer.main.get_command(app).commands  # type: ignore[attr-defined]

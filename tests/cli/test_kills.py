@@ -25,11 +25,11 @@ from folt.fit.memberships import Memberships
 from folt.fit.style import Section
 from folt.fleet import Here, fit_many
 from folt.fleet import Job as FleetJob
-from folt.flows import Gaussian
 from folt.models import label_switching
 from folt.paper.document import read_document
 from folt.paper.rows import Job, Settings, row
 from folt.paper.runner import reproduce
+from folt.proposals import Gaussian
 from folt.reference import Exact
 from folt.store import Entry, Step, watched
 

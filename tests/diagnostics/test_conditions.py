@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 from scipy.integrate import quad
 from scipy.stats import norm
 
+from folt.batching import map_keys, map_points
 from folt.certificate.outcomes import AMBIGUOUS
-from folt.flows import Gaussian
 from folt.groups import Group, Permutation, Reflection, Trivial
 from folt.models import broken_banana, gaussian_pair, label_switching
 from folt.paper.theorems import conditions
@@ -25,8 +25,8 @@ from folt.paper.theorems.conditions import (
     theorem_conditions,
 )
 from folt.paper.theorems.oscillation import boundary_density_ratio, separation_table
-from folt.problem.batching import map_keys, map_points
 from folt.problem.ratio import boundary_mass, label_switch_rate
+from folt.proposals import Gaussian
 
 # --- arrays ----------------------------------------------------------------------------------
 

@@ -15,7 +15,7 @@ from scipy.spatial import cKDTree
 from scipy.stats import chi2
 
 import folt
-from folt.flows import Gaussian
+from folt.batching import map_keys, map_points
 from folt.groups import Group, Permutation, Reflection
 from folt.models import banana, broken_banana, gaussian_pair, label_switching
 from folt.paper.theorems import covering, covering_of
@@ -35,10 +35,10 @@ from folt.paper.theorems.oscillation import (
     nearly_independent,
     oscillation_term,
 )
-from folt.problem.batching import map_keys, map_points
 from folt.problem.black_box import BlackBox
-from folt.problem.fold import Folded
 from folt.problem.ratio import Target
+from folt.proposals import Gaussian
+from folt.proposals.fold import Folded
 
 DELTA = 0.05
 

@@ -11,10 +11,10 @@ import folt
 from folt.chains import sweeps
 from folt.fit import expectation
 from folt.fit.expectation import Averages, Method, replicated_mean, through, weighted_mean
-from folt.flows import Gaussian, StudentT
 from folt.models import label_switching
-from folt.problem.orbits import Components
-from folt.problem.orbits.sums import components_of
+from folt.proposals import Gaussian, StudentT
+from folt.proposals.components import Components
+from folt.proposals.sums import components_of
 from folt.reference import Exact
 
 CENTRES = np.array([[0.0, 0.5], [1.5, -0.5]])
@@ -113,9 +113,9 @@ def test_uniforms_through_the_quantiles_are_draws_of_the_proposal(fit):
     generator = np.random.default_rng(1)
     for parts in (guarded, wide):
         points = through(parts, generator.uniform(size=(4_000, 6)))
-        drawn = folt.problem.orbits.ListedSum(
-            parts, folt.problem.orbits.action_of(fit.group)
-        ).sample(generator, 4_000)
+        drawn = folt.proposals.ListedSum(parts, folt.proposals.action_of(fit.group)).sample(
+            generator, 4_000
+        )
         ahead = np.array([1.0, -0.5, 0.3, 0.7])  # a direction across the axes
         for one, other in ((points @ ahead, drawn @ ahead), (points[:, 3], drawn[:, 3])):
             assert stats.ks_2samp(one, other).pvalue > 1e-4

@@ -10,10 +10,10 @@ import pytest
 from scipy import stats
 
 import folt
-from folt.flows import Gaussian
 from folt.groups import Permutation
 from folt.models import label_switching
 from folt.problem import Problem
+from folt.proposals import Gaussian
 from folt.reference import Exact
 from folt.sampling import settled
 

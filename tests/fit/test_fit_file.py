@@ -25,12 +25,12 @@ from folt.fit import arviz as thinning
 from folt.fit.file import to_bytes
 from folt.fit.serial import NotStorableError, pack, unpack
 from folt.fit.style import Section
-from folt.flows import Gaussian, Mixture, Pushed, Safety, StudentT
 from folt.groups import Blocks, Fixed, Joint, Permutation, ZeroSum
 from folt.models import broken_banana, label_switching
 from folt.paper.flow import SpectralCoupling
 from folt.problem import Problem
 from folt.problem.named_values import fitting_dims
+from folt.proposals import Gaussian, Mixture, Pushed, Safety, StudentT
 from folt.reference import Exact
 from folt.report.page import page
 from folt.store import Step, watched

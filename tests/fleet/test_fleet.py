@@ -34,7 +34,7 @@ from folt.fleet.rows import frame
 from folt.fleet.runners import Lost
 from folt.fleet.schedule import Schedule
 from folt.fleet.work import Ended, Fault, versions
-from folt.flows import Gaussian
+from folt.proposals import Gaussian
 from folt.reference import Exact
 from folt.store import Entry
 

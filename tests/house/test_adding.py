@@ -71,7 +71,9 @@ class Bell(types.Distribution):
 def moments(key, task, start=None, progress=None):
     """A trainer: the moments of the draws."""
     points = np.asarray(task.training.points)
-    return folt.flows.Gaussian.from_moments(points.mean(0), np.atleast_2d(1.1 * np.cov(points.T)))
+    return folt.proposals.Gaussian.from_moments(
+        points.mean(0), np.atleast_2d(1.1 * np.cov(points.T))
+    )
 
 
 def bimodal_draws(key, problem, progress=None):

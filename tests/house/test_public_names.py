@@ -56,7 +56,7 @@ def test_public_names_and_signatures_are_those_of_the_snapshot():
 
 
 def test_rooms_that_are_public_can_be_imported_by_name():
-    for name in ("coordinates", "flows", "groups", "models", "reference", "training", "types"):
+    for name in ("coordinates", "groups", "models", "proposals", "reference", "training", "types"):
         assert importlib.import_module(f"folt.{name}") is getattr(folt, name)
 
 

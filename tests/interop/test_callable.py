@@ -146,7 +146,7 @@ def test_rare_faults_are_counted_and_told():
         value = -0.5 * np.sum(points**2, axis=1)
         return np.where(points[:, 0] > 2.5, np.nan, value)
 
-    prior = folt.flows.Gaussian(jnp.zeros(1), 2.0 * jnp.eye(1))
+    prior = folt.proposals.Gaussian(jnp.zeros(1), 2.0 * jnp.eye(1))
     problem = folt.from_callable(holed, 1, Trivial(1), vectorized=True, prior=prior)
     run = HostChains(particles=100, moves=3, chains=10, draws=30, thin=3)
     reference = run(jax.random.key(0), problem)

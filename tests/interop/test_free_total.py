@@ -12,10 +12,10 @@ import numpyro.distributions as dist  # noqa: E402
 from numpyro.infer.util import log_density  # noqa: E402
 
 import folt  # noqa: E402
+from folt.batching import map_keys  # noqa: E402
 from folt.coordinates import AugmentedShares  # noqa: E402
 from folt.groups import Blocks, Joint, ZeroSum, ZeroSumRows  # noqa: E402
 from folt.interop import model as blocks  # noqa: E402
-from folt.problem.batching import map_keys  # noqa: E402
 
 Y = np.asarray(folt.models.bayesian_mixture_data()[:40])
 

@@ -19,6 +19,7 @@ from numpyro.infer.util import log_density  # noqa: E402
 import folt  # noqa: E402
 from arviz_either import arviz, left_out, panels_of_trace  # noqa: E402
 from brief import brief_fit  # noqa: E402
+from folt.batching import map_keys, map_points  # noqa: E402
 from folt.groups import (  # noqa: E402
     Blocks,
     Fixed,
@@ -31,7 +32,6 @@ from folt.groups import (  # noqa: E402
     ZeroSum,
     ZeroSumRows,
 )
-from folt.problem.batching import map_keys, map_points  # noqa: E402
 from folt.problem.symmetry import SymmetryError  # noqa: E402
 
 Y = np.asarray(folt.models.bayesian_mixture_data()[:60])

@@ -6,9 +6,9 @@ import pytest
 from scipy import integrate, stats
 
 import folt
+from folt.batching import map_points
 from folt.modal.models.powers import resonance
 from folt.models import averaged_spectrum, modal_powers, modal_spectrum, simulate_powers
-from folt.problem.batching import map_points
 
 GRID = np.linspace(0.7, 1.1, 41)
 RNG = np.random.default_rng(3)

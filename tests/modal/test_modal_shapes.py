@@ -11,10 +11,10 @@ import pytest
 from scipy import stats
 
 import folt
+from folt.batching import map_points
 from folt.modal.models.coherence import transfer
 from folt.modal.models.powers import resonance
 from folt.models import fourier_ordinates, modal_shapes, scaled_ordinates, simulate_shapes
-from folt.problem.batching import map_points
 
 GRID = np.linspace(0.7, 1.1, 25)
 RNG = np.random.default_rng(3)

@@ -10,11 +10,11 @@ import optax
 import pytest
 from scipy.special import logsumexp
 
-from folt.flows import Gaussian
 from folt.groups import Reflection
 from folt.paper import training as paper
 from folt.paper.flow import SpectralCoupling, refreshed
-from folt.problem.fold import Folded
+from folt.proposals import Gaussian
+from folt.proposals.fold import Folded
 from folt.types import Density
 
 pytestmark = pytest.mark.extended

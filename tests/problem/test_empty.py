@@ -7,12 +7,13 @@ import pytest
 
 import folt
 from cases import FLOWS, GROUPS, random_chain, random_mixture
-from folt.flows import OrbitSafety, standard_normal
+from folt.batching import PIECE, map_keys, map_points
 from folt.groups import Group, Permutation, Product, Trivial
-from folt.problem.batching import PIECE, map_keys, map_points
-from folt.problem.orbits import CompiledSum, Components, HostDistribution, action_of, orbit_sum
-from folt.problem.orbits.components import rows_times
 from folt.problem.ratio import LogRatio, Target
+from folt.proposals import OrbitSafety, standard_normal
+from folt.proposals.action import action_of
+from folt.proposals.components import Components, rows_times
+from folt.proposals.sums import CompiledSum, HostDistribution, orbit_sum
 from folt.reference.start import near_the_best
 
 COUNTS = (0, 1, PIECE, 5 * PIECE + 1)

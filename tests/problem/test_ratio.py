@@ -7,11 +7,11 @@ import pytest
 from scipy import stats
 
 from folt.chains import sweep
-from folt.flows import Gaussian, Mixture
 from folt.groups import Permutation, Reflection, Trivial
 from folt.problem import Problem
-from folt.problem.fold import Folded
 from folt.problem.ratio import LogRatio, Target, _Truncated
+from folt.proposals import Gaussian, Mixture
+from folt.proposals.fold import Folded
 
 LEVEL = 1e-4  # six goodness-of-fit checks: a false alarm in this file about once in 1500 runs
 
@@ -182,7 +182,7 @@ def test_evaluations_are_counted():
 
 def test_memory_stays_bounded_for_a_large_orbit():
     """s = 120, n = 20 000, d = 10: chunks hold far fewer terms than 2.4 million."""
-    from folt.problem.batching import TERMS_PER_CHUNK, chunk_length
+    from folt.batching import TERMS_PER_CHUNK, chunk_length
 
     assert chunk_length(20_000, 120) * 120 <= TERMS_PER_CHUNK
     group = Permutation(5, 2)

@@ -6,12 +6,12 @@ import pytest
 
 import folt
 from cases import GROUPS
-from folt.flows import Gaussian
 from folt.groups import Permutation, Reflection, SignedPermutation, Trivial
 from folt.models import broken_banana, gaussian_pair, label_switching
 from folt.problem import Problem
-from folt.problem.fold import Folded
 from folt.problem.symmetry import SymmetryError, allowance, require_symmetry
+from folt.proposals import Gaussian
+from folt.proposals.fold import Folded
 
 
 def nearly_symmetric(x):

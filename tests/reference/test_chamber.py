@@ -9,7 +9,9 @@ from scipy import stats
 
 from folt.groups import Permutation, Reflection, SignedPermutation
 from folt.problem import Problem
-from folt.problem.orbits import Components, ListedSum, action_of
+from folt.proposals.action import action_of
+from folt.proposals.components import Components
+from folt.proposals.sums import ListedSum
 from folt.reference.exploration.chamber import Chamber, fisher_mean
 from folt.reference.host_moves import LeapKernel
 from folt.reference.landscape import Landscape

@@ -15,11 +15,13 @@ import pytest
 import folt
 from cases import GROUPS
 from folt.certificate.certify import audit
-from folt.flows import Mixture, standard_normal
 from folt.groups import Permutation, Reflection, SignedPermutation, Trivial
 from folt.problem import Problem
-from folt.problem.orbits import Components, HostDistribution, action_of
 from folt.problem.ratio import LogRatio, Target
+from folt.proposals import Mixture, standard_normal
+from folt.proposals.action import action_of
+from folt.proposals.components import Components
+from folt.proposals.sums import HostDistribution
 from folt.reference import HostChains
 from folt.reference.exploration import ExplorationFacts, ModeFacts, explorer, facts, modes, start
 from folt.reference.exploration.descents import descents

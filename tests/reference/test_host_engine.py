@@ -11,11 +11,12 @@ from scipy import stats
 
 import folt
 from folt.chains import autocorrelation_time, chances_to_leave, steps_worth_taking
-from folt.flows import Gaussian, Mixture, standard_normal
 from folt.groups import Permutation, Trivial
 from folt.problem import Problem
-from folt.problem.orbits import Components, HostDistribution, ListedSum, action_of
-from folt.problem.orbits.sums import components_of
+from folt.proposals import Gaussian, Mixture, standard_normal
+from folt.proposals.action import action_of
+from folt.proposals.components import Components
+from folt.proposals.sums import HostDistribution, ListedSum, components_of
 from folt.reference import HostChains, host_chains
 from folt.reference.host_moves import LeapKernel
 from folt.reference.host_tempering import (

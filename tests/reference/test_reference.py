@@ -11,9 +11,9 @@ import scipy.stats
 
 import folt
 from folt.certificate.learnt import split_by_chain
-from folt.flows import Gaussian, Mixture, standard_normal
 from folt.groups import Permutation, Reflection, Trivial
 from folt.problem import Problem
+from folt.proposals import Gaussian, Mixture, standard_normal
 from folt.reference import (
     AdaptiveRandomWalk,
     Caution,

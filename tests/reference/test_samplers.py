@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 
 from cases import SAMPLERS
-from folt.flows import standard_normal
 from folt.groups import Permutation
 from folt.problem import Problem
+from folt.proposals import standard_normal
 from folt.reference import Given
 from folt.types import ReferenceSampler
 

@@ -15,8 +15,8 @@ import jax.numpy as jnp
 import pytest
 
 import folt
-from folt.flows import Gaussian
 from folt.models import label_switching
+from folt.proposals import Gaussian
 
 pytestmark = pytest.mark.extended
 

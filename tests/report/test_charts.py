@@ -13,8 +13,8 @@ from matplotlib.patches import StepPatch
 import folt
 from arviz_either import arviz
 from folt.fit.text import estimate_rows
-from folt.flows import Gaussian
 from folt.models import gaussian_pair
+from folt.proposals import Gaussian
 from folt.report.certificate import certificate_charts, gamma_chart, log_ratio_chart, mixing_chart
 from folt.report.charts import BARS, Band, Bars, Histograms, Line, Rule, limits
 from folt.report.figures import marginals_figure, pairs_figure, still, traces_figure

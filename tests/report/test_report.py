@@ -20,8 +20,8 @@ from folt.cli import demonstration as demo
 from folt.diagnostics import Core, Coverage, evidences, mixing_certificate
 from folt.fit import text
 from folt.fit.style import Section
-from folt.flows import Gaussian
 from folt.models import bayesian_mixture, gaussian_pair
+from folt.proposals import Gaussian
 from folt.report import figures
 from folt.report.captions import Labelling, chains_caption, conclusions, pairs_caption
 from folt.report.page import page

@@ -35,7 +35,7 @@ def fit():
         folt.groups.Permutation(2, 1),
         sampler=lambda key: place + jax.random.normal(key, (2,)),
     )
-    flow = folt.flows.Gaussian(place, jnp.eye(2))
+    flow = folt.proposals.Gaussian(place, jnp.eye(2))
     made = folt.sample(problem, flow=flow, draws=300, effort=folt.Effort.quick(), progress=False)
     assert made.certificate.status.name == "good"
     return made

@@ -11,8 +11,8 @@ import xarray
 import folt
 import folt.sampling
 from folt.cli import run
-from folt.flows import Gaussian
 from folt.groups import Permutation, Product, SignedPermutation, Trivial
+from folt.proposals import Gaussian
 from folt.reference import Exact, HostChains
 from folt.sampling.checks import check
 from folt.sampling.spending import free_memory

@@ -11,14 +11,14 @@ from scipy import stats
 
 import folt
 from folt.fit.text import cost_words
-from folt.flows import Gaussian, Mixture, Pushed
 from folt.groups import Permutation, Trivial
 from folt.models import broken_banana, label_switching
 from folt.paper.flow import SpectralCoupling
 from folt.paper.training import PaperFlow
 from folt.problem import Problem
-from folt.problem.fold import Folded
 from folt.problem.ratio import LogRatio, Target
+from folt.proposals import Gaussian, Mixture, Pushed
+from folt.proposals.fold import Folded
 from folt.reference import Concern, Exact, HostChains
 from folt.sampling import presets, settled, spending
 from folt.training import OrbitMixture

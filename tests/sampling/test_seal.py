@@ -27,7 +27,7 @@ class AsItStands:
     """A trainer that learns nothing: the draws alone are of interest here."""
 
     def __call__(self, key, task, start, progress):
-        return folt.flows.Gaussian(jnp.zeros(2), jnp.eye(2))
+        return folt.proposals.Gaussian(jnp.zeros(2), jnp.eye(2))
 
 
 def chains(count, length=250, seed=0, dim=2):

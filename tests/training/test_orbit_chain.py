@@ -11,11 +11,11 @@ import pytest
 
 import folt
 from cases import random_chain
-from folt.flows import ClassChain, Mixture, OrbitSafety, StudentT
+from folt.batching import map_points
 from folt.groups import Blocks, Fixed, Joint, Permutation, Product, SignedPermutation, ZeroSum
 from folt.groups.permutation import Relabelling
-from folt.problem.batching import map_points
-from folt.problem.fold import Folded
+from folt.proposals import ClassChain, Mixture, OrbitSafety, StudentT
+from folt.proposals.fold import Folded
 from folt.training import (
     OrbitChain,
     OrbitMixture,

@@ -8,8 +8,8 @@ import pytest
 import folt
 from brief import EFFORT
 from cases import TRAINERS
-from folt.flows import Gaussian
 from folt.groups import Permutation
+from folt.proposals import Gaussian
 from folt.types import Distribution, Trainer
 
 TARGET = Gaussian.from_moments(np.array([-2.0, 2.0]), np.array([[1.0, 0.3], [0.3, 0.7]]))

@@ -8,12 +8,13 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from folt.flows import Mixture, Safety, SinhArcsinh, StudentT
-from folt.flows.elliptical import log_radial
 from folt.groups import Permutation, SignedPermutation
-from folt.problem.orbits import Components, ListedSum, action_of, orbit_sum
-from folt.problem.orbits.sums import components_of
-from folt.problem.orbits.warped import Margins, WarpedComponents
+from folt.proposals import Mixture, Safety, SinhArcsinh, StudentT
+from folt.proposals.action import action_of
+from folt.proposals.components import Components
+from folt.proposals.elliptical import log_radial
+from folt.proposals.sums import ListedSum, components_of, orbit_sum
+from folt.proposals.warped import Margins, WarpedComponents
 from folt.training import OrbitMixture, Sample, TrainingTask, Widening, margins, score_regression
 from folt.training import gauss_newton as newton
 from folt.training.gauss_newton import huber

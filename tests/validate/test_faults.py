@@ -14,8 +14,8 @@ from table import write_table
 
 import folt
 from folt.fit.file import to_bytes
-from folt.flows import Gaussian
 from folt.models import label_switching
+from folt.proposals import Gaussian
 from folt.reference import Exact
 from folt.store import Entry, Store, WriteError
 

@@ -45,7 +45,7 @@ def factors(p, k, weak=1.0):
         posterior,
         group,
         data=y,
-        prior=folt.flows.standard_normal(dim),
+        prior=folt.proposals.standard_normal(dim),
         constrain=posterior.constrain,
         unconstrain=posterior.unconstrain,
     )

@@ -39,9 +39,10 @@ from folt.diagnostics import (
     proposal_core,
     target_core,
 )
-from folt.problem.orbits import Components, ListedSum, action_of
-from folt.problem.orbits.components import log_sum_exp
 from folt.problem.ratio import LogRatio
+from folt.proposals.action import action_of
+from folt.proposals.components import Components, log_sum_exp
+from folt.proposals.sums import ListedSum
 from folt.reference.exploration import ExplorationFacts
 from folt.reference.exploration.explored import summable
 from folt.types import Key, host_generator

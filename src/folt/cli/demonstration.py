@@ -12,11 +12,11 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from folt.batching import map_points
 from folt.chains import relabelled_sweep
 from folt.fit import Fit, in_user_parameters
 from folt.fit.style import Section
 from folt.models import bayesian_mixture
-from folt.problem.batching import map_points
 from folt.report import figures
 from folt.report.kept import PAGE, Files, claim, files_of, keep_fit, request_for
 from folt.report.mixtures import weighted_mixture_figure

@@ -18,9 +18,9 @@ import jax
 import numpy as np
 from jaxtyping import Array, Int
 
+from folt.batching import map_points
 from folt.fit.predictions import replicates
 from folt.problem import Problem
-from folt.problem.batching import map_points
 from folt.problem.named_values import fitting_coords, matching_dims
 from folt.store.private import imported_arviz
 from folt.store.strict_json import Document

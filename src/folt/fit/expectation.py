@@ -29,9 +29,10 @@ from folt.diagnostics.chains import effective_size, frozen_chains
 from folt.diagnostics.evidence import PLAIN_LIMIT
 from folt.diagnostics.pareto import pareto_tail
 from folt.fit.relabelling import SIGNS_BY, SORTED_BY, labelled
-from folt.problem.orbits import Components, action_of
-from folt.problem.orbits.sums import components_of
 from folt.problem.ratio import IDENTITY_ONLY, LogRatio, Target
+from folt.proposals.action import action_of
+from folt.proposals.components import Components
+from folt.proposals.sums import components_of
 from folt.types import host_generator, in_float64, root_key
 
 if TYPE_CHECKING:

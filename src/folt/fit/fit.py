@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import jax
 import numpy as np
 
+from folt.batching import map_points
 from folt.certificate.certificate import Certificate
 from folt.certificate.learnt import Learnt
 from folt.chains import Chains, Proposals, continue_chains, one_blas_thread
@@ -18,13 +19,12 @@ from folt.diagnostics import ChainSummary, Evidence, summarise_chains
 from folt.fit.analysis import Analysis
 from folt.fit.arviz import Keep, Terms
 from folt.fit.relabelling import LARGEST, SIGNS_BY, SORTED_BY, labelled, likely_image, random_image
-from folt.flows import Safety
 from folt.groups import Group
 from folt.problem import Problem
-from folt.problem.batching import map_points
 from folt.problem.cards import Card, order_words
 from folt.problem.named_values import fitting_coords, fitting_dims, label_axes
 from folt.problem.ratio import IDENTITY_ONLY, LogRatio, Target
+from folt.proposals import Safety
 from folt.store.strict_json import Document
 from folt.types import Distribution, in_float64
 

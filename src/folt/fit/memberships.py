@@ -11,11 +11,11 @@ import numpy as np
 from jaxtyping import Array, Float, PyTree
 from scipy.special import logsumexp, softmax
 
+from folt.batching import map_points
 from folt.fit.predictions import require_problem
 from folt.models.observed import LogTerms as ModelTerms
 from folt.models.observed import Paths
 from folt.problem import Problem
-from folt.problem.batching import map_points
 from folt.store.packages import require
 from folt.types import Point, in_float64
 

@@ -14,6 +14,7 @@ import jax
 import numpy as np
 from jaxtyping import Float, Int
 
+from folt.batching import map_keys, map_points
 from folt.certificate.outcomes import AMBIGUOUS
 from folt.groups import (
     Element,
@@ -27,9 +28,8 @@ from folt.groups import (
 )
 from folt.groups.permutation import Relabelling
 from folt.groups.signed import SignedArrangement
-from folt.problem.batching import map_keys, map_points
-from folt.problem.fold import Folded
 from folt.problem.named_values import SortKey
+from folt.proposals.fold import Folded
 from folt.types import Distribution, Key, Point, Scalars, in_float64
 
 if TYPE_CHECKING:

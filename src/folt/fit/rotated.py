@@ -14,9 +14,9 @@ import jax
 import numpy as np
 from jaxtyping import Array, Float
 
+from folt.batching import map_points
 from folt.coordinates.rotation import Left
 from folt.groups import Rotation
-from folt.problem.batching import map_points
 from folt.problem.quotient import Quotient
 from folt.types import Key, Point, in_float64
 

@@ -27,8 +27,8 @@ import xarray
 from jaxtyping import PyTree
 from xarray.backends import H5NetCDFStore
 
-import folt.flows
 import folt.groups
+import folt.proposals
 from folt.store import digest
 from folt.store.strict_json import Document
 
@@ -117,12 +117,12 @@ def group_names(data: bytes) -> list[str]:
         return list(file.groups)
 
 
-ROOMS = (folt.groups.__name__, folt.flows.__name__, "folt.paper.flow")
+ROOMS = (folt.groups.__name__, folt.proposals.__name__, "folt.paper.flow")
 """Only classes defined in these rooms are stored and built."""
 
 
 def _known() -> dict[str, type[object]]:
-    """Folt's own groups, their parts, and flows by name; the paper's flow is above this room."""
+    """Folt's own groups, their parts and proposals by name; the paper's flow is above this room."""
     import folt.paper.flow  # its classes are found below
 
     found: dict[str, type[object]] = {}
@@ -136,7 +136,7 @@ def _known() -> dict[str, type[object]]:
 
 
 class NotStorableError(TypeError):
-    """An object that is not one of folt's own groups or flows."""
+    """An object that is not one of folt's own groups or proposals."""
 
 
 def pack(module: PyTree, arrays: list[np.ndarray]) -> PyTree:
@@ -145,13 +145,13 @@ def pack(module: PyTree, arrays: list[np.ndarray]) -> PyTree:
     Numbers that are not finite keep their value, although JSON has no word for them.
 
     Raises:
-        NotStorableError: for anything but folt's groups, flows, arrays, dictionaries and plain
+        NotStorableError: for anything but folt's groups, proposals, arrays, dictionaries and plain
             values.
     """
     if dataclasses.is_dataclass(module) and not isinstance(module, type):
         kind = type(module).__name__
         if _known().get(kind) is not type(module):
-            raise NotStorableError(f"{kind} is not one of folt's own groups or flows")
+            raise NotStorableError(f"{kind} is not one of folt's own groups or proposals")
         fields = dataclasses.fields(module)
         return {"kind": kind, **{f.name: pack(getattr(module, f.name), arrays) for f in fields}}
     if isinstance(module, dict):

@@ -63,7 +63,7 @@ class FromPrior:
         """Return a truth, and the problems for data at it."""
         import jax
 
-        from folt.problem.batching import map_keys
+        from folt.batching import map_keys
 
         problem = _built(self.build)
         if problem.prior is None or (self.data is None and problem.predictive is None):
@@ -164,8 +164,8 @@ def folded(problem: Problem, points: np.ndarray) -> np.ndarray:
     Labels of the truth and of the draws mean different things; which chamber they are folded onto
     does not matter as long as it is the same rule for both.
     """
+    from folt.batching import map_points
     from folt.groups import Group
-    from folt.problem.batching import map_points
 
     return np.asarray(map_points(Group.fold, problem.group, points))
 
@@ -182,7 +182,7 @@ def label_free(problem: Problem, points: np.ndarray, number: int) -> dict[str, n
     """Return what no relabelling changes: the log likelihood, and the mean of data yet to come."""
     import jax
 
-    from folt.problem.batching import map_points
+    from folt.batching import map_points
 
     found: dict[str, np.ndarray] = {}
     if problem.pointwise is not None:

@@ -14,10 +14,10 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
+from folt.batching import map_points
 from folt.interop.sites import Sites
 from folt.interop.stan_blocks import Block, Kind
 from folt.interop.stan_model import Program
-from folt.problem.batching import map_points
 from folt.types import HostPoints, HostValues, Key, Point, Scalar, host_generator, in_float64
 
 

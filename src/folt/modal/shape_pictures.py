@@ -12,13 +12,13 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float, PyTree
 
+from folt.batching import map_points
 from folt.fit import Fit
 from folt.modal.models.coherence import transfer
 from folt.modal.models.powers import ModalPowersPosterior, seen
 from folt.modal.models.shapes import ModalShapesPosterior
 from folt.modal.models.spectrum import AveragedSpectrum, ModalPosterior, Spectrum, response
 from folt.modal.shapes import INTERVAL, SingularValues, shape_draws, singular_values
-from folt.problem.batching import map_points
 from folt.report.figures import INK, LINE, PALETTE, QUIET, blank, styled
 from folt.store.strict_json import Document
 from folt.types import Point, in_float64

@@ -15,6 +15,7 @@ import jax
 import numpy as np
 from jaxtyping import Float
 
+from folt.batching import map_points
 from folt.fit import Fit
 from folt.modal.cross_spectra import OVERLAP, welch
 from folt.modal.models.coherence import pairs_of
@@ -22,7 +23,6 @@ from folt.modal.models.ordinates import FourierOrdinates, fourier_ordinates
 from folt.modal.models.spectrum_start import averaged_matrices, averaging_reach
 from folt.modal.spectrum import Measured, Record
 from folt.problem import Problem
-from folt.problem.batching import map_points
 from folt.store.strict_json import Document
 from folt.types import Key, Point, in_float64
 

@@ -32,7 +32,6 @@ from jaxtyping import Array, ArrayLike, Float
 
 from folt.coordinates import Cauchy, Laplace, Normal, Prior
 from folt.coordinates.tails import normal_log_density
-from folt.flows import standard_normal
 from folt.groups import Group, Product, Rotation, SignedPermutation, Trivial
 from folt.models.independent import LOG_TWO_PI
 from folt.models.observations import (
@@ -47,6 +46,7 @@ from folt.models.observations import (
 from folt.models.observed import Forecast, Pointwise, Predictive
 from folt.problem import Problem
 from folt.problem.quotient import independent_rows
+from folt.proposals import standard_normal
 from folt.types import Key, Point, Scalar, host_generator, in_float64
 
 NOISE_AXIS = {"noise": ("variable",)}

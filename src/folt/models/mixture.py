@@ -19,12 +19,12 @@ from jaxtyping import Array, ArrayLike, Float, PyTree
 
 from folt.coordinates import Normal
 from folt.coordinates.tails import LOG_ROOT_TWO_PI, normal_log_density
-from folt.flows import standard_normal
 from folt.groups import Permutation
 from folt.models import gaussian
 from folt.models.observations import new_values
 from folt.models.observed import Forecast, LogTerms, Pointwise, Predictive
 from folt.problem import Problem
+from folt.proposals import standard_normal
 from folt.types import Key, Point, Scalar, in_float64
 
 

@@ -18,12 +18,12 @@ from jaxtyping import Array, ArrayLike, Float
 from scipy.sparse.csgraph import shortest_path
 
 from folt.coordinates.tails import normal_log_density
-from folt.flows import standard_normal
 from folt.groups import Product, Rotation, Trivial
 from folt.models.observations import number_of, positive
 from folt.models.observed import Forecast, Pointwise, Predictive
 from folt.problem import Problem
 from folt.problem.quotient import independent_rows
+from folt.proposals import standard_normal
 from folt.types import Key, Point, Scalar, in_float64
 
 NEAREST = 1e-12

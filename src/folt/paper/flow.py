@@ -23,7 +23,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
-from folt.flows.elliptical import log_radial
+from folt.proposals.elliptical import log_radial
 from folt.types import Distribution, Key, Point, Scalar, host_generator
 
 

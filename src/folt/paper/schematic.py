@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from folt.batching import map_points
 from folt.fit import Fit
 from folt.models import label_switching
 from folt.paper.pictures import FOLDED, UNFOLDED, remark
@@ -17,8 +18,7 @@ from folt.paper.rows import Job, Settings, facts, rounded, row
 from folt.paper.shared_fits import SharedFits
 from folt.paper.tables import PRIMARY, Claim, Row, chain_table, diagnostic_table
 from folt.problem import Problem
-from folt.problem.batching import map_points
-from folt.problem.fold import Folded
+from folt.proposals.fold import Folded
 from folt.report.figures import INK, LINE, PALETTE, QUIET, blank, styled
 from folt.store.strict_json import Document
 from folt.types import in_float64

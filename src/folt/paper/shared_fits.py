@@ -12,6 +12,7 @@ import equinox as eqx
 import jax
 import numpy as np
 
+from folt.batching import map_points
 from folt.chains import Chains, relabelled_sweep, run_chains
 from folt.fit import Fit
 from folt.groups import Group, Trivial
@@ -25,7 +26,6 @@ from folt.paper.tables import (
     ratio_table,
 )
 from folt.problem import Problem
-from folt.problem.batching import map_points
 from folt.problem.ratio import IDENTITY_ONLY, LogRatio, Target
 from folt.sampling import sample
 from folt.store.strict_json import Document

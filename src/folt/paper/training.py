@@ -26,9 +26,9 @@ import numpy as np
 from jax.scipy.special import logsumexp
 from jaxtyping import Array, Float, PyTree
 
-from folt.flows import Pushed, whitening
+from folt.batching import map_points
 from folt.paper.flow import SpectralCoupling, certified, paper_architecture, refreshed
-from folt.problem.batching import map_points
+from folt.proposals import Pushed, whitening
 from folt.store.packages import require
 from folt.training.task import TrainingTask
 from folt.types import (

@@ -11,10 +11,10 @@ import numpy as np
 from jaxtyping import Float
 from scipy.special import logsumexp
 
+from folt.batching import map_points
 from folt.groups import Group
-from folt.problem.batching import map_points
 from folt.problem.black_box import BlackBox
-from folt.problem.orbits import action_of
+from folt.proposals.action import action_of
 from folt.types import Density, HostPoints, HostValues, Point, Scalar
 
 VALUES_PER_BLOCK = 1024

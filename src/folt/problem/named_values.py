@@ -16,8 +16,8 @@ import jax
 import numpy as np
 from jaxtyping import Array, ArrayLike
 
+from folt.batching import map_points
 from folt.groups import Element, Group
-from folt.problem.batching import map_points
 from folt.types import HostPoints, Key, Point, in_float64
 
 if TYPE_CHECKING:

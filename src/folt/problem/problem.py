@@ -14,11 +14,10 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, ArrayLike, Float, PyTree
 
+from folt.batching import LARGE_CHUNK, map_keys
 from folt.groups import Group
-from folt.problem.batching import LARGE_CHUNK, map_keys
 from folt.problem.cards import Card, problem_card
 from folt.problem.evaluated import Evaluated
-from folt.problem.fold import Folded
 from folt.problem.named_values import (
     Coords,
     Naming,
@@ -40,6 +39,7 @@ from folt.problem.quotient import (
     on_quotient,
     quotient_of,
 )
+from folt.proposals.fold import Folded
 from folt.types import Distribution, HostPoints, Key, Point, Scalar, in_float64
 
 if TYPE_CHECKING:

@@ -17,9 +17,9 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float, PyTree
 
+from folt.batching import map_points
 from folt.coordinates.rotation import Left, RotationChart
 from folt.groups import Group, Permutation, Product, Rotation, SignedPermutation, Trivial
-from folt.problem.batching import map_points
 from folt.problem.black_box import BlackBox
 from folt.problem.named_values import takes_key
 from folt.types import Distribution, Key, Point, Scalar, in_float64

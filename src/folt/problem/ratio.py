@@ -21,11 +21,12 @@ import numpy as np
 from jax.scipy.special import logsumexp
 from jaxtyping import Array, Bool, Float
 
+from folt.batching import map_keys, map_points
 from folt.groups import Element, Group
-from folt.problem.batching import map_keys, map_points
-from folt.problem.fold import Folded
-from folt.problem.orbits import Action, OrbitSum, action_of, orbit_sum
 from folt.problem.problem import Problem
+from folt.proposals.action import Action, action_of
+from folt.proposals.fold import Folded
+from folt.proposals.sums import OrbitSum, orbit_sum
 from folt.types import (
     Distribution,
     HostPoints,

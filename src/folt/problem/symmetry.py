@@ -15,10 +15,9 @@ import jax
 import numpy as np
 from jaxtyping import Array
 
+from folt.batching import map_keys, map_points
 from folt.groups import Element, Group
-from folt.problem.batching import map_keys, map_points
 from folt.problem.evaluated import VALUES_PER_BLOCK
-from folt.problem.orbits import HostDistribution, action_of
 from folt.problem.problem import Problem
 from folt.problem.requirements import (
     ANGLE,
@@ -27,6 +26,8 @@ from folt.problem.requirements import (
     require_scalar,
     rotation_found,
 )
+from folt.proposals.action import action_of
+from folt.proposals.sums import HostDistribution
 from folt.types import HostPoints, Key, host_generator, in_float64, root_key
 
 _TOLERANCE = 1e-7

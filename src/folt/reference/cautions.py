@@ -16,7 +16,7 @@ from jaxtyping import Float
 
 from folt.diagnostics.chains import effective_size, split_rhat
 from folt.groups import Group
-from folt.problem.orbits import action_of
+from folt.proposals.action import action_of
 from folt.store.strict_json import Document
 from folt.types import HostDraws
 

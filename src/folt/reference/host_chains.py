@@ -19,9 +19,9 @@ import jax
 import numpy as np
 from jaxtyping import Float
 
+from folt.batching import calls_lapack
 from folt.problem import GRADIENTS_PER_BLOCK, Problem
-from folt.problem.batching import calls_lapack
-from folt.problem.orbits import Action, action_of
+from folt.proposals.action import Action, action_of
 from folt.reference.cautions import Caution, Reference, health
 from folt.reference.exploration import ExplorationFacts, Explored, Explorer, Plan
 from folt.reference.exploration.chamber import chamber_of, covariance_within

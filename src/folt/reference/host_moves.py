@@ -20,8 +20,7 @@ import scipy.special
 from jaxtyping import Float, Int
 
 from folt.chains import accepted
-from folt.problem.orbits import Components
-from folt.problem.orbits.components import log_sum_exp
+from folt.proposals.components import Components, log_sum_exp
 from folt.reference.landscape import Matrix
 from folt.types import HostPoints, HostValues
 

@@ -17,7 +17,7 @@ from jaxtyping import Float, Int
 
 from folt.chains import accepted
 from folt.problem import Problem
-from folt.problem.orbits import Action
+from folt.proposals.action import Action
 from folt.reference.host_moves import LONGEST_LADDER, Paths, next_temperature, systematic_resample
 from folt.reference.landscape import Matrix, require_resolution
 from folt.reference.random_walk import ACCEPTANCE, SPREAD, first_scale

@@ -18,8 +18,8 @@ from jaxtyping import Array, Float, Int
 
 from folt.groups import Group
 from folt.problem import Problem
-from folt.problem.fold import Folded
-from folt.problem.orbits import HostDistribution
+from folt.proposals.fold import Folded
+from folt.proposals.sums import HostDistribution
 from folt.reference.cautions import Reference, folded, health
 from folt.reference.landscape import Landscape
 from folt.reference.start import fault_cautions, search

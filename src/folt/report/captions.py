@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING
 import jax
 import numpy as np
 
+from folt.batching import map_points
 from folt.certificate.outcomes import AMBIGUOUS, Outcome, Use
 from folt.fit.text import number
 from folt.groups import Element, Group
-from folt.problem.batching import map_points
 from folt.problem.symmetry import TURNING
 from folt.reference.exploration.facts import explored_words
 from folt.types import Point, in_float64

@@ -18,10 +18,10 @@ from folt.diagnostics import Faults
 from folt.fit import Fit
 from folt.problem import Problem
 from folt.problem.named_values import Naming, SortKey
-from folt.problem.orbits import HostDistribution
 from folt.problem.requirements import require_scalar
 from folt.problem.symmetry import SymmetryAccount, scattered_points
 from folt.problem.symmetry import check as check_symmetry
+from folt.proposals.sums import HostDistribution
 from folt.sampling.presets import Options, Preset, named
 from folt.sampling.spending import FEWEST, in_bytes, require_memory
 from folt.training.effort import Effort

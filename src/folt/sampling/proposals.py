@@ -11,9 +11,9 @@ from jaxtyping import PyTree
 
 from folt.chains import chances_to_leave, steps_worth_taking
 from folt.fit import Fit
-from folt.flows import Mixture, OrbitSafety, Safety
-from folt.problem.orbits import Components
 from folt.problem.ratio import LogRatio, Target
+from folt.proposals import Mixture, OrbitSafety, Safety
+from folt.proposals.components import Components
 from folt.reference import Reference
 from folt.sampling.presets import Preset
 from folt.training import Sample, TrainingTask, guard_of, invariant_guard

@@ -17,10 +17,10 @@ from typing import Any, NamedTuple
 import numpy as np
 from jaxtyping import Float
 
-from folt.flows import ClassChain
-from folt.flows.class_chain import block_form_of
 from folt.groups import Group
-from folt.problem.orbits.host_chain import HostChain
+from folt.proposals import ClassChain
+from folt.proposals.class_chain import block_form_of
+from folt.proposals.host_chain import HostChain
 from folt.types import HostPoints, HostValues
 
 _NOTHING = np.zeros(0)
@@ -66,7 +66,7 @@ def expectation(chain: ClassChain, points: HostPoints) -> tuple[Moments, HostVal
 def pulled_moments(
     chain: ClassChain, points: HostPoints, aims: np.ndarray, how: np.ndarray
 ) -> tuple[Moments, HostValues]:
-    """Return moments with the weights of `folt.problem.orbits.set_loops.pulled`, and log q_F."""
+    """Return moments with the weights of `folt.proposals.set_loops.pulled`, and log q_F."""
     host, dim = HostChain(chain), points.shape[1]
 
     def some(rows: np.ndarray) -> tuple[Moments, HostValues]:

@@ -16,10 +16,10 @@ import jax
 import numpy as np
 
 from folt.chains import autocorrelation_time, chances_to_leave
-from folt.flows import ClassChain
-from folt.flows.class_chain import FLOOR
-from folt.problem.orbits import HostDistribution
-from folt.problem.orbits.chain_sum import ChainSum
+from folt.proposals import ClassChain
+from folt.proposals.chain_sum import ChainSum
+from folt.proposals.class_chain import FLOOR
+from folt.proposals.sums import HostDistribution
 from folt.training.chain_em import Moments, pulled_moments
 from folt.training.task import TrainingTask
 from folt.training.widening import Adam, cosine_rates, gaussian_slopes, moved_gaussians

@@ -17,9 +17,8 @@ import numpy as np
 import scipy.linalg
 from jaxtyping import Float
 
-from folt.problem.orbits import Components, ListedSum
-from folt.problem.orbits.components import log_sum_exp, log_sum_of
-from folt.problem.orbits.sums import Part
+from folt.proposals.components import Components, log_sum_exp, log_sum_of
+from folt.proposals.sums import ListedSum, Part
 from folt.training.orbit_em import images_at
 from folt.types import HostPoints
 

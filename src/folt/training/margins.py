@@ -13,8 +13,9 @@ import math
 import numpy as np
 from jaxtyping import Float
 
-from folt.problem.orbits import Components, ListedSum
-from folt.problem.orbits.warped import Margins, WarpedComponents
+from folt.proposals.components import Components
+from folt.proposals.sums import ListedSum
+from folt.proposals.warped import Margins, WarpedComponents
 from folt.training.gauss_newton import stepped
 from folt.training.orbit_em import core_of, score_regression
 from folt.training.task import Bench, Judged

@@ -16,11 +16,11 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from folt.flows import ClassChain
-from folt.flows.class_chain import block_form_of
 from folt.groups import Group
 from folt.problem import Problem
-from folt.problem.orbits.host_chain import HostChain
+from folt.proposals import ClassChain
+from folt.proposals.class_chain import block_form_of
+from folt.proposals.host_chain import HostChain
 from folt.training.chain_em import chain_about, fit_chain, starting_chain
 from folt.training.chain_regression import ChainDescent, Trial, descend_chain, trial
 from folt.training.effort import Effort

@@ -18,8 +18,9 @@ import math
 import numpy as np
 from jaxtyping import Bool, Float
 
-from folt.problem.orbits import Action, Components, ListedSum
-from folt.problem.orbits.components import log_sum_exp
+from folt.proposals.action import Action
+from folt.proposals.components import Components, log_sum_exp
+from folt.proposals.sums import ListedSum
 from folt.types import HostPoints
 
 _CHUNK_TERMS = 1 << 20

@@ -13,10 +13,11 @@ import math
 
 import numpy as np
 
-from folt.flows import SinhArcsinh
-from folt.problem.orbits import Components, ListedSum, action_of
-from folt.problem.orbits.sums import MOST_TERMS, Part, components_of, parts_of
-from folt.problem.orbits.warped import WarpedComponents
+from folt.proposals import SinhArcsinh
+from folt.proposals.action import action_of
+from folt.proposals.components import Components
+from folt.proposals.sums import MOST_TERMS, ListedSum, Part, components_of, parts_of
+from folt.proposals.warped import WarpedComponents
 from folt.training.effort import Effort
 from folt.training.gauss_newton import MOST_PARAMETERS, parameters_per_component, stepped
 from folt.training.margins import FittedMargins

@@ -21,12 +21,13 @@ import numpy as np
 from scipy.special import chdtri, gammaln
 
 from folt.chains import autocorrelation_time, chances_to_leave
-from folt.flows import Mixture, SinhArcsinh, StudentT
-from folt.flows.elliptical import require_positive_definite
 from folt.groups import Group
-from folt.problem.orbits import Action, Components, ListedSum, action_of
-from folt.problem.orbits.sums import Part, components_of
-from folt.problem.orbits.warped import WarpedComponents
+from folt.proposals import Mixture, SinhArcsinh, StudentT
+from folt.proposals.action import Action, action_of
+from folt.proposals.components import Components
+from folt.proposals.elliptical import require_positive_definite
+from folt.proposals.sums import ListedSum, Part, components_of
+from folt.proposals.warped import WarpedComponents
 from folt.training.gauss_newton import Main, Pool, huber, resolve
 from folt.types import Density, Distribution, Progress
 

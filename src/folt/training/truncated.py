@@ -1,7 +1,7 @@
 """The proposal where labels are too many, or act in too many ways, for a sum over whole orbits.
 
 A mixture fitted by expectation and maximisation over the likeliest images of every draw, polished
-by log-ratio regression over the same images (`folt.flows.TruncatedOrbit`).
+by log-ratio regression over the same images (`folt.proposals.TruncatedOrbit`).
 """
 
 from __future__ import annotations
@@ -14,16 +14,15 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
+from folt.batching import map_points
 from folt.chains import autocorrelation_time, chances_to_leave
-from folt.flows import TruncatedOrbit
-from folt.flows.elliptical import precision_root
-from folt.flows.truncated import most_arrangements
 from folt.groups import Group
 from folt.groups.permutation import MOST_LABELS, Relabelling, require_labels
-from folt.problem.batching import map_points
-from folt.problem.orbits import Components, HostDistribution
-from folt.problem.orbits.components import log_sum_exp
-from folt.problem.orbits.sums import components_of
+from folt.proposals import TruncatedOrbit
+from folt.proposals.components import Components, log_sum_exp
+from folt.proposals.elliptical import precision_root
+from folt.proposals.sums import HostDistribution, components_of
+from folt.proposals.truncated import most_arrangements
 from folt.training.gauss_newton import KEPT, Pool, stepped
 from folt.training.orbit_em import fit_components
 from folt.training.orbit_mixture import LEAST_DAMPING, affordable

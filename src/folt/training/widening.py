@@ -22,8 +22,7 @@ from typing import Any
 import numpy as np
 from jaxtyping import Float, Int
 
-from folt.problem.orbits import Components
-from folt.problem.orbits.components import monomials
+from folt.proposals.components import Components, monomials
 from folt.training.gauss_newton import Pool, huber, parameters_per_component
 from folt.training.task import Bench, Judged
 from folt.types import Progress

@@ -29,10 +29,10 @@ from jaxtyping import Array, ArrayLike, Float
 
 from folt.coordinates import LogNormal, PriorNormal, Uniform
 from folt.coordinates.tails import normal_log_density
-from folt.flows import standard_normal
 from folt.groups import Blocks, Fixed, Joint
 from folt.modal.models.spectrum import AveragedSpectrum, averaged_spectrum, require_range
 from folt.problem import Problem, WithData
+from folt.proposals import standard_normal
 from folt.types import Key, Point, Scalar, host_generator, in_float64
 
 Motion = Literal["acceleration", "velocity", "displacement"]

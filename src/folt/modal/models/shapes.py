@@ -37,7 +37,6 @@ from jaxtyping import Array, ArrayLike, Float
 
 from folt.coordinates import LogNormal, Normal, PriorNormal, Uniform
 from folt.coordinates.tails import normal_log_density
-from folt.flows import standard_normal
 from folt.groups import Group, Product, SignedPermutation, Trivial
 from folt.modal.models.coherence import (
     COHERENCE_SCALE,
@@ -55,6 +54,7 @@ from folt.modal.models.spectrum import require_range
 from folt.modal.models.spectrum_start import sharpened, spectrum_start
 from folt.models.observations import number_of, positive
 from folt.problem import Problem, WithData
+from folt.proposals import standard_normal
 from folt.types import Key, Point, Scalar, in_float64
 
 SHAPE_SCALE = 1.0

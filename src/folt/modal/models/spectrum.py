@@ -23,9 +23,9 @@ from jaxtyping import Array, ArrayLike, Float
 
 from folt.coordinates import PriorNormal, Uniform
 from folt.coordinates.tails import normal_log_density
-from folt.flows import standard_normal
 from folt.groups import Permutation
 from folt.problem import Problem
+from folt.proposals import standard_normal
 from folt.types import Key, Point, Scalar, in_float64
 
 

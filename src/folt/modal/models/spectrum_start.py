@@ -19,10 +19,10 @@ import numpy as np
 from jaxtyping import Array, Float
 from scipy.special import ndtri
 
-from folt.flows import Mixture
+from folt.batching import map_points
 from folt.modal.models.ordinates import FourierOrdinates
 from folt.problem import Problem
-from folt.problem.batching import map_points
+from folt.proposals import Mixture
 from folt.types import Point
 
 if TYPE_CHECKING:

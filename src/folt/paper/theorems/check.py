@@ -8,14 +8,14 @@ from typing import Literal
 
 import numpy as np
 
+from folt.batching import map_points
 from folt.groups import Group
 from folt.paper.theorems.conditions import Conditions, Interpolation, theorem_conditions
 from folt.paper.theorems.cover import ALPHA, DELTA, Covering, Side, covering_of
 from folt.paper.theorems.oscillation import LARGEST_TABLE, halves, require_draws, thinned
 from folt.problem import Problem
-from folt.problem.batching import map_points
-from folt.problem.fold import Folded
 from folt.problem.ratio import Target
+from folt.proposals.fold import Folded
 from folt.store.strict_json import Document
 from folt.types import Distribution, HostPoints, Point, Scalar, in_float64
 

@@ -15,6 +15,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
+from folt.batching import map_points
 from folt.fit import Fit
 from folt.groups import Element, Group, Trivial
 from folt.paper.theorems.covering import (
@@ -38,9 +39,8 @@ from folt.paper.theorems.oscillation import (
     widened_floors,
 )
 from folt.problem import Problem
-from folt.problem.batching import map_points
-from folt.problem.fold import Folded
 from folt.problem.ratio import LogRatio, Target
+from folt.proposals.fold import Folded
 from folt.store.strict_json import Document
 from folt.types import Distribution, HostPoints, Point, in_float64
 

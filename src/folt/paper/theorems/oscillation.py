@@ -20,13 +20,13 @@ import numpy as np
 from jaxtyping import PyTree
 from scipy.special import chdtri
 
+from folt.batching import map_points
 from folt.diagnostics.chains import effective_size
 from folt.fit import Fit
 from folt.paper.theorems.covering import HEURISTIC, CoveringRadius, require_share
 from folt.problem import Problem
-from folt.problem.batching import map_points
-from folt.problem.fold import Folded
 from folt.problem.ratio import Target
+from folt.proposals.fold import Folded
 from folt.types import HostDraws, HostPoints, Point, Scalar
 
 LARGEST_TABLE = 5_000_000

@@ -16,7 +16,8 @@ import numpy as np
 import scipy.linalg
 from jaxtyping import Float, Int
 
-from folt.problem.orbits import Action, Components
+from folt.proposals.action import Action
+from folt.proposals.components import Components
 from folt.reference.exploration.modes import Modes, PerMode
 from folt.reference.landscape import Landscape, Matrix
 from folt.types import HostPoints, HostValues

@@ -12,9 +12,9 @@ import numpy as np
 from jaxtyping import Bool, Float, Int
 from scipy.special import logsumexp, softmax
 
-from folt.problem.orbits import Action, Components, ListedSum
-from folt.problem.orbits.components import HasTerms, log_sum_exp
-from folt.problem.orbits.sums import MOST_TERMS
+from folt.proposals.action import Action
+from folt.proposals.components import Components, HasTerms, log_sum_exp
+from folt.proposals.sums import MOST_TERMS, ListedSum
 from folt.reference.cautions import Caution, Concern
 from folt.reference.exploration.facts import (
     DIFFERENCE,

@@ -16,7 +16,8 @@ import jax
 import numpy as np
 from jaxtyping import Bool, Float, Int
 
-from folt.problem.orbits import Action, Components
+from folt.proposals.action import Action
+from folt.proposals.components import Components
 from folt.reference.exploration.descents import LAST_STARTS, SLOTS, descents
 from folt.reference.exploration.explored import Explored, Masses, masses_of, summable
 from folt.reference.exploration.modes import SCREENED_SOURCE, Modes, modes_of

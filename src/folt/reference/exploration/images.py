@@ -12,7 +12,7 @@ from jaxtyping import Float
 from scipy.optimize import linear_sum_assignment
 
 from folt.groups import BlockForm
-from folt.problem.orbits import Action
+from folt.proposals.action import Action
 from folt.reference.landscape import Matrix
 from folt.types import HostPoints, HostValues
 

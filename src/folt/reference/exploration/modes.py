@@ -9,7 +9,8 @@ from collections.abc import Callable
 import numpy as np
 from jaxtyping import Bool, Float, Int
 
-from folt.problem.orbits import Action, Components
+from folt.proposals.action import Action
+from folt.proposals.components import Components
 from folt.reference.exploration.descents import Ends
 from folt.reference.exploration.images import nearest_images
 from folt.reference.landscape import Matrix

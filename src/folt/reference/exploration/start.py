@@ -25,8 +25,8 @@ from jaxtyping import Bool, Float, Int
 from scipy.special import logsumexp
 
 from folt.groups import Trivial
-from folt.problem.orbits import Action, Components, action_of
-from folt.problem.orbits.components import log_sum_exp
+from folt.proposals.action import Action, action_of
+from folt.proposals.components import Components, log_sum_exp
 from folt.reference.exploration.chamber import Chamber
 from folt.reference.exploration.explored import Explored
 from folt.reference.exploration.facts import ROUGH

@@ -23,10 +23,10 @@ from jax.scipy.special import logsumexp
 from jaxtyping import Array, Bool, Float, Int
 from scipy.optimize import linear_sum_assignment
 
-from folt.flows.elliptical import log_abs_det, log_radial
-from folt.flows.mixture import Mixture
 from folt.groups import Group
 from folt.groups.permutation import Relabelling
+from folt.proposals.elliptical import log_abs_det, log_radial
+from folt.proposals.mixture import Mixture
 from folt.types import Key, OrbitSummed, Point, Scalar
 
 _LOWEST = -1e150

@@ -18,11 +18,11 @@ from scipy import stats
 from scipy.optimize import linear_sum_assignment
 
 from cases import random_chain
-from folt.flows import OrbitSafety, StudentT
 from folt.groups import Blocks, Fixed, Joint, Permutation, SignedPermutation
-from folt.problem.orbits import orbit_sum, set_loops
-from folt.problem.orbits.auction import potentials
-from folt.problem.orbits.host_chain import HostChain
+from folt.proposals import OrbitSafety, StudentT, set_loops
+from folt.proposals.auction import potentials
+from folt.proposals.host_chain import HostChain
+from folt.proposals.sums import orbit_sum
 from folt.training.chain_em import pulled_moments
 from folt.training.chain_regression import nudged, slopes_of
 

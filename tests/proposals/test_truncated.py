@@ -9,13 +9,13 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from folt.flows import Mixture, OrbitSafety, StudentT, TruncatedOrbit
-from folt.flows.truncated import likely_arrangements, most_arrangements
 from folt.groups import Blocks, Fixed, Joint, Permutation, SignedPermutation, ZeroSumRows
 from folt.problem import Problem
-from folt.problem.fold import Folded
-from folt.problem.orbits import orbit_sum
 from folt.problem.ratio import LogRatio, Target
+from folt.proposals import Mixture, OrbitSafety, StudentT, TruncatedOrbit
+from folt.proposals.fold import Folded
+from folt.proposals.sums import orbit_sum
+from folt.proposals.truncated import likely_arrangements, most_arrangements
 
 GROUP = Joint(4, (Blocks(1), ZeroSumRows(), Fixed(1)))
 

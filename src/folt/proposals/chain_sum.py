@@ -8,10 +8,10 @@ import jax
 import numpy as np
 from jaxtyping import Float
 
-from folt.flows import ClassChain
-from folt.problem.orbits.action import action_of
-from folt.problem.orbits.host_chain import HostChain
-from folt.problem.orbits.sums import HostDistribution, OrbitSum
+from folt.proposals.action import action_of
+from folt.proposals.class_chain import ClassChain
+from folt.proposals.host_chain import HostChain
+from folt.proposals.sums import HostDistribution, OrbitSum
 from folt.types import Distribution, HostPoints, HostValues, Key, host_generator
 
 

@@ -27,7 +27,15 @@ from cases import (
     shaken,
     small_coupling,
 )
-from folt.flows import (
+from folt.groups import Permutation
+from folt.paper.flow import (
+    SpectralCoupling,
+    _pull_layer,
+    _push_layer,
+    certified,
+    paper_architecture,
+)
+from folt.proposals import (
     Gaussian,
     Mixture,
     Pushed,
@@ -37,16 +45,8 @@ from folt.flows import (
     standard_normal,
     whitening,
 )
-from folt.groups import Permutation
-from folt.paper.flow import (
-    SpectralCoupling,
-    _pull_layer,
-    _push_layer,
-    certified,
-    paper_architecture,
-)
-from folt.problem.fold import Folded
-from folt.problem.orbits.sums import parts_of
+from folt.proposals.fold import Folded
+from folt.proposals.sums import parts_of
 from folt.types import Distribution
 
 LEVEL = 1e-5

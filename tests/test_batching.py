@@ -7,9 +7,8 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from folt.flows import Gaussian
-from folt.problem import batching
-from folt.problem.batching import (
+from folt import batching
+from folt.batching import (
     LARGE_CHUNK,
     SMALL_CHUNK,
     TERMS_PER_CHUNK,
@@ -18,6 +17,7 @@ from folt.problem.batching import (
     map_keys,
     map_points,
 )
+from folt.proposals import Gaussian
 
 AWKWARD = (1, 63, 64, 65, 1023, 1025)
 TRACES = {"count": 0}

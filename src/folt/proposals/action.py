@@ -11,9 +11,9 @@ import jax
 import numpy as np
 from jaxtyping import Array, Bool, Float
 
+from folt.batching import LARGE_CHUNK, map_points
 from folt.groups import Element, Group
-from folt.problem.batching import LARGE_CHUNK, map_points
-from folt.problem.orbits.components import rows_times
+from folt.proposals.components import rows_times
 from folt.types import HostPoints, in_float64
 
 LISTED = 5_040

@@ -7,20 +7,19 @@ import pytest
 from scipy import stats
 
 from cases import GROUPS, bent
-from folt.flows import Mixture, Safety, StudentT
 from folt.groups import Blocks, Fixed, Joint, Permutation, Product, SignedPermutation, Trivial
-from folt.problem.orbits import (
-    Action,
+from folt.proposals import Mixture, Safety, StudentT
+from folt.proposals.action import Action, action_of
+from folt.proposals.blocks import BlockSum, blocks_of, pays
+from folt.proposals.components import Components, log_sum_of
+from folt.proposals.sums import (
     CompiledSum,
-    Components,
     HostDistribution,
     ListedSum,
-    action_of,
+    components_of,
     orbit_sum,
+    parts_of,
 )
-from folt.problem.orbits.blocks import BlockSum, blocks_of, pays
-from folt.problem.orbits.components import log_sum_of
-from folt.problem.orbits.sums import components_of, parts_of
 
 FAST = ("trivial", "reflections", "permutation of blocks", "product", "joint with weights first")
 

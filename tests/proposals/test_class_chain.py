@@ -19,10 +19,10 @@ from scipy import stats
 from scipy.optimize import linear_sum_assignment
 
 from cases import random_chain
-from folt.flows import ClassChain, OrbitSafety, StudentT, orbit_chain
-from folt.flows.orbit_chain import Logs, log_orbit_sums, potentials
 from folt.groups import Blocks, Fixed, Group, Joint, Permutation, SignedPermutation, ZeroSum
-from folt.problem.fold import Folded
+from folt.proposals import ClassChain, OrbitSafety, StudentT, orbit_chain
+from folt.proposals.fold import Folded
+from folt.proposals.orbit_chain import Logs, log_orbit_sums, potentials
 from folt.types import OrbitSummed
 
 LEVEL = 1e-5

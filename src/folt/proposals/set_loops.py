@@ -16,8 +16,8 @@ from typing import NamedTuple
 import numpy as np
 from jaxtyping import Float, Int
 
-from folt.flows.orbit_chain import layers, successors
-from folt.problem.orbits.auction import compiled
+from folt.proposals.auction import compiled
+from folt.proposals.orbit_chain import layers, successors
 
 SMALLEST = 1e-300
 """Below this a sum counts as lost."""

@@ -17,14 +17,17 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Float
 
-from folt.flows import ClassChain, Gaussian, Mixture, OrbitSafety, Safety, SinhArcsinh, StudentT
+from folt.batching import LARGE_CHUNK, THREADS, map_keys, map_points
 from folt.groups import Group
-from folt.problem.batching import LARGE_CHUNK, THREADS, map_keys, map_points
-from folt.problem.fold import Folded
-from folt.problem.orbits.action import Action, action_of
-from folt.problem.orbits.blocks import BlockSum, blocks_of, pays
-from folt.problem.orbits.components import Components, log_sum_exp, log_sum_of
-from folt.problem.orbits.warped import FoldedWarped, Margins, WarpedComponents
+from folt.proposals.action import Action, action_of
+from folt.proposals.blocks import BlockSum, blocks_of, pays
+from folt.proposals.class_chain import ClassChain
+from folt.proposals.components import Components, log_sum_exp, log_sum_of
+from folt.proposals.elliptical import Gaussian, StudentT
+from folt.proposals.fold import Folded
+from folt.proposals.mixture import Mixture, OrbitSafety, Safety
+from folt.proposals.pushed import SinhArcsinh
+from folt.proposals.warped import FoldedWarped, Margins, WarpedComponents
 from folt.types import (
     Density,
     Distribution,
@@ -206,7 +209,7 @@ def orbit_sum(proposal: Distribution, group: Group) -> OrbitSum:
 
 def _chain_sum(chain: ClassChain, guard: Distribution | None, weight: float) -> OrbitSum:
     """Imported late: only large groups need the loops over sets."""
-    from folt.problem.orbits.chain_sum import ChainSum
+    from folt.proposals.chain_sum import ChainSum
 
     return ChainSum(chain, guard, weight)
 

@@ -17,8 +17,8 @@ from jax.scipy.linalg import solve_triangular
 from jax.scipy.special import logsumexp
 from jaxtyping import Array, Bool, Float
 
-from folt.flows.elliptical import log_abs_det, log_radial, require_degrees, standard_draw
 from folt.groups import Group
+from folt.proposals.elliptical import log_abs_det, log_radial, require_degrees, standard_draw
 from folt.types import Distribution, Key, OrbitSummed, Point, Scalar
 
 _HARMLESS = 1e-9

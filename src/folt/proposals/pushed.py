@@ -10,8 +10,8 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
-from folt.flows.elliptical import require_positive_definite
 from folt.groups.base import Group
+from folt.proposals.elliptical import require_positive_definite
 from folt.types import Distribution, Key, Point, Points, Scalar
 
 

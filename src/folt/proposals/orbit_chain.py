@@ -11,7 +11,7 @@ over all orders σ of the blocks is built up over subsets S of the blocks,
 
 so that q_F = Σ_c α(all, c) takes 2^m sets in the place of m! orders, all terms positive. Its
 derivatives are the probabilities of labels and classes given the blocks. Many points are summed at
-by `folt.problem.orbits.host_chain`; this is the sum as part of a density. Arrays run over a
+by `folt.proposals.host_chain`; this is the sum as part of a density. Arrays run over a
 block of points in the middle: (sets, n, classes).
 
 Potentials that keep a sum over all orders away from underflow.

@@ -1,7 +1,7 @@
 """A class chain on the host: densities, orbit sums, probabilities of labels, draws.
 
 NumPy computes what every block has under every label and class; loops over sets of blocks
-(`folt.problem.orbits.set_loops`) sum over all labellings.
+(`folt.proposals.set_loops`) sum over all labellings.
 """
 
 from __future__ import annotations
@@ -15,11 +15,10 @@ from typing import NamedTuple, TypeVar
 import numpy as np
 from jaxtyping import Float, Int
 
-from folt.flows import ClassChain
-from folt.flows.class_chain import FLOOR
-from folt.problem.batching import THREADS
-from folt.problem.orbits import set_loops
-from folt.problem.orbits.auction import potentials
+from folt.batching import THREADS
+from folt.proposals import set_loops
+from folt.proposals.auction import potentials
+from folt.proposals.class_chain import FLOOR, ClassChain
 from folt.types import HostPoints, HostValues
 
 T = TypeVar("T")

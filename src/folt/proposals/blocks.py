@@ -15,9 +15,9 @@ import numpy as np
 from jaxtyping import Float, Int
 
 from folt.groups import BlockForm
-from folt.problem.orbits.action import Action
-from folt.problem.orbits.components import HARMLESS, Components
-from folt.problem.orbits.warped import WarpedComponents
+from folt.proposals.action import Action
+from folt.proposals.components import HARMLESS, Components
+from folt.proposals.warped import WarpedComponents
 from folt.types import HostPoints
 
 SAVED = 3.0

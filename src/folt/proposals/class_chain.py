@@ -2,11 +2,11 @@
 
 Blocks are Gaussian given their class, and the class of a label depends on that of the label
 before. One class is a product of Gaussians, transitions near the identity a mixture of products.
-Its sum over all m! labellings costs 2^m steps (`folt.flows.orbit_chain`).
+Its sum over all m! labellings costs 2^m steps (`folt.proposals.orbit_chain`).
 
 Single labellings of the blocks of a point: drawn given the blocks, or the likeliest.
 
-Both walk back through the sets of `folt.flows.orbit_chain`, from all blocks to none: the last
+Both walk back through the sets of `folt.proposals.orbit_chain`, from all blocks to none: the last
 label's class, the block that carries it, the class before, and so on. The likeliest labelling and
 classes come from the same walk where sums are replaced by maxima.
 """
@@ -24,10 +24,18 @@ from jax.scipy.linalg import solve_triangular
 from jax.scipy.special import logsumexp
 from jaxtyping import Array, Float, Int
 
-from folt.flows.elliptical import log_abs_det, log_radial
-from folt.flows.orbit_chain import Forward, Logs, Scaled, forward, layers, log_orbit_sums, scaled
 from folt.groups import BlockForm, Group
 from folt.groups.permutation import MOST_LABELS
+from folt.proposals.elliptical import log_abs_det, log_radial
+from folt.proposals.orbit_chain import (
+    Forward,
+    Logs,
+    Scaled,
+    forward,
+    layers,
+    log_orbit_sums,
+    scaled,
+)
 from folt.types import Key, OrbitSummed, Point, Scalar
 
 _Labelling = tuple[Int[Array, " labels"], Int[Array, " labels"]]

@@ -9,7 +9,7 @@ from typing import NamedTuple
 import numpy as np
 from jaxtyping import Float
 
-from folt.problem.orbits.components import Components
+from folt.proposals.components import Components
 from folt.types import HostPoints
 
 
