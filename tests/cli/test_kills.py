@@ -82,7 +82,7 @@ def place(fits, tmp_path, monkeypatch):
     monkeypatch.setattr("folt.report.kept.page", lambda fit: f"page of {fit.provenance['seed']}")
     monkeypatch.setattr("folt.report.page.page", lambda fit, _=(): "page")
     monkeypatch.setattr("folt.cli.demonstration.draw", lambda fit, seed: {"data": None})
-    monkeypatch.setattr("folt.report.figures.png", lambda figure: b"\x89PNG")
+    monkeypatch.setattr("folt.fit.style.png", lambda figure: b"\x89PNG")
     monkeypatch.setattr(Section, "drawing", lambda self, name: "<svg/>")
     monkeypatch.setattr(
         "folt.report.sections.model_sections", lambda fit: (Section("Data", "Observed.", None),)
@@ -90,7 +90,7 @@ def place(fits, tmp_path, monkeypatch):
     monkeypatch.setattr("folt.report.mixtures.weighted_mixture_figure", lambda *_: None)
     for figure in ("evidence_figure", "sizes_figure"):
         monkeypatch.setattr(f"folt.report.mixtures.{figure}", lambda *_: None)
-    monkeypatch.setattr("folt.report.figures.relabelled_figure", lambda *_: None)
+    monkeypatch.setattr("folt.report.traces.relabelled_figure", lambda *_: None)
     # A fit as its number: writing and reading it whole is tested elsewhere.
     for module in ("folt.report.kept", "folt.fit.file"):
         monkeypatch.setattr(f"{module}.to_bytes", lambda fit: str(fit.provenance).encode())
@@ -284,16 +284,16 @@ def test_a_page_that_cannot_be_made_is_refused_before_the_fit(place, monkeypatch
         raise AssertionError("something was computed")
 
     monkeypatch.setattr("folt.sampling.sample", sampled)
-    monkeypatch.setitem(sys.modules, "bokeh", None)
+    monkeypatch.setitem(sys.modules, "jinja2", None)
     assert run(["sample", "model.py:problem", "--out", "out"]) == 2
-    assert "a report needs Bokeh" in capsys.readouterr().err
+    assert "a report needs Jinja2" in capsys.readouterr().err
 
 
 def raising(*_, **__):
     raise ZeroDivisionError("integer modulo by zero")
 
 
-PAGES = ("folt.report.kept.page", "folt.report.page.page", "folt.report.figures.png")
+PAGES = ("folt.report.kept.page", "folt.report.page.page", "folt.fit.style.png")
 FIRST = {"relabel": "relabelled.nc", "compare": "k1/fit.nc", "modes": "m1/fit.nc"}
 """What took long to compute; `fit.nc` for most commands."""
 

@@ -56,7 +56,6 @@ def test_nothing_heavy_is_imported_on_the_way_to_draws():
         "arviz",
         "arviz_stats",
         "matplotlib",
-        "bokeh",
         "xarray",
     }
     assert found & heavy == set()

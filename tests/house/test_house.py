@@ -18,7 +18,7 @@ ROOT = Path(__file__).parents[2]
 QUIET = """
 import sys
 import folt
-heavy = {"arviz", "bokeh", "matplotlib", "jax", "flowjax"} & set(sys.modules)
+heavy = {"arviz", "matplotlib", "jax", "flowjax"} & set(sys.modules)
 assert not heavy, heavy
 import jax
 before = jax.config.values.copy()

@@ -5,6 +5,7 @@ FOLT_REQUIRE_BROWSER=1.
 """
 
 import os
+import re
 import shutil
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -29,29 +30,11 @@ WIDTHS = (1280, 390)
 PATIENCE = 60_000
 """Milliseconds that a busy machine may take."""
 
-PLOTS = (
-    "trace-folded",
-    "margin-folded",
-    "trace-raw",
-    "pair-folded",
-    "mixing",
-    "log-ratio",
-    "gamma",
-)
+PLOTS = ("trace-folded", "margin-folded", "trace-raw", "pair-raw", "pair-folded")
+CHARTS = ("mixing", "log-ratio", "gamma")
 
-PAINTED = """
-    (id) => {
-        const canvases = [];
-        const look = (node) => {
-            if (node.tagName === "CANVAS") canvases.push(node);
-            for (const child of node.shadowRoot ? node.shadowRoot.children : []) look(child);
-            for (const child of node.children) look(child);
-        };
-        look(document.getElementById(id));
-        return canvases.map((canvas) => canvas.toDataURL()).join();
-    }
-"""
-"""Everything that is painted inside an element, as text that can be compared."""
+PAINTED = "(id) => document.getElementById(id).querySelector('canvas').toDataURL()"
+"""What is painted inside an element, as text that can be compared."""
 
 
 def missing(reason: str) -> None:
@@ -143,13 +126,13 @@ def test_the_report_is_whole_and_quiet(browser, report: Path, width: int) -> Non
         verdict = page.locator("#verdict h1")
         assert "The fit can be trusted" in verdict.inner_text()
         assert verdict.bounding_box()["y"] < 200
-        for name in PLOTS:
+        for name in (*PLOTS, *CHARTS):
             place = page.locator(f"#plot-{name}")
             assert place.is_visible(), name
             box = place.bounding_box()
             assert box["width"] > 50, name
             assert box["height"] > 150, name
-            assert painted(page, name), name
+        assert len({painted(page, name) for name in PLOTS}) == len(PLOTS)
         assert page.locator("figure.choice .still:visible").count() == 0
         assert overflow(page) <= 0
         assert faults == []
@@ -167,7 +150,7 @@ def test_choosing_a_parameter_changes_what_is_drawn(browser, report: Path) -> No
             wait_for_paint(page, name, before[name])
         assert "x3" in shown.inner_text()
         assert "x0" not in shown.inner_text()
-        for name in ("pair-folded", "mixing", "log-ratio", "gamma"):
+        for name in ("pair-raw", "pair-folded"):
             assert painted(page, name) == before[name]
         assert faults == []
 
@@ -194,23 +177,46 @@ def test_choosing_a_pair_changes_both_clouds(browser, report: Path) -> None:
         assert faults == []
 
 
-def test_the_pointer_reads_values_off_the_mixing_curve(browser, report: Path) -> None:
+READ = "(strip) => getComputedStyle(strip, '::after').content"
+
+
+@pytest.mark.parametrize("scripts", [True, False])
+def test_the_pointer_reads_values_off_the_mixing_curve(browser, report: Path, scripts) -> None:
+    with opened(browser, report, scripts=scripts) as (page, faults):
+        strips = page.locator("#plot-mixing .strip")
+        first, last = strips.first, strips.last
+        assert first.evaluate(READ) == "none"
+        for strip, words in ((first, "0 steps"), (last, "certified:")):
+            strip.scroll_into_view_if_needed()
+            strip.hover()
+            assert words in strip.evaluate(READ)
+        assert first.evaluate(READ) == "none"
+        assert faults == []
+
+
+def test_the_pointer_reads_a_draw_off_its_trace(browser, report: Path) -> None:
     with opened(browser, report) as (page, faults):
         wait_until_live(page)
-        place = page.locator("#plot-mixing")
+        place = page.locator("#plot-trace-folded canvas")
         place.scroll_into_view_if_needed()
-        box = place.bounding_box()
-        page.mouse.move(box["x"] + 0.5 * box["width"], box["y"] + 0.5 * box["height"])
-        page.get_by_text("certified:").wait_for()
+        box, reading = place.bounding_box(), page.locator("#plot-trace-folded output")
+        assert not reading.is_visible()
+        for step in range(40):
+            page.mouse.move(box["x"] + 0.5 * box["width"], box["y"] + 10 + 6 * step)
+            if reading.is_visible():
+                break
+        assert re.match(r"x\d: [-\d.]+\nchain \d\ndraw \d+", reading.inner_text())
+        page.mouse.move(0, 0)
+        assert not reading.is_visible()
         assert faults == []
 
 
 def test_live_plots_follow_the_colour_scheme(browser, report: Path) -> None:
     with opened(browser, report) as (page, faults):
         wait_until_live(page)
-        light = painted(page, "gamma")
+        light = painted(page, "pair-raw")
         page.emulate_media(color_scheme="dark")
-        wait_for_paint(page, "gamma", light)
+        wait_for_paint(page, "pair-raw", light)
         background = page.evaluate("getComputedStyle(document.body).backgroundColor")
         assert max(int(part) for part in background[4:-1].split(",")) < 60
         assert faults == []
@@ -220,7 +226,7 @@ def test_live_plots_follow_the_colour_scheme(browser, report: Path) -> None:
 def test_without_scripts_there_are_still_pictures(browser, report: Path, width: int) -> None:
     with opened(browser, report, width=width, scripts=False) as (page, faults):
         stills = page.locator("figure.choice .still svg")
-        assert stills.count() == 5
+        assert stills.count() == 2
         assert all(still.is_visible() for still in stills.all())
         assert page.locator("select:visible").count() == 0
         assert faults == []
@@ -230,7 +236,7 @@ def test_print_shows_still_pictures(browser, report: Path) -> None:
     with opened(browser, report, scheme="dark") as (page, faults):
         wait_until_live(page)
         page.emulate_media(media="print")
-        assert page.locator("figure.choice .still:visible").count() == 5
+        assert page.locator("figure.choice .still:visible").count() == 2
         assert page.locator("figure.choice .live:visible").count() == 0
         assert page.evaluate("getComputedStyle(document.body).backgroundColor") == (
             "rgb(255, 255, 255)"

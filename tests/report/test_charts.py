@@ -1,4 +1,4 @@
-"""One source of data per quantity: what is printed and what is live show the same numbers."""
+"""Charts and pictures of a page show the numbers that they are made from."""
 
 import dataclasses
 import json
@@ -7,7 +7,6 @@ import math
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from bokeh.models import BoxAnnotation, GlyphRenderer, Label, Span
 from matplotlib.patches import StepPatch
 
 import folt
@@ -16,12 +15,11 @@ from folt.fit.text import estimate_rows
 from folt.models import gaussian_pair
 from folt.proposals import Gaussian
 from folt.report.certificate import certificate_charts, gamma_chart, log_ratio_chart, mixing_chart
-from folt.report.charts import BARS, Band, Bars, Histograms, Line, Rule, limits
-from folt.report.figures import marginals_figure, pairs_figure, still, traces_figure
-from folt.report.figures.marginals import kernel_density
-from folt.report.live import live
-from folt.report.live.charts import chart_plot
+from folt.report.charts import Bars, Line, still, strips
+from folt.report.marginals import kernel_density, marginals_figure, pairs_figure
+from folt.report.page import content
 from folt.report.parameters import Parameters
+from folt.report.traces import BARS, Histograms, limits, traces_figure
 
 
 @pytest.fixture(scope="module")
@@ -31,34 +29,41 @@ def fit() -> folt.Fit:
 
 
 @pytest.mark.parametrize("position", range(3))
-def test_both_drawings_show_every_number_of_a_chart(fit: folt.Fit, position: int) -> None:
+def test_a_picture_shows_every_number_of_a_chart(fit: folt.Fit, position: int) -> None:
     chart = certificate_charts(fit)[position]
-    figure, plot = still(chart), chart_plot(chart)
+    figure = still(chart)
     panel = figure.axes[0]
     assert (panel.get_xlabel(), panel.get_ylabel()) == (chart.x_label, chart.y_label)
-    assert plot.xaxis[0].axis_label.text == chart.x_label
-    assert panel.get_xlim() == (plot.x_range.start, plot.x_range.end) == chart.x_range
-    assert panel.get_ylim() == (plot.y_range.start, plot.y_range.end) == chart.y_range
+    assert (panel.get_xlim(), panel.get_ylim()) == (chart.x_range, chart.y_range)
     printed = {entry.get_text() for entry in figure.legends[0].get_texts()}
-    assert printed == {mark.name for mark in chart.key}
+    assert printed == {mark.name for mark in chart.marks if mark.name}
     lines = [mark for mark in chart.marks if isinstance(mark, Line)]
-    sources = [one.data_source.data for one in plot.select(type=GlyphRenderer)]
     for mark in lines:
         drawn = [line.get_xydata() for line in panel.lines]
         assert any(np.array_equal(np.stack([mark.x, mark.y], 1), one) for one in drawn)
-        same = [one for one in sources if "x" in one and np.array_equal(one["y"], mark.y)]
-        assert same
-        assert set(mark.told) <= set(same[0])
     for bars in (mark for mark in chart.marks if isinstance(mark, Bars)):
         steps = [patch for patch in panel.patches if isinstance(patch, StepPatch)]
         assert [patch.get_data().values.tolist() for patch in steps] == [bars.heights.tolist()]
-        assert any(np.array_equal(one.get("top"), bars.heights) for one in sources)
-    counts = {kind: sum(isinstance(mark, kind) for mark in chart.marks) for kind in (Band, Rule)}
-    assert len(list(plot.select(type=BoxAnnotation))) == counts[Band]
-    assert len(list(plot.select(type=Span))) == counts[Rule]
     words = [label for mark in lines for label in mark.labels]
     assert [text.get_text() for text in panel.texts] == words
-    assert sorted(label.text for label in plot.select(type=Label)) == sorted(words)
+
+
+@pytest.mark.parametrize("position", range(3))
+def test_strips_lie_over_the_positions_whose_readings_they_show(fit, position) -> None:
+    chart = certificate_charts(fit)[position]
+    figure = still(chart)
+    found = strips(chart, figure)
+    panel = figure.axes[0]
+    shown = {x: words for x, words in chart.readings.items() if x <= chart.x_range[1]}
+    assert sorted(strip.reading for strip in found) == sorted(shown.values())
+    by_reading = {strip.reading: strip for strip in found}
+    for x, words in shown.items():
+        across = panel.transData.transform((x, chart.y_range[1]))[0]
+        place = 100.0 * across / figure.bbox.width
+        strip = by_reading[words]
+        assert strip.left - 1e-6 <= place <= strip.left + strip.width + 1e-6
+    whole = sum(strip.width for strip in found)
+    assert whole == pytest.approx(100.0 * panel.get_position().width)
 
 
 def test_the_log_ratio_counts_what_lies_beyond_and_claims_no_evidence_it_has_not(fit) -> None:
@@ -75,7 +80,7 @@ def test_the_log_ratio_counts_what_lies_beyond_and_claims_no_evidence_it_has_not
     )
     chart = log_ratio_chart(fit.log_ratio, dataclasses.replace(fit.certificate, evidences=unknown))
     assert chart.x_label == "log ratio h"
-    assert "perfect fit" not in [mark.name for mark in chart.key]
+    assert "perfect fit" not in [mark.name for mark in chart.marks]
     assert "Zero" not in chart.caption
 
 
@@ -85,15 +90,15 @@ def test_what_too_few_draws_leave_open_is_in_the_key_once(fit: folt.Fit) -> None
         for name, cores in fit.certificate.qc.items()
     }
     chart = gamma_chart(dataclasses.replace(fit.certificate, qc=nothing))
-    assert [mark.name for mark in chart.key].count("too few draws to say") == 1
+    assert [mark.name for mark in chart.marks].count("too few draws to say") == 1
     assert sum(mark.marker == "x" for mark in chart.marks) == 2
 
 
-def test_a_chart_without_marks_says_so_and_is_not_live(fit: folt.Fit) -> None:
+def test_a_chart_without_marks_says_so(fit: folt.Fit) -> None:
     curve = dataclasses.replace(fit.certificate.mixing.curve, steps=(), bound=(), estimate=())
     chart = mixing_chart(dataclasses.replace(fit.certificate.mixing, curve=curve))
     assert [text.get_text() for text in still(chart).axes[0].texts] == ["no bound can be given"]
-    assert live(Parameters.of(fit), [], [chart]).places.isdisjoint({"plot-mixing"})
+    assert strips(chart, still(chart)) == []
 
 
 def test_histograms_of_the_page_are_those_of_the_print(fit: folt.Fit) -> None:
@@ -104,7 +109,7 @@ def test_histograms_of_the_page_are_those_of_the_print(fit: folt.Fit) -> None:
     np.testing.assert_array_equal(drawn.values, heights)
     assert figure.axes[0].get_ylim() == limits(parameters.sides, [0])
     assert heights @ np.diff(edges) == pytest.approx(1.0, abs=0.002)
-    told = json.loads(live(parameters, [], []).draws)["sides"]["folded"]
+    told = json.loads(content(fit)["draws"])["sides"]["folded"]
     assert told["low"] == parameters.folded.histograms.low.tolist()
     assert told["bars"] == BARS
     pairs = pairs_figure(parameters.sides, [0, 1], ["x", "y"])
@@ -121,7 +126,7 @@ def test_estimates_under_the_traces_are_those_of_their_scalars(fit: folt.Fit) ->
     """A scalar that never varies has no row, and must not shift the rows of those after it."""
     constant = np.full((*fit.draws.shape[:2], 2), 0.5)
     shown = dataclasses.replace(fit, posterior={"initial": constant, **fit.posterior})
-    told = json.loads(live(Parameters.of(shown), estimate_rows(shown), []).draws)
+    told = json.loads(content(shown)["draws"])
     words = dict(zip(told["names"], told["words"], strict=True))
     assert words["initial[1]"] == "the same in every draw"
     for row in estimate_rows(fit):

@@ -26,7 +26,6 @@ def fit():
 
 WANTED = {
     "arviz": lambda fit, path: fit.to_arviz(),
-    "bokeh": lambda fit, path: fit.report(path),
     "cloudpickle": lambda fit, path: runner_for(None, 2, None),
     "distributed": lambda fit, path: runner_for(object(), None, None),
     "jinja2": lambda fit, path: fit.report(path),
@@ -57,11 +56,11 @@ def test_a_package_that_is_hidden_is_said_in_one_sentence(name, fit, tmp_path, m
 
 
 def test_several_are_named_together(monkeypatch):
-    for name in ("bokeh", "jinja2", "pandas"):
+    for name in ("matplotlib", "jinja2", "pandas"):
         monkeypatch.setitem(sys.modules, name, None)
-    said = r"Bokeh and Jinja2 and pandas, which are not .* 'folt\[report\]' 'folt\[tables\]'$"
+    said = r"Matplotlib and Jinja2 and pandas, which are not .* 'folt\[report\]' 'folt\[tables\]'$"
     with pytest.raises(MissingPackageError, match=said):
-        require("a report", "bokeh", "jinja2", "pandas")
+        require("a report", "matplotlib", "jinja2", "pandas")
 
 
 def test_every_extra_brings_what_the_sentences_promise():

@@ -14,12 +14,13 @@ import numpy as np
 
 from folt.batching import map_points
 from folt.chains import relabelled_sweep
-from folt.fit import Fit, in_user_parameters
-from folt.fit.style import Section
+from folt.fit import Fit, in_user_parameters, style
+from folt.fit.style import PALETTE, Section
 from folt.models import bayesian_mixture
-from folt.report import figures
 from folt.report.kept import PAGE, Files, claim, files_of, keep_fit, request_for
+from folt.report.marginals import marginals_figure
 from folt.report.mixtures import weighted_mixture_figure
+from folt.report.traces import chains_figure
 from folt.sampling import sample
 from folt.store import Store, write_whole
 from folt.training.effort import Effort
@@ -129,7 +130,7 @@ def _files(fit: Fit, seed: int) -> Files:
     """Return the fit, its page with the data in it, and the figures."""
     drawn = draw(fit, seed)
     section = Section("The data and the mixture", _DATA, drawn["data"])
-    pictures = {f"{name}.png": figures.png(figure) for name, figure in drawn.items()}
+    pictures = {f"{name}.png": style.png(figure) for name, figure in drawn.items()}
     return files_of(dataclasses.replace(fit, sections=(section,)), pictures)
 
 
@@ -152,7 +153,7 @@ def draw(fit: Fit, seed: int = 0) -> dict[str, Figure]:
     count = mu.shape[-1]
     few = np.linspace(0, mu[..., 0].size - 1, BAND_DRAWS).astype(int)
     return {
-        "chains": figures.chains_figure(
+        "chains": chains_figure(
             unfolded["mu"][0],
             mu[0, :UNFOLDED_STEPS],
             [_numbered("μ", k) for k in range(count)],
@@ -162,14 +163,14 @@ def draw(fit: Fit, seed: int = 0) -> dict[str, Figure]:
             ),
             "component mean μ",
         ),
-        "marginals": figures.marginals_figure(
+        "marginals": marginals_figure(
             _by_component(fit.posterior),
             {
                 _numbered(SYMBOLS[name], k): value
                 for name, values in TRUTH.items()
                 for k, value in enumerate(values)
             },
-            figures.PALETTE[:count] * 2,
+            PALETTE[:count] * 2,
         ),
         "data": weighted_mixture_figure(
             np.asarray(fit.problem.data),

@@ -74,7 +74,7 @@ def fit_files(fit: Fit, table: Observations) -> dict[str, bytes]:
     import pandas
 
     from folt.fit.memberships import memberships
-    from folt.report.figures import png
+    from folt.fit.style import png
     from folt.report.kept import files_of
     from folt.report.sections import model_sections
 
@@ -105,7 +105,7 @@ def comparison_files(
     fits: Mapping[int, Fit], table: Observations, prefix: str = ""
 ) -> dict[str, bytes]:
     """Return the sizes by evidence, as a table and as a picture, and their fitted densities."""
-    from folt.report.figures import png
+    from folt.fit.style import png
     from folt.report.mixtures import evidence_figure, sizes_figure, thinned_posterior
 
     ranked = ranking(fits)

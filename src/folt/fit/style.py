@@ -210,7 +210,7 @@ class Section:
         title: the heading.
         text: what to see in the figure, in one or two sentences.
         figure: a Matplotlib figure; it takes the colours of the page where it uses those of
-            `folt.report.figures` for text and lines. Or the SVG of one, from the file of a fit.
+            this module for text and lines. Or the SVG of one, from the file of a fit.
     """
 
     title: str

@@ -9,16 +9,15 @@ import numpy as np
 
 from folt.certificate.outcomes import Outcome
 from folt.fit import Fit, in_user_parameters
-from folt.fit.style import histogram
+from folt.fit.style import INK, LINE, PALETTE, QUIET, blank, histogram, styled
 from folt.modal.geometry import Geometry, deflection_figure
 from folt.modal.identification import Identification
 from folt.modal.shape_pictures import Curves, curves, shape_pictures
 from folt.modal.shapes import shape_draws
 from folt.modal.spectrum import Measured
 from folt.modal.table import PERCENT, flat
-from folt.report import figures
 from folt.report.captions import Labelling, left_remark, right_remark
-from folt.report.figures import INK, LINE, PALETTE, QUIET, blank, styled
+from folt.report.traces import chains_figure
 from folt.store.strict_json import Document
 
 if TYPE_CHECKING:
@@ -196,7 +195,7 @@ def _chains_figure(fit: Fit) -> Figure:
     unfolded = in_user_parameters(fit.problem, raw)["frequency"]
     folded = fit.posterior["frequency"]
     count = folded.shape[-1]
-    return figures.chains_figure(
+    return chains_figure(
         unfolded.reshape(-1, count),
         folded[:, : max(raw.size // raw.shape[-1], 1000)].reshape(-1, count),
         [f"label {j + 1}" for j in range(count)],

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from folt.fit import style
 from folt.fit.style import Section
 from folt.modal.geometry import Geometry
 from folt.modal.identification import Identification
@@ -15,7 +16,6 @@ from folt.modal.pictures import pictures
 from folt.modal.shapes import mac_rows, shape_rows
 from folt.modal.spectrum import Measured
 from folt.modal.table import as_csv, evidence_rows, mode_rows
-from folt.report import figures
 from folt.report.kept import files_of
 from folt.store.strict_json import Document
 
@@ -74,7 +74,7 @@ def contents(found: Identification, geometry: Geometry | None = None) -> dict[st
     if len(found.fits) > 1:
         files["evidence.csv"] = as_csv(evidence_rows(found)).encode()
     drawn = pictures(found, geometry)
-    files.update({f"{name}.png": figures.png(figure) for name, figure in drawn.items()})
+    files.update({f"{name}.png": style.png(figure) for name, figure in drawn.items()})
     return files_of(dataclasses.replace(found.fit, sections=_sections(drawn)), files)
 
 

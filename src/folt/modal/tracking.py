@@ -11,7 +11,7 @@ import functools
 from collections.abc import Callable
 from pathlib import Path
 
-from folt.fit import Fit
+from folt.fit import Fit, style
 from folt.fleet import Here, Job, Runner
 from folt.fleet.many import run_jobs
 from folt.fleet.rows import Row
@@ -24,7 +24,6 @@ from folt.modal.shapes import measured_channels, shape_rows
 from folt.modal.spectrum import Measured, Record
 from folt.modal.table import as_csv, mode_rows
 from folt.problem import Problem
-from folt.report import figures
 from folt.store import Store
 from folt.store.strict_json import Document
 
@@ -204,8 +203,8 @@ def _write_windows(store: Store, rows: list[Row]) -> None:
     tracked = linked(usable) if "shapes" in usable[0] else None
     found = tidy(usable, tracked)
     store.write("windows.csv", as_csv(found).encode())
-    store.write("windows.png", figures.png(track_figure(found)))
+    store.write("windows.png", style.png(track_figure(found)))
     if tracked is not None:
         shapes = tidy_shapes(usable, tracked)
         store.write("window_shapes.csv", as_csv(shapes).encode())
-        store.write("window_shapes.png", figures.png(shape_tracks_figure(shapes)))
+        store.write("window_shapes.png", style.png(shape_tracks_figure(shapes)))

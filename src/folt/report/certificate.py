@@ -11,6 +11,7 @@ import numpy as np
 from folt.fit.style import PALETTE
 from folt.fit.text import UNSTATED, number
 from folt.report.charts import Band, Bars, Chart, Line, Mark, Rule
+from folt.store.strict_json import Document
 
 if TYPE_CHECKING:
     from folt.certificate.certificate import Certificate
@@ -45,29 +46,17 @@ def modes_chart(found: ExplorationFacts) -> Chart:
         "tempered particles in its reach": ([mode.tempered for mode in found.modes], "square"),
         "reference draws in its reach": ([mode.reference for mode in found.modes], "x"),
     }
-    told = {
-        "mode": [str(number) for number in numbers],
-        "mass": [f"{100 * mode.mass:.2f} %" for mode in found.modes],
-        "descents that ended there": [f"{mode.hits:,}" for mode in found.modes],
-        "tempered": [f"{100 * mode.tempered:.1f} %" for mode in found.modes],
-        "reference": [f"{100 * mode.reference:.1f} %" for mode in found.modes],
+    readings = {
+        float(k): f"mode {k}\nmass {100 * mode.mass:.2f} %\n{mode.hits:,} descents ended there\n"
+        f"tempered {100 * mode.tempered:.1f} %\nreference {100 * mode.reference:.1f} %"
+        for k, mode in zip(numbers, found.modes, strict=True)
     }
     marks: list[Mark] = []
     for k, (name, (shares, marker)) in enumerate(kinds.items()):
         labels = [f"{mode.hits:,} descents" for mode in found.modes] if k == 0 else ()
         shown = [100.0 * share for share in shares]
-        marks.append(
-            Line(
-                numbers,
-                shown,
-                PALETTE[k],
-                name,
-                joined=False,
-                marker=marker,
-                labels=labels,
-                told=told,
-            )
-        )
+        look: Document = {"joined": False, "marker": marker, "labels": labels}
+        marks.append(Line(numbers, shown, PALETTE[k], name, **look))
     return Chart(
         name="modes",
         description="The modes that were found, with their masses and how often each was reached",
@@ -79,6 +68,7 @@ def modes_chart(found: ExplorationFacts) -> Chart:
         x_range=(0.5, len(numbers) + 0.9),
         y_range=(-4.0, 108.0),
         marks=tuple(marks),
+        readings=readings,
         x_ticks={float(number): str(number) for number in numbers},
     )
 
@@ -88,14 +78,13 @@ def mixing_chart(mixing: Mixing) -> Chart:
     curve = mixing.curve
     known = {epsilon: n for epsilon, n in mixing.steps.items() if n is not None}
     confidence = f"{100 * mixing.confidence:.0f} % confidence"
-    told = {
-        "steps": [f"{n:,}" for n in curve.steps],
-        "certified": [f"{value:.4f}" for value in curve.bound],
-        "estimated": [f"{value:.4f}" for value in curve.estimate],
+    readings = {
+        float(n): f"{n:,} steps\ncertified: {bound:.4f}\nestimated: {estimate:.4f}"
+        for n, bound, estimate in zip(curve.steps, curve.bound, curve.estimate, strict=True)
     }
     marks: list[Mark] = [
         *(Rule(epsilon) for epsilon in mixing.steps),
-        Line(curve.steps, curve.bound, PALETTE[0], f"certified, {confidence}", told=told),
+        Line(curve.steps, curve.bound, PALETTE[0], f"certified, {confidence}"),
         Line(curve.steps, curve.estimate, PALETTE[1], "estimated", dashed=True),
         Line(
             list(known.values()),
@@ -124,6 +113,7 @@ def mixing_chart(mixing: Mixing) -> Chart:
         x_range=(0, last),
         y_range=(5e-4, 1.2),
         marks=tuple(marks) if curve.steps else (),
+        readings=readings,
         y_ticks=_DISTANCES,
         log=True,
         nothing="no bound can be given" if mixing.computed is None else UNSTATED,
@@ -159,11 +149,11 @@ def log_ratio_chart(log_ratio: np.ndarray, certificate: Certificate) -> Chart:
         words.append("There are too few independent held-out draws for a core.")
     if beyond := int(values.size - counts.sum()):
         words.append(f"{beyond:,} of {values.size:,} draws lie beyond the picture.")
-    told = {
-        "log ratio": [f"{a:.2f} to {b:.2f}" for a, b in itertools.pairwise(edges)],
-        "share": [f"{share:.1f} %" for share in shares],
+    readings = {
+        0.5 * (a + b): f"log ratio {a:.2f} to {b:.2f}\n{share:.1f} % of the draws"
+        for (a, b), share in zip(itertools.pairwise(edges.tolist()), shares, strict=True)
     }
-    marks.append(Bars(edges, shares, PALETTE[0], "draws of this fit", told))
+    marks.append(Bars(edges, shares, PALETTE[0], "draws of this fit"))
     marks += [Rule(0.0, upright=True, name="perfect fit")] if known else []
     return Chart(
         name="log-ratio",
@@ -174,6 +164,7 @@ def log_ratio_chart(log_ratio: np.ndarray, certificate: Certificate) -> Chart:
         x_range=(low, high),
         y_range=(0.0, 1.05 * max(float(shares.max()), 1.0)),
         marks=tuple(marks) if values.size else (),
+        readings=readings,
         nothing="no draw has a finite log ratio",
     )
 
@@ -191,19 +182,16 @@ def gamma_chart(certificate: Certificate) -> Chart:
     """γ against ρ in both protocols; what too few draws leave open is a cross at zero."""
     marks: list[Mark] = []
     crosses: list[Mark] = []
+    readings: dict[float, str] = {}
     for k, (protocol, cores) in enumerate(certificate.qc.items()):
         name = PROTOCOLS.get(protocol, protocol)
         known = {rho: cores[rho] for rho in sorted(cores) if cores[rho].gamma is not None}
-        told = {
-            "from": [name] * len(known),
-            "ρ": [f"{rho:g}" for rho in known],
-            "γ": [number(core.gamma, 3) for core in known.values()],
-            "width C": [number(core.osc, 3) for core in known.values()],
-            "independent draws": [f"{core.n:,.0f}" for core in known.values()],
-        }
+        for rho, core in known.items():
+            words = f"γ = {number(core.gamma, 3)}, C = {number(core.osc, 3)}, {core.n:,.0f} draws"
+            readings[rho] = f"{readings.get(rho, f'ρ = {rho:g}')}\n{name}:\n{words}"
         gammas = [core.gamma or 0.0 for core in known.values()]
         marker = ("circle", "square")[k % 2]
-        marks.append(Line(list(known), gammas, PALETTE[k], name, marker=marker, told=told))
+        marks.append(Line(list(known), gammas, PALETTE[k], name, marker=marker))
         if missing := sorted(set(cores) - set(known)):
             zeros, once = [0.0] * len(missing), "" if crosses else "too few draws to say"
             crosses.append(Line(missing, zeros, PALETTE[k], once, joined=False, marker="x"))
@@ -229,5 +217,6 @@ def gamma_chart(certificate: Certificate) -> Chart:
         x_range=(0.0, 0.265),
         y_range=(0.0, 1.04),
         marks=(*marks, *crosses),
+        readings=readings,
         x_ticks={rho: f"{rho:g}".lstrip("0") for rho in shares},
     )

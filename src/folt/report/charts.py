@@ -1,25 +1,26 @@
-"""A plot as data: its marks, its scales, and what is said of it.
+"""A plot as data, and its picture: marks, scales, and what is said of it.
 
-`figures.still` draws a chart for print and `live.charts` draws it for a browser. Neither computes
-anything, so both show the same.
-
-Chains as they are pictured: thinned traces, histograms of all draws, and their words.
+One picture serves print and page. On a page, strips over it show the readings of the chart under
+the pointer; they need no script.
 """
 
 from __future__ import annotations
 
 import dataclasses
-import functools
-import math
+import itertools
 from collections.abc import Mapping, Sequence
-from types import MappingProxyType
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
+from folt.fit.style import INK, LINE, below, blank, plain, styled
+from folt.store.strict_json import Document
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
 _Values = Sequence[float] | np.ndarray
-_Told = Mapping[str, Sequence[str]]
-"""What a pointer reads at each point, by name."""
 
 
 class Line(NamedTuple):
@@ -34,7 +35,6 @@ class Line(NamedTuple):
         dashed: whether it is dashed.
         marker: circle, square, x, or nothing.
         labels: what stands beside the points.
-        told: what a pointer reads.
     """
 
     x: _Values
@@ -45,12 +45,6 @@ class Line(NamedTuple):
     dashed: bool = False
     marker: str = ""
     labels: Sequence[str] = ()
-    told: _Told = MappingProxyType({})
-
-    @property
-    def look(self) -> str:
-        """How the key of a page shows it."""
-        return "dashed" if self.dashed else self.marker
 
 
 class Bars(NamedTuple):
@@ -60,8 +54,6 @@ class Bars(NamedTuple):
     heights: np.ndarray
     colour: str
     name: str
-    told: _Told
-    look: str = "square"
 
 
 class Band(NamedTuple):
@@ -71,7 +63,6 @@ class Band(NamedTuple):
     high: float
     colour: str
     name: str
-    look: str = "pale"
 
 
 class Rule(NamedTuple):
@@ -80,8 +71,6 @@ class Rule(NamedTuple):
     at: float
     upright: bool = False
     name: str = ""
-    colour: str = "inherit"
-    look: str = "dotted"
 
 
 Mark = Line | Bars | Band | Rule
@@ -99,7 +88,8 @@ class Chart:
         y_label: at its left.
         x_range: what it shows.
         y_range: what it shows.
-        marks: what is drawn, the first beneath the others; nothing is live without them.
+        marks: what is drawn, the first beneath the others.
+        readings: what a pointer reads, by horizontal position.
         caveat: what it must not be taken for.
         x_ticks: words at positions; found by the drawing if there are none.
         y_ticks: likewise.
@@ -115,116 +105,101 @@ class Chart:
     x_range: tuple[float, float]
     y_range: tuple[float, float]
     marks: tuple[Mark, ...]
+    readings: Mapping[float, str] = dataclasses.field(default_factory=dict)
     caveat: str = ""
     x_ticks: Mapping[float, str] = dataclasses.field(default_factory=dict)
     y_ticks: Mapping[float, str] = dataclasses.field(default_factory=dict)
     log: bool = False
     nothing: str = ""
 
-    @property
-    def key(self) -> list[Mark]:
-        """The marks that have a name."""
-        return [mark for mark in self.marks if mark.name]
+
+class Strip(NamedTuple):
+    """A strip of a picture with its reading; the place is in percent of the picture's size."""
+
+    left: float
+    width: float
+    top: float
+    height: float
+    reading: str
 
 
-BARS = 60
-"""Of a histogram."""
-
-_CHAINS = 4
-"""Chains that are pictured."""
-
-ROOM = 0.06
-"""Beyond both ends of what a picture shows, as a share of it."""
+MARKERS = {"circle": "o", "square": "s", "x": "x", "": ""}
+_STEPS = [1, 2, 5, 10]
+"""What numbers at an axis go by, as in a browser."""
 
 
-@dataclasses.dataclass(frozen=True)
-class Histograms:
-    """One histogram per scalar, each over its own range.
-
-    Attributes:
-        low: where almost all values of every scalar begin.
-        high: where they end.
-        shares: (scalar, bar), of all values.
-    """
-
-    low: np.ndarray
-    high: np.ndarray
-    shares: np.ndarray
-
-    @classmethod
-    def of(cls, values: np.ndarray) -> Histograms:
-        """The histograms of (draw, scalar); about a value that never moved, a short interval."""
-        usable = np.where(np.isfinite(values), values, np.nan)
-        known = np.where(np.isnan(usable).all(axis=0), 0.0, usable)
-        low, high = np.nanquantile(known, [0.0005, 0.9995], axis=0)
-        room = np.where(high > low, 0.0, 1e-3 * (1.0 + np.abs(low)))
-        low, high = low - room, high + room
-        counts = [
-            np.histogram(column, BARS, (start, end))[0]
-            for column, start, end in zip(values.T, low, high, strict=True)
-        ]
-        return cls(low, high, np.stack(counts) / max(len(values), 1))
-
-    def bars(self, scalar: int) -> tuple[np.ndarray, np.ndarray]:
-        """Densities and the edges of their bars."""
-        edges = np.linspace(self.low[scalar], self.high[scalar], BARS + 1)
-        return self.shares[scalar] / (edges[1] - edges[0]), edges
+def still(chart: Chart) -> Figure:
+    """Draw the chart, with its key beneath."""
+    with styled():
+        figure = blank(4.8, 3.1)
+        panel = figure.subplots()
+        panel.set(xlabel=plain(chart.x_label), ylabel=plain(chart.y_label))
+        panel.locator_params(steps=_STEPS)
+        panel.set_yscale("log" if chart.log else "linear")
+        panel.set(xlim=chart.x_range, ylim=chart.y_range)
+        for axis, ticks in ((panel.xaxis, chart.x_ticks), (panel.yaxis, chart.y_ticks)):
+            if ticks:
+                axis.set_ticks(list(ticks), list(ticks.values()))
+        panel.minorticks_off()
+        panel.grid(axis="y", color=LINE, linewidth=0.6)
+        panel.set_axisbelow(True)
+        for mark in chart.marks:
+            _draw(panel, mark)
+        if not chart.marks:
+            panel.text(0.5, 0.5, chart.nothing, ha="center", transform=panel.transAxes)
+        elif any(mark.name for mark in chart.marks):
+            below(figure, panel, 2)
+    return figure
 
 
-@dataclasses.dataclass(frozen=True)
-class Side:
-    """Chains of one kind, such as folded or as they came.
-
-    Attributes:
-        name: by which a page calls it.
-        title: what it is.
-        remark: what to see in it.
-        axis: what the horizontal axis of a trace counts.
-        draws: (chain, draw, scalar), as many as are pictured.
-        whole: all draws, (draw, scalar).
-        every: one in so many draws is pictured.
-    """
-
-    name: str
-    title: str
-    remark: str
-    axis: str
-    draws: np.ndarray
-    whole: np.ndarray
-    every: int = 1
-
-    @classmethod
-    def thinned(cls, name: str, title: str, remark: str, values: np.ndarray, most: int) -> Side:
-        """Of (chain, draw, scalar), at most so many draws of the first chains, evenly spaced."""
-        shown = values[:_CHAINS]
-        every = max(1, math.ceil(shown.shape[0] * shown.shape[1] / most))
-        chains = "chains" if len(shown) == len(values) else f"first {len(shown)} chains"
-        words = ["draw"]
-        words += [f"{chains} end to end"] if len(values) > 1 else []
-        words += [f"one in {every}"] if every > 1 else []
-        whole = values.reshape(-1, values.shape[-1])
-        return cls(name, title, remark, ", ".join(words), shown[:, ::every], whole, every)
-
-    @property
-    def flat(self) -> np.ndarray:
-        """(draw, scalar), chains end to end."""
-        return self.draws.reshape(-1, self.draws.shape[-1])
-
-    @property
-    def breaks(self) -> range:
-        """Positions at which another chain begins."""
-        chains, length, _ = self.draws.shape
-        return range(length, chains * length, length)
-
-    @functools.cached_property
-    def histograms(self) -> Histograms:
-        """Of all draws."""
-        return Histograms.of(self.whole)
+def _draw(panel: Axes, mark: Mark) -> None:
+    name = mark.name or None
+    match mark:
+        case Line():
+            _line(panel, mark)
+        case Bars():
+            panel.stairs(mark.heights, mark.edges, fill=True, color=mark.colour, label=name)
+        case Band():
+            shade: Document = {"alpha": 0.25, "linewidth": 0}
+            panel.axvspan(mark.low, mark.high, color=mark.colour, label=name, **shade)
+        case Rule():
+            across = panel.axvline if mark.upright else panel.axhline
+            if name is None:
+                across(mark.at, color=LINE, linewidth=0.6, zorder=0)
+            else:
+                across(mark.at, color=INK, linewidth=1.0, linestyle=(0, (3, 2)), label=name)
 
 
-def limits(sides: Sequence[Side], scalars: Sequence[int]) -> tuple[float, float]:
-    """Where almost all values of some scalars lie on all sides, with a little room."""
-    chosen = list(scalars)
-    low = min(float(side.histograms.low[chosen].min()) for side in sides)
-    high = max(float(side.histograms.high[chosen].max()) for side in sides)
-    return low - ROOM * (high - low), high + ROOM * (high - low)
+def _line(panel: Axes, mark: Line) -> None:
+    panel.plot(
+        mark.x,
+        mark.y,
+        color=mark.colour,
+        linestyle=((0, (4, 1.5)) if mark.dashed else "-") if mark.joined else "",
+        marker=MARKERS[mark.marker],
+        markersize=8 if mark.marker == "x" else 5,
+        markeredgewidth=1.5,
+        clip_on=not mark.marker,
+        zorder=3 if mark.marker else 2,
+        label=mark.name or None,
+    )
+    place: Document = {"textcoords": "offset points", "xytext": (7, 3), "fontsize": "small"}
+    for x, y, label in zip(mark.x, mark.y, mark.labels, strict=False):
+        panel.annotate(label, (x, y), **place)
+
+
+def strips(chart: Chart, figure: Figure) -> list[Strip]:
+    """Return the strips over a drawn chart: each position reaches half way to its neighbours."""
+    low, high = chart.x_range
+    shown = sorted(x for x in chart.readings if low <= x <= high)
+    if not (chart.marks and shown):
+        return []
+    figure.draw_without_rendering()  # which finds the place of the panel
+    place = figure.axes[0].get_position()
+    middles = [0.5 * (one + other) for one, other in itertools.pairwise(shown)]
+    across = [place.x0 + place.width * (x - low) / (high - low) for x in (low, *middles, high)]
+    top, height = 100.0 * (1.0 - place.y1), 100.0 * place.height
+    return [
+        Strip(100.0 * left, 100.0 * (right - left), top, height, chart.readings[x])
+        for x, (left, right) in zip(shown, itertools.pairwise(across), strict=True)
+    ]

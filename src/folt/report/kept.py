@@ -31,7 +31,7 @@ def claim(entry: Entry, request: Request) -> None:
     Raises:
         ValueError: naming that command, or what is not installed.
     """
-    require("a report", "bokeh", "jinja2", "matplotlib")  # before anything is computed
+    require("a report", "jinja2", "matplotlib")  # before anything is computed
     note = entry.read()
     there = request["command"] if note is None else note.request.get("command")
     if there != request["command"]:

@@ -1,15 +1,16 @@
 """A fit as one self-contained HTML page.
 
 Nothing is fetched: style, figures and scripts stand in the page, so it can be mailed, printed and
-read in ten years. Every figure is there as a still picture; where scripts run, live ones take the
-place of some.
+read in ten years. Every figure is a picture; where scripts run, traces and pairs can be chosen.
 
 How to cite the method and the software.
 """
 
 from __future__ import annotations
 
+import base64
 import dataclasses
+import json
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -18,6 +19,7 @@ import numpy as np
 
 from folt.certificate.certificate import mark, tone, verdict_words
 from folt.certificate.outcomes import Use
+from folt.fit.style import PALETTE, svg
 from folt.fit.text import (
     Estimate,
     cautions,
@@ -29,10 +31,9 @@ from folt.fit.text import (
     step_words,
 )
 from folt.problem.cards import counted, folding
-from folt.report import figures
 from folt.report.captions import chains_caption, conclusions, pairs_caption
 from folt.report.certificate import certificate_charts
-from folt.report.charts import Chart
+from folt.report.charts import Chart, still, strips
 from folt.report.facts import (
     core_rows,
     evidence_facts,
@@ -40,9 +41,11 @@ from folt.report.facts import (
     mixing_facts,
     provenance_facts,
 )
+from folt.report.marginals import PANELS, marginals_figure, pairs_figure
 from folt.report.parameters import EXCHANGED, Family, Parameters, readable_names, readable_order
 from folt.report.rendering import render
 from folt.report.sections import model_sections
+from folt.report.traces import BARS, ROOM, Side, traces_figure
 from folt.store import write_whole
 from folt.store.packages import require
 from folt.store.strict_json import Document
@@ -100,7 +103,7 @@ def page(fit: Fit, sections: Sequence[Section] = ()) -> str:
         fit: the fit.
         sections: what the model adds, after the estimates; what the fit brings if none are given.
     """
-    require("a report", "bokeh", "jinja2", "matplotlib")
+    require("a report", "jinja2", "matplotlib")
     shown = content(fit, sections)
     return render(_TEMPLATE, shown, number=number, seconds=seconds, thousands="{:,.0f}".format)
 
@@ -108,8 +111,6 @@ def page(fit: Fit, sections: Sequence[Section] = ()) -> str:
 def content(fit: Fit, sections: Sequence[Section] = ()) -> Document:
     """Return everything the template shows, as plain values."""
     from markupsafe import Markup
-
-    from folt.report.live import live
 
     status = fit.certificate.status
     parameters, charts = Parameters.of(fit), certificate_charts(fit)
@@ -136,8 +137,11 @@ def content(fit: Fit, sections: Sequence[Section] = ()) -> Document:
             (section.title, Markup(section.drawing(f"section-{k}")), section.text)
             for k, section in enumerate([*(sections or fit.sections), *model_sections(fit)])
         ],
-        "still": _stills(parameters, charts),
-        "charts": {chart.name: chart for chart in charts},
+        "still": {
+            "traces": _picture(traces_of(parameters), "traces"),
+            "pairs": _picture(pairs_of(parameters), "pairs"),
+        },
+        "charts": {chart.name: _drawn(chart) for chart in charts},
         "marginals": shown,
         "more_marginals": more,
         "captions": {
@@ -156,7 +160,7 @@ def content(fit: Fit, sections: Sequence[Section] = ()) -> Document:
         "total": total,
         "provenance": provenance_facts(fit),
         "bibtex": bibtex(fit),
-        "live": live(parameters, rows, charts),
+        "draws": Markup(_chosen_from(parameters, rows)),
     }
 
 
@@ -190,20 +194,60 @@ def _steps(fit: Fit) -> tuple[str, str, str]:
     return step_words(mixing, 0.05), "steps to forget the start", remark
 
 
-def _stills(parameters: Parameters, charts: list[Chart]) -> dict[str, Markup]:
-    """Return the pictures that need no script, by name."""
-    drawn = {
-        "traces": traces_of(parameters),
-        "pairs": pairs_of(parameters),
-        **{chart.name: figures.still(chart) for chart in charts},
+def _drawn(chart: Chart) -> Document:
+    """Return a chart with its picture and the strips over it."""
+    figure = still(chart)
+    return {
+        "about": chart,
+        "picture": _picture(figure, chart.name),
+        "strips": strips(chart, figure),
     }
-    return {name: _still(figure, name) for name, figure in drawn.items()}
 
 
-def _still(figure: Figure, name: str) -> Markup:
+def _picture(figure: Figure, name: str) -> Markup:
     from markupsafe import Markup
 
-    return Markup(figures.svg(figure, name))
+    return Markup(svg(figure, name))
+
+
+def _chosen_from(parameters: Parameters, rows: list[Estimate]) -> str:
+    """Return what the choosers show, as JSON that cannot end the script element that holds it."""
+    words = {
+        row.name: f"{number(row.mean, row.digits)} ({number(row.low, row.digits)} to "
+        f"{number(row.high, row.digits)})"
+        for row in rows
+    }
+    centre = parameters.folded.flat.mean(axis=0)
+    centre = np.where(np.isfinite(centre), centre, 0.0)
+    tree = {
+        "palette": PALETTE,
+        "names": parameters.names,
+        "families": [family.members for family in parameters.families],
+        "words": [words.get(name, "the same in every draw") for name in parameters.names],
+        "centre": centre.tolist(),
+        "room": ROOM,
+        "sides": {side.name: _packed_side(side, centre) for side in parameters.sides},
+    }
+    return json.dumps(tree, ensure_ascii=False, separators=(",", ":")).replace("<", "\\u003c")
+
+
+def _packed_side(side: Side, centre: np.ndarray) -> Document:
+    return {
+        "axis": side.axis,
+        "every": side.every,
+        "length": side.draws.shape[1],
+        "count": len(side.flat),
+        "values": _packed(side.flat.T - centre[:, None]),
+        "low": side.histograms.low.tolist(),
+        "high": side.histograms.high.tolist(),
+        "bars": BARS,
+        "shares": _packed(side.histograms.shares),
+    }
+
+
+def _packed(values: np.ndarray) -> str:
+    """Single precision, little-endian, row after row: about the mean that is more than enough."""
+    return base64.b64encode(np.ascontiguousarray(values, "<f4").tobytes()).decode()
 
 
 def _marginals(parameters: Parameters) -> tuple[list[Markup], dict[str, list[Markup]]]:
@@ -213,8 +257,8 @@ def _marginals(parameters: Parameters) -> tuple[list[Markup], dict[str, list[Mar
     for k, family in enumerate(_drawn_marginals(parameters)):
         values = parameters.folded.whole[:, list(family.members)]
         title = family.label.split(":")[0] if not family.single else family.label
-        drawn = _still(figures.marginals_figure({title: values[None]}, key=False), f"marginal-{k}")
-        if k < figures.PANELS:
+        drawn = _picture(marginals_figure({title: values[None]}, key=False), f"marginal-{k}")
+        if k < PANELS:
             shown.append(drawn)
         else:
             more.setdefault(family.parameter, []).append(drawn)
@@ -224,7 +268,7 @@ def _marginals(parameters: Parameters) -> tuple[list[Markup], dict[str, list[Mar
 def pairs_of(parameters: Parameters) -> Figure:
     """Return a few scalars in pairs, folded below the diagonal and as they came above it."""
     chosen = parameters.showcase()
-    return figures.pairs_figure(parameters.sides, chosen, [parameters.names[j] for j in chosen])
+    return pairs_figure(parameters.sides, chosen, [parameters.names[j] for j in chosen])
 
 
 def traces_of(parameters: Parameters) -> Figure:
@@ -232,7 +276,7 @@ def traces_of(parameters: Parameters) -> Figure:
     family = parameters.opening()
     names = [parameters.names[j] for j in family.members]
     quantity = "value" if family.parameter == EXCHANGED else family.parameter
-    return figures.traces_figure(parameters.sides, family.members, names, quantity)
+    return traces_figure(parameters.sides, family.members, names, quantity)
 
 
 def _drawn_marginals(parameters: Parameters) -> list[Family]:
@@ -244,11 +288,11 @@ def _drawn_marginals(parameters: Parameters) -> list[Family]:
 
 def _left_out(parameters: Parameters) -> str:
     count, drawn = len(parameters.panels()), len(_drawn_marginals(parameters))
-    if count <= figures.PANELS and drawn == count:
+    if count <= PANELS and drawn == count:
         return ""
-    below = "; others open below" if drawn > figures.PANELS else ""
+    below = "; others open below" if drawn > PANELS else ""
     rest = "" if drawn == count else ". The table and the chooser of the chains have all"
-    return f"The first {min(drawn, figures.PANELS)} of {count} are shown{below}{rest}."
+    return f"The first {min(drawn, PANELS)} of {count} are shown{below}{rest}."
 
 
 def _eyebrow(fit: Fit) -> str:

@@ -16,7 +16,7 @@ import numpy as np
 
 from folt.fit.text import entries, index_words, is_mirrored
 from folt.report.captions import Labelling, left_remark, right_remark
-from folt.report.charts import Side
+from folt.report.traces import Side
 from folt.types import in_float64
 
 if TYPE_CHECKING:

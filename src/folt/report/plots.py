@@ -7,9 +7,10 @@ from typing import TYPE_CHECKING
 
 from folt.fit.memberships import memberships, most_probable_path
 from folt.fit.predictions import require_problem
-from folt.report import figures
 from folt.report.certificate import modes_chart
+from folt.report.charts import still
 from folt.report.checks import checks_figure, predictive_checks
+from folt.report.marginals import marginals_figure
 from folt.report.mixtures import data_figure
 from folt.report.page import pairs_of, traces_of
 from folt.report.parameters import Parameters
@@ -39,7 +40,7 @@ def _marginals(fit: Fit) -> Figure:
         for family in parameters.panels()
     }
     values = parameters.folded.whole
-    return figures.marginals_figure(
+    return marginals_figure(
         {title: values[None][..., list(family.members)] for title, family in panels.items()}
     )
 
@@ -56,7 +57,7 @@ def _modes(fit: Fit) -> Figure:
     found = fit.certificate.exploration
     if found is None or not found.modes:
         raise ValueError("no modes were looked for in this fit: its reference draws were given")
-    return figures.still(modes_chart(found))
+    return still(modes_chart(found))
 
 
 def _data(fit: Fit) -> Figure:

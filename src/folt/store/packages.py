@@ -15,7 +15,6 @@ class Package(NamedTuple):
 
 PACKAGES = {
     "arviz": Package("ArviZ", "'folt[arviz]'"),
-    "bokeh": Package("Bokeh", "'folt[report]'"),
     "cloudpickle": Package("cloudpickle", "'folt[fleet]'"),
     "distributed": Package("Dask", "'folt[fleet]'"),
     "jinja2": Package("Jinja2", "'folt[report]'"),

@@ -1,98 +1,123 @@
-"""Chains before and after folding or relabelling, a trace and its margins.
-
-A chart drawn for print.
-"""
+"""Chains as they are pictured, before and after folding: thinned traces beside histograms."""
 
 from __future__ import annotations
 
+import dataclasses
+import functools
+import math
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from folt.fit.style import (
-    INK,
-    LINE,
-    PALETTE,
-    QUIET,
-    below,
-    blank,
-    component_legend,
-    histogram,
-    plain,
-    styled,
-)
-from folt.report.charts import Band, Bars, Chart, Line, Mark, Rule, Side, limits
-from folt.store.strict_json import Document
+from folt.fit.style import LINE, PALETTE, QUIET, blank, component_legend, histogram, plain, styled
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
 
-MARKERS = {"circle": "o", "square": "s", "x": "x", "": ""}
-_STEPS = [1, 2, 5, 10]
-"""What numbers at an axis go by, as in a browser."""
+BARS = 60
+"""Of a histogram."""
+
+_CHAINS = 4
+"""Chains that are pictured."""
+
+ROOM = 0.06
+"""Beyond both ends of what a picture shows, as a share of it."""
 
 
-def still(chart: Chart) -> Figure:
-    """Return the chart as a figure with its key beneath."""
-    with styled():
-        figure = blank(5.4, 3.1)
-        panel = figure.subplots()
-        panel.set(xlabel=plain(chart.x_label), ylabel=plain(chart.y_label))
-        panel.locator_params(steps=_STEPS)
-        panel.set_yscale("log" if chart.log else "linear")
-        panel.set(xlim=chart.x_range, ylim=chart.y_range)
-        for axis, ticks in ((panel.xaxis, chart.x_ticks), (panel.yaxis, chart.y_ticks)):
-            if ticks:
-                axis.set_ticks(list(ticks), list(ticks.values()))
-        panel.minorticks_off()
-        panel.grid(axis="y", color=LINE, linewidth=0.6)
-        panel.set_axisbelow(True)
-        for mark in chart.marks:
-            _draw(panel, mark)
-        if not chart.marks:
-            panel.text(0.5, 0.5, chart.nothing, ha="center", transform=panel.transAxes)
-        elif chart.key:
-            below(figure, panel, 2)
-    return figure
+@dataclasses.dataclass(frozen=True)
+class Histograms:
+    """One histogram per scalar, each over its own range.
+
+    Attributes:
+        low: where almost all values of every scalar begin.
+        high: where they end.
+        shares: (scalar, bar), of all values.
+    """
+
+    low: np.ndarray
+    high: np.ndarray
+    shares: np.ndarray
+
+    @classmethod
+    def of(cls, values: np.ndarray) -> Histograms:
+        """The histograms of (draw, scalar); about a value that never moved, a short interval."""
+        usable = np.where(np.isfinite(values), values, np.nan)
+        known = np.where(np.isnan(usable).all(axis=0), 0.0, usable)
+        low, high = np.nanquantile(known, [0.0005, 0.9995], axis=0)
+        room = np.where(high > low, 0.0, 1e-3 * (1.0 + np.abs(low)))
+        low, high = low - room, high + room
+        counts = [
+            np.histogram(column, BARS, (start, end))[0]
+            for column, start, end in zip(values.T, low, high, strict=True)
+        ]
+        return cls(low, high, np.stack(counts) / max(len(values), 1))
+
+    def bars(self, scalar: int) -> tuple[np.ndarray, np.ndarray]:
+        """Densities and the edges of their bars."""
+        edges = np.linspace(self.low[scalar], self.high[scalar], BARS + 1)
+        return self.shares[scalar] / (edges[1] - edges[0]), edges
 
 
-def _draw(panel: Axes, mark: Mark) -> None:
-    name = mark.name or None
-    match mark:
-        case Line():
-            _line(panel, mark)
-        case Bars():
-            panel.stairs(mark.heights, mark.edges, fill=True, color=mark.colour, label=name)
-        case Band():
-            shade: Document = {"alpha": 0.25, "linewidth": 0}
-            panel.axvspan(mark.low, mark.high, color=mark.colour, label=name, **shade)
-        case Rule():
-            across = panel.axvline if mark.upright else panel.axhline
-            if name is None:
-                across(mark.at, color=LINE, linewidth=0.6, zorder=0)
-            else:
-                across(mark.at, color=INK, linewidth=1.0, linestyle=(0, (3, 2)), label=name)
+@dataclasses.dataclass(frozen=True)
+class Side:
+    """Chains of one kind, such as folded or as they came.
+
+    Attributes:
+        name: by which a page calls it.
+        title: what it is.
+        remark: what to see in it.
+        axis: what the horizontal axis of a trace counts.
+        draws: (chain, draw, scalar), as many as are pictured.
+        whole: all draws, (draw, scalar).
+        every: one in so many draws is pictured.
+    """
+
+    name: str
+    title: str
+    remark: str
+    axis: str
+    draws: np.ndarray
+    whole: np.ndarray
+    every: int = 1
+
+    @classmethod
+    def thinned(cls, name: str, title: str, remark: str, values: np.ndarray, most: int) -> Side:
+        """Of (chain, draw, scalar), at most so many draws of the first chains, evenly spaced."""
+        shown = values[:_CHAINS]
+        every = max(1, math.ceil(shown.shape[0] * shown.shape[1] / most))
+        chains = "chains" if len(shown) == len(values) else f"first {len(shown)} chains"
+        words = ["draw"]
+        words += [f"{chains} end to end"] if len(values) > 1 else []
+        words += [f"one in {every}"] if every > 1 else []
+        whole = values.reshape(-1, values.shape[-1])
+        return cls(name, title, remark, ", ".join(words), shown[:, ::every], whole, every)
+
+    @property
+    def flat(self) -> np.ndarray:
+        """(draw, scalar), chains end to end."""
+        return self.draws.reshape(-1, self.draws.shape[-1])
+
+    @property
+    def breaks(self) -> range:
+        """Positions at which another chain begins."""
+        chains, length, _ = self.draws.shape
+        return range(length, chains * length, length)
+
+    @functools.cached_property
+    def histograms(self) -> Histograms:
+        """Of all draws."""
+        return Histograms.of(self.whole)
 
 
-def _line(panel: Axes, mark: Line) -> None:
-    panel.plot(
-        mark.x,
-        mark.y,
-        color=mark.colour,
-        linestyle=((0, (4, 1.5)) if mark.dashed else "-") if mark.joined else "",
-        marker=MARKERS[mark.marker],
-        markersize=8 if mark.marker == "x" else 5,
-        markeredgewidth=1.5,
-        clip_on=not mark.marker,
-        zorder=3 if mark.marker else 2,
-        label=mark.name or None,
-    )
-    place: Document = {"textcoords": "offset points", "xytext": (7, 3), "fontsize": "small"}
-    for x, y, label in zip(mark.x, mark.y, mark.labels, strict=False):
-        panel.annotate(label, (x, y), **place)
+def limits(sides: Sequence[Side], scalars: Sequence[int]) -> tuple[float, float]:
+    """Where almost all values of some scalars lie on all sides, with a little room."""
+    chosen = list(scalars)
+    low = min(float(side.histograms.low[chosen].min()) for side in sides)
+    high = max(float(side.histograms.high[chosen].max()) for side in sides)
+    return low - ROOM * (high - low), high + ROOM * (high - low)
 
 
 _SHOWN = 1200

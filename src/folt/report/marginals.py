@@ -13,7 +13,7 @@ import numpy as np
 from jaxtyping import Float
 
 from folt.fit.style import PALETTE, QUIET, TRUE_VALUE, blank, histogram, plain, styled
-from folt.report.charts import Side, limits
+from folt.report.traces import Side, limits
 from folt.store.strict_json import Document
 
 if TYPE_CHECKING:
