@@ -12,7 +12,7 @@ import json
 import os
 import resource
 import subprocess
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -97,6 +97,28 @@ def read(name: str, folder: Path | None = None) -> Measurement:
     if missing or measurement["name"] != name:
         raise ValueError(f"expected a measurement named {name!r} in {path}, without {missing}")
     return measurement
+
+
+def remembered(path: Path, key: str, make: Callable[[], Any]) -> Any:
+    """What was made under this key before, from a file of lines, else made now and added to it.
+
+    Long measurements are interrupted; they go on where they stopped.
+    """
+    if path.is_file():
+        for line in path.read_text(encoding="utf-8").splitlines():
+            if (known := json.loads(line))["key"] == key:
+                return known["value"]
+    value = make()
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with path.open("a", encoding="utf-8") as stream:
+        stream.write(json.dumps({"key": key, "commit": commit(), "value": value}) + "\n")
+    return value
+
+
+def commits_of(path: Path) -> list[str]:
+    """Commits at which the lines of such a file were made, in their order."""
+    lines = path.read_text(encoding="utf-8").splitlines()
+    return list(dict.fromkeys(json.loads(line)["commit"] for line in lines))
 
 
 def names(folder: Path | None = None) -> list[str]:

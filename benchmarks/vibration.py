@@ -3,12 +3,15 @@
 pyOMA2 (FDD, enhanced FDD, covariance-driven stochastic subspaces with its uncertainties) runs in an
 environment of its own; it is told the true frequencies, near which it picks its peaks and poles, as
 an engineer would who sees them; where no order has stable poles near both, it takes the largest
-order. folt is told the band and that there are two modes.
+order. folt is told the band and that there are two modes; it uses all channels, the trace of their
+spectrum with powers, or that trace with the paper's model. What is finished is kept in a file of
+lines, and the program goes on from there.
 """
 
 from __future__ import annotations
 
 import argparse
+import functools
 import json
 import subprocess
 import sys
@@ -52,6 +55,9 @@ COLUMNS = (
     "CPU s per record",
 )
 
+FOLT: dict[str, Any] = {"folt, shapes": "shapes", "folt, trace": "powers", "folt, paper": "paper"}
+"""Models of folt by the name of the tool."""
+
 Found = dict[str, Any]
 """frequency, damping (each with low and high), shape (mode, channel) and cpu_s; None if unknown."""
 
@@ -61,6 +67,7 @@ def main() -> None:
     options = argparse.ArgumentParser(description=__doc__)
     options.add_argument("--records", type=int, default=100, help="per separation")
     options.add_argument("--python", help="interpreter that has pyoma-2; made where not given")
+    options.add_argument("--out", type=Path, required=True, help="folder of what is finished")
     options.add_argument("--peer", type=Path, help=argparse.SUPPRESS)
     asked = options.parse_args()
     if asked.peer is not None:
@@ -68,19 +75,44 @@ def main() -> None:
         return
     from benchmarks.peers.environments import python_for
 
-    python = asked.python or python_for("pyoma")
-    rows = []
-    for separation in SEPARATIONS:
-        truth = np.array([FREQUENCY, FREQUENCY + separation * BANDWIDTH])
-        records = [_simulated(truth, seed) for seed in range(asked.records)]
-        found = {**_by_folt(records), **_beside(python, truth, records)}
-        rows += [_row(separation, tool, truth, each) for tool, each in found.items()]
+    python, lines = asked.python or python_for("pyoma"), asked.out / "vibration.jsonl"
+    found: dict[tuple[float, str], list[Found | None]] = {}
+    # Records in the outer loop: whenever it is stopped, both separations have equally many.
+    for seed in range(asked.records):
+        for separation in SEPARATIONS:
+            for tool, one in _each(lines, python, separation, seed).items():
+                found.setdefault((separation, tool), []).append(one)
+    rows = [_row(separation, tool, each) for (separation, tool), each in sorted(found.items())]
     title = (
         f"Two modes of {DAMPING:.0%} damping in {asked.records} simulated records of "
-        f"{MINUTES:.0f} minutes, four channels"
+        f"{MINUTES:.0f} minutes for each separation, four channels"
     )
-    command = f"python -m benchmarks.vibration --records {asked.records}"
-    print(record.write("vibration", title, COLUMNS, rows, command=command))
+    command = f"python -m benchmarks.vibration --records {asked.records} --out DIR"
+    cpu = sum(one["cpu_s"] for each in found.values() for one in each if one is not None)
+    commits = record.commits_of(lines)
+    print(
+        record.write("vibration", title, COLUMNS, rows, command=command, cpu_s=cpu, commits=commits)
+    )
+
+
+def _frequencies(separation: float) -> np.ndarray:
+    return np.array([FREQUENCY, FREQUENCY + separation * BANDWIDTH])
+
+
+def _each(lines: Path, python: str, separation: float, seed: int) -> dict[str, Found | None]:
+    """What every tool finds in one record, or found before."""
+    truth = _frequencies(separation)
+    simulated = functools.cache(lambda: _simulated(truth, seed))
+    found = {
+        tool: record.remembered(
+            lines, f"{separation} {seed} {tool}", lambda tool=tool: _by_folt(tool, simulated())
+        )
+        for tool in FOLT
+    }
+    beside = record.remembered(
+        lines, f"{separation} {seed} pyOMA2", lambda: _beside(python, truth, simulated())
+    )
+    return {**found, **beside}
 
 
 def _simulated(frequency: np.ndarray, seed: int) -> Any:
@@ -92,55 +124,45 @@ def _simulated(frequency: np.ndarray, seed: int) -> Any:
     return simulate_record(jax.random.key(seed), frame, rate=RATE, minutes=MINUTES)
 
 
-def _by_folt(records: list[Any]) -> dict[str, list[Found | None]]:
-    """With all channels, and with the trace of their spectrum."""
+def _by_folt(tool: str, simulated: Any) -> Found:
+    """With all channels, or with a model of the trace of their spectrum."""
     from folt import Effort
-    from folt.modal import (
-        Settings,
-        identify,
-        measured_channels,
-        mode_rows,
-        shape_draws,
-        welch,
-    )
+    from folt.modal import Settings, identify, measured_channels, mode_rows, shape_draws, welch
     from folt.modal.shapes import mean_shape
 
-    settings = Settings(frequency_range=BAND, draws=1000, effort=Effort.quick())
-    tools: dict[str, list[Found | None]] = {"folt, shapes": [], "folt, trace": []}
-    for each in records:
-        for tool, measure in (("folt, shapes", measured_channels), ("folt, trace", welch)):
-            begun = time.process_time()
-            measured = measure(each, BAND)
-            fit = identify(measured, 2, settings, progress=False).fit
-            rows = mode_rows(fit, measured.resolution)
-            shapes = shape_draws(fit) if "shape" in fit.posterior else None
-            tools[tool].append(
-                {
-                    "frequency": [r.frequency_hz for r in rows],
-                    "frequency_ends": [(r.frequency_low, r.frequency_high) for r in rows],
-                    "damping": [r.damping_percent / 100 for r in rows],
-                    "damping_ends": [(r.damping_low / 100, r.damping_high / 100) for r in rows],
-                    "shape": None if shapes is None else [mean_shape(shapes[:, j]) for j in (0, 1)],
-                    "cpu_s": time.process_time() - begun,
-                }
-            )
-    return tools
+    settings = Settings(model=FOLT[tool], frequency_range=BAND, draws=1000, effort=Effort.quick())
+    begun = time.process_time()
+    measured = (measured_channels if settings.model == "shapes" else welch)(simulated, BAND)
+    fit = identify(measured, 2, settings, progress=False).fit
+    rows = mode_rows(fit, measured.resolution)
+    shapes = shape_draws(fit) if "shape" in fit.posterior else None
+    return {
+        "frequency": [r.frequency_hz for r in rows],
+        "frequency_ends": [(r.frequency_low, r.frequency_high) for r in rows],
+        "damping": [r.damping_percent / 100 for r in rows],
+        "damping_ends": [(r.damping_low / 100, r.damping_high / 100) for r in rows],
+        "shape": None
+        if shapes is None
+        else [mean_shape(shapes[:, j]).tolist() for j in range(len(rows))],
+        "verdict": fit.certificate.status.name,
+        "cpu_s": time.process_time() - begun,
+    }
 
 
-def _beside(python: str, truth: np.ndarray, records: list[Any]) -> dict[str, list[Found | None]]:
-    """What the other process finds in the same records."""
+def _beside(python: str, truth: np.ndarray, simulated: Any) -> dict[str, Found | None]:
+    """What the other process finds in the same record."""
     with tempfile.TemporaryDirectory() as folder:
-        path = Path(folder) / "records.npz"
-        np.savez(path, truth=truth, records=np.stack([each.values for each in records]))
-        command = [python, "-m", "benchmarks.vibration", "--peer", str(path)]
+        path = Path(folder) / "record.npz"
+        np.savez(path, truth=truth, values=simulated.values)
+        command = [python, "-m", "benchmarks.vibration", "--out", folder, "--peer", str(path)]
         told = subprocess.run(command, cwd=record.ROOT, capture_output=True, text=True)
     if told.returncode:
         sys.exit(f"pyOMA2 failed: {told.stderr[-2000:]}")
-    tools: dict[str, list[Found | None]] = json.loads(told.stdout.splitlines()[-1])
+    tools: dict[str, Found | None] = json.loads(told.stdout.splitlines()[-1])
     return tools
 
 
-def _by_pyoma(loaded: Any) -> dict[str, list[Found | None]]:
+def _by_pyoma(loaded: Any) -> dict[str, Found | None]:
     """In the environment of pyOMA2, without folt."""
     from pyoma2.algorithms import EFDD, FDD, SSI
     from pyoma2.setup import SingleSetup
@@ -155,18 +177,17 @@ def _by_pyoma(loaded: Any) -> dict[str, list[Found | None]]:
             {"order_in": "find_min"},
         ),
     }
-    found: dict[str, list[Found | None]] = {tool: [] for tool in tools}
-    for values in loaded["records"]:
-        for tool, (algorithm, options) in tools.items():
-            setup, begun = SingleSetup(values, fs=RATE), time.process_time()
-            setup.decimate_data(q=DECIMATED)
-            setup.add_algorithms(type(algorithm)(algorithm.run_params, name=algorithm.name))
-            setup.run_by_name(algorithm.name)
-            result = _picked(setup, algorithm.name, {**chosen, **options})
-            if result is None and "order_in" in options:
-                result = _picked(setup, algorithm.name, {**chosen, "order_in": HIGHEST_ORDER})
-            spent = time.process_time() - begun
-            found[tool].append(None if result is None else _of_pyoma(result, spent))
+    found: dict[str, Found | None] = {}
+    for tool, (algorithm, options) in tools.items():
+        setup, begun = SingleSetup(loaded["values"], fs=RATE), time.process_time()
+        setup.decimate_data(q=DECIMATED)
+        setup.add_algorithms(algorithm)
+        setup.run_by_name(algorithm.name)
+        result = _picked(setup, algorithm.name, {**chosen, **options})
+        if result is None and "order_in" in options:
+            result = _picked(setup, algorithm.name, {**chosen, "order_in": HIGHEST_ORDER})
+        spent = time.process_time() - begun
+        found[tool] = None if result is None else _of_pyoma(result, spent)
     return found
 
 
@@ -201,8 +222,9 @@ def _of_pyoma(result: Any, cpu_s: float) -> Found:
     }
 
 
-def _row(separation: float, tool: str, truth: np.ndarray, found: list[Found | None]) -> list[Any]:
+def _row(separation: float, tool: str, found: list[Found | None]) -> list[Any]:
     """Bias, error and coverage over both modes of all records in which two modes were found."""
+    truth = _frequencies(separation)
     there = [each for each in found if each is not None]
     cells: list[Any] = [f"{separation:g}", tool, len(found), len(there)]
     for name, true in (("frequency", truth), ("damping", np.full(2, DAMPING))):
