@@ -15,7 +15,7 @@ import numpy as np
 
 import folt
 from benchmarks import record
-from folt.diagnostics.chains import effective_size
+from folt.certificate.diagnostics.chains import effective_size
 from folt.models import datasets, gaussian_mixture
 from folt.proposals.action import action_of
 from folt.reference.host_chains import HostChains

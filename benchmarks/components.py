@@ -14,7 +14,7 @@ from typing import Any
 import folt
 from benchmarks import record
 from folt.certificate.comparison import compare
-from folt.diagnostics import Evidence
+from folt.certificate.diagnostics import Evidence
 from folt.models import datasets, gaussian_mixture
 
 NAME = "components"

@@ -18,7 +18,7 @@ from scipy.stats import gaussian_kde
 
 import folt
 from folt.batching import map_points
-from folt.diagnostics import split_rhat
+from folt.certificate.diagnostics import split_rhat
 from folt.fit import in_user_parameters
 from folt.fit.style import INK, LINE, PALETTE, QUIET, blank, styled, svg
 from folt.models import gaussian_mixture, simulate_gaussian_mixture
@@ -52,8 +52,8 @@ def measured_evidence_figure(name: str) -> Figure:
     import json
 
     from folt.certificate.comparison import compare
+    from folt.certificate.diagnostics import Evidence
     from folt.certificate.outcomes import Outcome
-    from folt.diagnostics import Evidence
     from folt.report.mixtures import evidence_figure
 
     path = Path(__file__).parents[1] / "benchmarks" / "results" / f"{name}.json"

@@ -11,7 +11,7 @@ import dataclasses
 import numpy as np
 from jaxtyping import Float, Int
 
-from folt.diagnostics.coupling_bounds import acceptance
+from folt.certificate.diagnostics.coupling_bounds import acceptance
 
 NOT_MET = 0
 """The meeting time of a pair that was still apart when the run ended."""

@@ -20,8 +20,8 @@ import numpy as np
 import pytest
 
 import folt
+from folt.certificate.diagnostics import effective_size
 from folt.cli import run
-from folt.diagnostics import effective_size
 from folt.fit.text import entries
 from folt.groups import Permutation
 from folt.problem import Problem

@@ -2,7 +2,7 @@
 
 import dataclasses
 
-from folt.diagnostics import Coverage, Difference, Faults, Switching
+from folt.certificate.diagnostics import Coverage, Difference, Faults, Switching
 from folt.problem.ratio import BoundaryMass
 
 

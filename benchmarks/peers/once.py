@@ -46,7 +46,7 @@ def main(tool: str, name: str, seed: int, draws: int | None = None) -> None:
 
 def folded_moments(problem, draws: np.ndarray, effective: float | None) -> dict:
     """Orderings visited; means, deviations and effective sizes of the folded coordinates."""
-    from folt.diagnostics.chains import effective_size
+    from folt.certificate.diagnostics.chains import effective_size
     from folt.proposals.action import action_of
 
     action = action_of(problem.group)

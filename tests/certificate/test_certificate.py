@@ -10,12 +10,12 @@ from scipy import signal, stats
 
 from folt.certificate.certificate import Certificate
 from folt.certificate.certify import Examined, certify
+from folt.certificate.diagnostics import RHOS, Agreement, Coverage, Difference, Faults
 from folt.certificate.facts import ReferenceFacts, SymmetryFacts
 from folt.certificate.held_out import Judged
 from folt.certificate.outcomes import REFRESHED_ALARM, REFRESHED_RHAT, Outcome, Use
 from folt.certificate.verdict import CONDITIONS
 from folt.chains import Chains
-from folt.diagnostics import RHOS, Agreement, Coverage, Difference, Faults
 from folt.problem.ratio import BoundaryMass
 from folt.reference import Caution, Concern, Reference
 from worse import WORSE, altered, steps, with_shape, worse

@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 
 from folt.certificate.comparison import compare, doubts
+from folt.certificate.diagnostics import Evidence
 from folt.certificate.outcomes import Outcome
 from folt.certificate.verdict import Status
-from folt.diagnostics import Evidence
 
 
 def test_probabilities_and_their_errors():

@@ -7,10 +7,10 @@ import pytest
 
 import folt
 from folt.certificate.certify import Examined, certify
+from folt.certificate.diagnostics import summarise_chains
 from folt.certificate.facts import ReferenceFacts, SymmetryFacts
 from folt.certificate.held_out import HeldOut
 from folt.chains import run_chains
-from folt.diagnostics import summarise_chains
 from folt.groups import Permutation, Trivial
 from folt.problem import Problem
 from folt.problem.ratio import BoundaryMass, LogRatio, Target

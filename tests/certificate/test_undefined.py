@@ -6,7 +6,7 @@ import pytest
 
 import folt
 from folt.certificate.certificate import Certificate
-from folt.diagnostics import Faults
+from folt.certificate.diagnostics import Faults
 from folt.groups import Permutation, Trivial
 from folt.report.facts import headed_facts
 

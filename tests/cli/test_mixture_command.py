@@ -12,10 +12,10 @@ import folt
 import folt.sampling
 from brief import REFERENCE, from_moments
 from folt.certificate.comparison import compare
+from folt.certificate.diagnostics import Evidence
 from folt.cli import run
 from folt.cli.mixture import component_numbers
 from folt.cli.mixture_jobs import left_words, time_left
-from folt.diagnostics import Evidence
 from folt.fleet import Here
 from folt.report import mixtures
 from folt.report.page import page

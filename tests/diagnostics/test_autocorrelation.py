@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from arviz_either import arviz
-from folt.diagnostics.chains import TAILS, effective_size, split_rhat
+from folt.certificate.diagnostics.chains import TAILS, effective_size, split_rhat
 
 
 def chains(kind, shape=(4, 203)):

@@ -12,7 +12,7 @@ from coupled_chains import (
     meeting_times,
 )
 from finite_chains import random_chains
-from folt.diagnostics.coupling_bounds import meeting_estimate
+from folt.certificate.diagnostics.coupling_bounds import meeting_estimate
 
 LEVEL = 1e-4  # of each Kolmogorov-Smirnov test here; ten of them
 PAIRS, STEPS = 4000, 60

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from folt.diagnostics import (
+from folt.certificate.diagnostics import (
     RHOS,
     agreement,
     batch_means_ess,
@@ -25,10 +25,10 @@ from folt.diagnostics import (
     target_core,
     valid_gap,
 )
-from folt.diagnostics.chains import effective_size, rhat_by_chance, split_rhat
-from folt.diagnostics.coverage import DAMPING
-from folt.diagnostics.evidence import PLAIN_LIMIT
-from folt.diagnostics.quantile_core import dkw_radius
+from folt.certificate.diagnostics.chains import effective_size, rhat_by_chance, split_rhat
+from folt.certificate.diagnostics.coverage import DAMPING
+from folt.certificate.diagnostics.evidence import PLAIN_LIMIT
+from folt.certificate.diagnostics.quantile_core import dkw_radius
 
 N = 20_000
 CASES = {"target": target_core, "proposal": proposal_core}

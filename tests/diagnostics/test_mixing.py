@@ -8,7 +8,7 @@ import pytest
 from scipy import stats
 
 from finite_chains import finite_chains, random_chains
-from folt.diagnostics import (
+from folt.certificate.diagnostics import (
     Mixing,
     coupling_bounds,
     effective_sizes,
@@ -17,7 +17,7 @@ from folt.diagnostics import (
     published_gap,
     valid_gap,
 )
-from folt.diagnostics.coupling_bounds import (
+from folt.certificate.diagnostics.coupling_bounds import (
     acceptance,
     binomial_upper,
     ess_bound,
@@ -27,7 +27,7 @@ from folt.diagnostics.coupling_bounds import (
     total_variation_bound,
     variance_bound,
 )
-from folt.diagnostics.mixing import EPSILONS
+from folt.certificate.diagnostics.mixing import EPSILONS
 from known_ratios import (
     LAWS,
     Atoms,

@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 from scipy.stats import binom
 
-from folt.diagnostics import Switching, switching
-from folt.diagnostics.switching import FALSE_ALARM, valley
+from folt.certificate.diagnostics import Switching, switching
+from folt.certificate.diagnostics.switching import FALSE_ALARM, valley
 
 NAMES = ("mu[0]", "mu[1]", "theta")
 

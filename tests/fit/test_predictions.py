@@ -12,7 +12,7 @@ from scipy import stats
 
 import folt
 from brief import brief_fit
-from folt.diagnostics import effective_size
+from folt.certificate.diagnostics import effective_size
 from folt.models import (
     bayesian_mixture,
     factor_analysis,

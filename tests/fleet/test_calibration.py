@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import folt
-from folt.diagnostics.ranks import LEVEL, Band, covered, rank_among
+from folt.certificate.diagnostics.ranks import LEVEL, Band, covered, rank_among
 from folt.fleet import Here, Simulated, Study
 from folt.fleet.calibration import calibration_of
 from folt.fleet.simulation import folded

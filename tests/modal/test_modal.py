@@ -11,11 +11,11 @@ import numpy as np
 import pytest
 from jax import monitoring
 
+from folt.certificate.diagnostics import Evidence
 from folt.certificate.outcomes import Outcome
 from folt.certificate.verdict import Status
 from folt.cli import app, run
 from folt.cli.modal_options import seconds
-from folt.diagnostics import Evidence
 from folt.modal import (
     Settings,
     Structure,

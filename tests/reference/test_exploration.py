@@ -14,7 +14,9 @@ import pytest
 
 import folt
 from cases import GROUPS
+from folt.certificate import exploration
 from folt.certificate.certify import audit
+from folt.certificate.exploration import ExplorationFacts, ModeFacts, explored_words
 from folt.groups import Permutation, Reflection, SignedPermutation, Trivial
 from folt.problem import Problem
 from folt.problem.ratio import LogRatio, Target
@@ -23,10 +25,9 @@ from folt.proposals.action import action_of
 from folt.proposals.components import Components
 from folt.proposals.sums import HostDistribution
 from folt.reference import HostChains
-from folt.reference.exploration import ExplorationFacts, ModeFacts, explorer, facts, modes, start
+from folt.reference.exploration import explorer, modes, start
 from folt.reference.exploration.descents import descents
 from folt.reference.exploration.explored import masses_of
-from folt.reference.exploration.facts import explored_words
 from folt.reference.exploration.images import nearest_images, squared_distances
 from folt.reference.exploration.modes import modes_of
 from folt.reference.exploration.start import UnionStart, unexplained
@@ -223,7 +224,7 @@ def test_the_two_searches_must_agree(monkeypatch):
     assert not lost.agree
     assert not chance.agree
     assert seen.smallest_basin == 3 / 500  # descents that were cut short do not count
-    monkeypatch.setattr(facts, "DIFFERENCE", 1.0)  # rule off
+    monkeypatch.setattr(exploration, "DIFFERENCE", 1.0)  # rule off
     assert lost.agree
 
 
@@ -239,7 +240,7 @@ def test_descents_that_stop_at_ripples_confirm_nothing(monkeypatch):
     assert found.chance_of_new > 0.5
     assert not found.agree
     assert not explored(mixture_of(PAIR, [0.3, 0.3], [0.5, 0.5])).exploration.rough
-    monkeypatch.setattr(facts, "ROUGH", 1.0)  # rule off
+    monkeypatch.setattr(exploration, "ROUGH", 1.0)  # rule off
     assert not found.rough
 
 

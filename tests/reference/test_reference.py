@@ -10,6 +10,7 @@ import pytest
 import scipy.stats
 
 import folt
+from folt.certificate.cautions import folded, health, rhat_limit
 from folt.certificate.learnt import split_by_chain
 from folt.groups import Permutation, Reflection, Trivial
 from folt.problem import Problem
@@ -24,7 +25,6 @@ from folt.reference import (
     Reference,
     reference_for,
 )
-from folt.reference.cautions import folded, health, rhat_limit
 from folt.reference.host_moves import next_temperature, systematic_resample
 from folt.reference.landscape import Landscape, require_numbers_around, usable_start
 from folt.reference.random_walk import Walkers, equivariant_covariance, walk

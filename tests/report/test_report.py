@@ -14,10 +14,10 @@ from markupsafe import escape
 
 import folt
 from folt.certificate import certificate
+from folt.certificate.diagnostics import Core, Coverage, evidences, mixing_certificate
 from folt.certificate.outcomes import Outcome
 from folt.chains import Chains
 from folt.cli import demonstration as demo
-from folt.diagnostics import Core, Coverage, evidences, mixing_certificate
 from folt.fit import text
 from folt.fit.style import INK, Section
 from folt.models import bayesian_mixture, gaussian_pair

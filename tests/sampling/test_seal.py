@@ -9,11 +9,11 @@ import numpy as np
 import pytest
 
 import folt
+from folt.certificate.cautions import Concern, folded
 from folt.certificate.learnt import MOST, Learnt, digests_of, known_first, split_by_chain
 from folt.groups import Permutation, Trivial
 from folt.models import gaussian_mixture
 from folt.reference import Given, Reference
-from folt.reference.cautions import Concern, folded
 from folt.sampling import algorithm
 from folt.types import root_key
 

@@ -54,7 +54,7 @@ def _values(fit, name):
 
 def _errors(values):
     """Monte Carlo standard errors of the means of (chain, draw, component)."""
-    from folt.diagnostics.chains import effective_size
+    from folt.certificate.diagnostics.chains import effective_size
 
     count = values.shape[-1]
     sizes = np.array([effective_size(values[..., k], "mean") for k in range(count)])

@@ -7,8 +7,14 @@ import pytest
 from scipy import stats
 from table import write_table
 
+from folt.certificate.diagnostics import (
+    coupling_bounds,
+    effective_size,
+    mixing,
+    mixing_certificate,
+    split_rhat,
+)
 from folt.certificate.held_out import steps_for
-from folt.diagnostics import coupling_bounds, effective_size, mixing, mixing_certificate, split_rhat
 from known_ratios import (
     LAWS,
     Atoms,

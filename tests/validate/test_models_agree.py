@@ -11,7 +11,7 @@ import pytest
 from table import write_table
 
 import folt
-from folt.diagnostics.chains import effective_size
+from folt.certificate.diagnostics.chains import effective_size
 from folt.models import (
     factor_analysis,
     gaussian_mixture,

@@ -14,8 +14,8 @@ from scipy.stats import multivariate_normal
 from table import write_table
 
 import folt
+from folt.certificate.diagnostics.chains import effective_size
 from folt.coordinates import Normal
-from folt.diagnostics.chains import effective_size
 from folt.groups import Product, Rotation, Trivial
 from folt.models import FactorPosterior, datasets, latent_space, ppca
 from folt.models.factors import principal_rows

@@ -13,7 +13,7 @@ import pytest
 from table import write_table
 
 import folt
-from folt.diagnostics.chains import effective_size
+from folt.certificate.diagnostics.chains import effective_size
 from folt.interop.stan_blocks import Kind, blocks_of
 from folt.interop.stan_files import _services
 from folt.interop.stan_model import Program

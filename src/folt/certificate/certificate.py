@@ -9,10 +9,8 @@ import dataclasses
 import math
 from typing import TYPE_CHECKING, TypeVar
 
-from folt.certificate.facts import ChainFacts, ReferenceFacts, SafetyFacts, SymmetryFacts
-from folt.certificate.outcomes import RULES, Use
-from folt.certificate.verdict import Status, gravest, verdict
-from folt.diagnostics import (
+from folt.certificate.cautions import Caution
+from folt.certificate.diagnostics import (
     Agreement,
     Core,
     Coverage,
@@ -23,11 +21,18 @@ from folt.diagnostics import (
     Mixing,
     Switching,
 )
+from folt.certificate.exploration import (
+    ExplorationFacts,
+    ModeFacts,
+    disagreement_words,
+    explored_words,
+    modes_words,
+)
+from folt.certificate.facts import ChainFacts, ReferenceFacts, SafetyFacts, SymmetryFacts
+from folt.certificate.outcomes import RULES, Use
+from folt.certificate.verdict import Status, gravest, verdict
 from folt.problem.cards import Card, Shown
 from folt.problem.ratio import BoundaryMass
-from folt.reference import Caution
-from folt.reference.exploration import ExplorationFacts, ModeFacts
-from folt.reference.exploration.facts import disagreement_words, explored_words, modes_words
 from folt.store.strict_json import Document, plain
 
 if TYPE_CHECKING:

@@ -20,11 +20,7 @@ from jaxtyping import Float
 from scipy.special import logsumexp
 
 from folt.certificate.certificate import Certificate
-from folt.certificate.facts import ChainFacts, ReferenceFacts, SafetyFacts, SymmetryFacts
-from folt.certificate.held_out import HeldOut, Judged, judged_faults, refreshed, steps_for
-from folt.certificate.outcomes import MANY_STEPS, PRIMARY
-from folt.chains import Chains
-from folt.diagnostics import (
+from folt.certificate.diagnostics import (
     RHOS,
     Core,
     Faults,
@@ -39,12 +35,15 @@ from folt.diagnostics import (
     proposal_core,
     target_core,
 )
+from folt.certificate.exploration import ExplorationFacts
+from folt.certificate.facts import ChainFacts, ReferenceFacts, SafetyFacts, SymmetryFacts
+from folt.certificate.held_out import HeldOut, Judged, judged_faults, refreshed, steps_for
+from folt.certificate.outcomes import MANY_STEPS, PRIMARY
+from folt.chains import Chains
 from folt.problem.ratio import LogRatio
 from folt.proposals.action import action_of
 from folt.proposals.components import Components, log_sum_exp
-from folt.proposals.sums import ListedSum
-from folt.reference.exploration import ExplorationFacts
-from folt.reference.exploration.explored import summable
+from folt.proposals.sums import ListedSum, summable
 from folt.types import Key, host_generator
 
 _DRAWS_PER_MODE = 64

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from folt.certificate.diagnostics import Evidence
 from folt.certificate.outcomes import Outcome, Use
-from folt.diagnostics import Evidence
 
 if TYPE_CHECKING:
     from folt.certificate.verdict import Status

@@ -7,9 +7,8 @@ import math
 
 import numpy as np
 
-from folt.certificate.outcomes import REFRESHED_ALARM, REFRESHED_RHAT, RHAT_DOUBT
-from folt.chains import Chains
-from folt.diagnostics import (
+from folt.certificate.cautions import Caution, Reference, health
+from folt.certificate.diagnostics import (
     ChainSummary,
     Switching,
     effective_size,
@@ -17,9 +16,10 @@ from folt.diagnostics import (
     split_rhat,
     summarise_chains,
 )
+from folt.certificate.outcomes import REFRESHED_ALARM, REFRESHED_RHAT, RHAT_DOUBT
+from folt.chains import Chains
 from folt.problem.ratio import BoundaryMass
 from folt.problem.symmetry import turning_words
-from folt.reference import Caution, Reference, health
 
 
 @dataclasses.dataclass(frozen=True)

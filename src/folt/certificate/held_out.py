@@ -28,8 +28,8 @@ import numpy as np
 from jaxtyping import Float
 from scipy.special import logsumexp
 
+from folt.certificate.diagnostics import Faults
 from folt.chains import accepted
-from folt.diagnostics import Faults
 from folt.problem import Problem
 from folt.problem.ratio import LogRatio
 from folt.types import Key, host_generator
@@ -137,7 +137,7 @@ def refreshed(key: Key, judged: Judged, ratio: LogRatio, steps: int) -> Judged:
     started) comes closer to it, and nothing can move it away. What the proposal misses is not
     repaired: where w is large no proposal is accepted, the draws stay, and every check still sees
     them. They also stay as dependent as they were, so that draws are counted as they came, without
-    credit for having been moved (`folt.diagnostics.coupling_bounds`).
+    credit for having been moved (`folt.certificate.diagnostics.coupling_bounds`).
 
     Args:
         key: fresh proposals and uniforms come from it.

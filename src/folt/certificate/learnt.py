@@ -21,10 +21,9 @@ from typing import NamedTuple
 import numpy as np
 from jaxtyping import Bool, Float, UInt64
 
+from folt.certificate.cautions import Caution, Concern, Reference
 from folt.certificate.held_out import HeldOut
 from folt.problem import Problem
-from folt.reference import Caution, Reference
-from folt.reference.cautions import Concern
 from folt.types import HostDraws
 
 MOST = 8_192

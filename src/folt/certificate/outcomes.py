@@ -7,10 +7,10 @@ from __future__ import annotations
 
 import enum
 
-from folt.diagnostics.coverage import Faults
-from folt.diagnostics.mixing import draws_needed
-from folt.diagnostics.switching import FALSE_ALARM
-from folt.reference.exploration.facts import DIFFERENCE
+from folt.certificate.diagnostics.coverage import Faults
+from folt.certificate.diagnostics.mixing import draws_needed
+from folt.certificate.diagnostics.switching import FALSE_ALARM
+from folt.certificate.exploration import DIFFERENCE
 
 RULES = 5
 """Number of the rules: raised whenever a condition changes, so that a file can be told apart."""

@@ -12,6 +12,9 @@ import math
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
+from folt.certificate.cautions import Concern
+from folt.certificate.diagnostics import draws_needed
+from folt.certificate.diagnostics.switching import FALSE_ALARM
 from folt.certificate.outcomes import (
     AMBIGUOUS,
     CHAIN_RHAT,
@@ -34,9 +37,6 @@ from folt.certificate.outcomes import (
     STRICT,
     Outcome,
 )
-from folt.diagnostics import draws_needed
-from folt.diagnostics.switching import FALSE_ALARM
-from folt.reference.cautions import Concern
 
 if TYPE_CHECKING:
     from folt.certificate.certificate import Certificate

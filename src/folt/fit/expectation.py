@@ -25,9 +25,9 @@ import numpy as np
 from jaxtyping import Float
 from scipy.special import gammaincinv, ndtri
 
-from folt.diagnostics.chains import effective_size, frozen_chains
-from folt.diagnostics.evidence import PLAIN_LIMIT
-from folt.diagnostics.pareto import pareto_tail
+from folt.certificate.diagnostics.chains import effective_size, frozen_chains
+from folt.certificate.diagnostics.evidence import PLAIN_LIMIT
+from folt.certificate.diagnostics.pareto import pareto_tail
 from folt.fit.relabelling import SIGNS_BY, SORTED_BY, labelled
 from folt.problem.ratio import IDENTITY_ONLY, LogRatio, Target
 from folt.proposals.action import action_of

@@ -13,9 +13,9 @@ import numpy as np
 
 from folt.batching import map_points
 from folt.certificate.certificate import Certificate
+from folt.certificate.diagnostics import ChainSummary, Evidence, summarise_chains
 from folt.certificate.learnt import Learnt
 from folt.chains import Chains, Proposals, continue_chains, one_blas_thread
-from folt.diagnostics import ChainSummary, Evidence, summarise_chains
 from folt.fit.analysis import Analysis
 from folt.fit.arviz import Keep, Terms
 from folt.fit.relabelling import LARGEST, SIGNS_BY, SORTED_BY, labelled, likely_image, random_image

@@ -13,9 +13,9 @@ from scipy.special import logsumexp, softmax
 
 from folt.batching import map_points
 from folt.fit.predictions import require_problem
-from folt.models.observed import LogTerms as ModelTerms
-from folt.models.observed import Paths
 from folt.problem import Problem
+from folt.problem.observed import LogTerms as ModelTerms
+from folt.problem.observed import Paths
 from folt.store.packages import require
 from folt.types import Point, in_float64
 

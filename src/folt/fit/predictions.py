@@ -11,8 +11,8 @@ import numpy as np
 from jaxtyping import Array, Float, PyTree
 
 from folt.batching import map_points
-from folt.models.observed import Forecast, Predictive
 from folt.problem import Problem
+from folt.problem.observed import Forecast, Predictive
 from folt.problem.quotient import Lifted
 from folt.types import Key, Point, in_float64
 

@@ -16,13 +16,13 @@ from rich.text import Text
 
 from folt.certificate.certificate import headline as headline_words
 from folt.certificate.certificate import tone, undefined_words, unstated
+from folt.certificate.exploration import modes_words
 from folt.certificate.outcomes import AMBIGUOUS, Use
 from folt.problem.cards import folding
-from folt.reference.exploration.facts import modes_words
 
 if TYPE_CHECKING:
+    from folt.certificate.diagnostics import Mixing
     from folt.certificate.verdict import Status
-    from folt.diagnostics import Mixing
     from folt.fit.fit import Fit
 
 WIDTH = 96
@@ -148,7 +148,7 @@ def estimate_rows(fit: Fit) -> list[Estimate]:
     One that is the same in every draw of moving chains, such as a uniform initial distribution, is
     known and not estimated. Of symmetric matrices the upper triangle stands for both.
     """
-    from folt.diagnostics.chains import effective_size, frozen_chains, split_rhat
+    from folt.certificate.diagnostics.chains import effective_size, frozen_chains, split_rhat
 
     frozen = bool(frozen_chains(fit.accepted))
     rows = []

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from folt.diagnostics.ranks import LEVEL, Band, Uniformity, covered
+from folt.certificate.diagnostics.ranks import LEVEL, Band, Uniformity, covered
 from folt.fleet.job import Job
 from folt.fleet.many import run_jobs, runner_for
 from folt.fleet.rows import Row

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from folt.diagnostics.ranks import rank_among
+from folt.certificate.diagnostics.ranks import rank_among
 from folt.store.strict_json import Document
 
 if TYPE_CHECKING:

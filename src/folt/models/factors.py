@@ -43,8 +43,8 @@ from folt.models.observations import (
     spread,
     table,
 )
-from folt.models.observed import Forecast, Pointwise, Predictive
 from folt.problem import Problem
+from folt.problem.observed import Forecast, Pointwise, Predictive
 from folt.problem.quotient import independent_rows
 from folt.proposals import standard_normal
 from folt.types import Key, Point, Scalar, host_generator, in_float64

@@ -37,9 +37,9 @@ from folt.models.observations import (
     series,
     steps_ahead,
 )
-from folt.models.observed import Forecast, LogTerms, Paths, Pointwise, Predictive
 from folt.models.poisson import draw_counts, poisson_terms, rate_location
 from folt.problem import Problem
+from folt.problem.observed import Forecast, LogTerms, Paths, Pointwise, Predictive
 from folt.types import Key, Point, Scalar, host_generator, in_float64
 
 Initial = Literal["uniform", "stationary"]

@@ -22,8 +22,8 @@ from folt.coordinates.tails import LOG_ROOT_TWO_PI, normal_log_density
 from folt.groups import Permutation
 from folt.models import gaussian
 from folt.models.observations import new_values
-from folt.models.observed import Forecast, LogTerms, Pointwise, Predictive
 from folt.problem import Problem
+from folt.problem.observed import Forecast, LogTerms, Pointwise, Predictive
 from folt.proposals import standard_normal
 from folt.types import Key, Point, Scalar, in_float64
 

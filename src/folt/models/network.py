@@ -20,8 +20,8 @@ from scipy.sparse.csgraph import shortest_path
 from folt.coordinates.tails import normal_log_density
 from folt.groups import Product, Rotation, Trivial
 from folt.models.observations import number_of, positive
-from folt.models.observed import Forecast, Pointwise, Predictive
 from folt.problem import Problem
+from folt.problem.observed import Forecast, Pointwise, Predictive
 from folt.problem.quotient import independent_rows
 from folt.proposals import standard_normal
 from folt.types import Key, Point, Scalar, in_float64

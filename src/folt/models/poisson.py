@@ -28,8 +28,8 @@ from folt.models.observations import (
     number_of,
     positive,
 )
-from folt.models.observed import Forecast, LogTerms, Pointwise, Predictive
 from folt.problem import Problem
+from folt.problem.observed import Forecast, LogTerms, Pointwise, Predictive
 from folt.types import Key, Point, Scalar, host_generator, in_float64
 
 

@@ -6,7 +6,7 @@ import time
 
 import numpy as np
 
-from folt.diagnostics import summarise_chains
+from folt.certificate.diagnostics import summarise_chains
 from folt.groups import Group
 from folt.paper.rows import Job, Settings, by_method, figure_of, row
 from folt.paper.shared_fits import (

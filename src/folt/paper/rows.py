@@ -19,7 +19,7 @@ from typing import Any, Literal
 import jax
 import numpy as np
 
-from folt.diagnostics import effective_size
+from folt.certificate.diagnostics import effective_size
 from folt.fit import Fit
 from folt.paper.training import PaperFlow
 from folt.problem.ratio import IDENTITY_ONLY, LogRatio, Target

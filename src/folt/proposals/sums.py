@@ -194,6 +194,11 @@ def _draw(folded: Folded, key: Key) -> Point:
     return folded.group.fold(folded.density.sample(key))  # type: ignore[attr-defined]
 
 
+def summable(action: Action, components: int) -> bool:
+    """Return whether components can be summed over the orbit on the host."""
+    return action.listed and action.group.order * components <= MOST_TERMS
+
+
 def orbit_sum(proposal: Distribution, group: Group) -> OrbitSum:
     """The orbit sum of a proposal: on the host for mixtures and class chains, else compiled."""
     if isinstance(proposal, ClassChain):

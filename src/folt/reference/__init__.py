@@ -4,7 +4,7 @@ A sampler object is called as `sampler(key, problem, progress)` and returns a `R
 draws by chain, with their health and their cost. Nobody supplies starting points.
 """
 
-from folt.reference.cautions import Caution, Concern, Reference, health
+from folt.certificate.cautions import Caution, Concern, Reference, health
 from folt.reference.host_chains import HostChains, Sampler, reference_for
 from folt.reference.random_walk import AdaptiveRandomWalk
 from folt.reference.supplied import Exact, Given

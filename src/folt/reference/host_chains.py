@@ -20,13 +20,13 @@ import numpy as np
 from jaxtyping import Float
 
 from folt.batching import calls_lapack
+from folt.certificate.cautions import Caution, Reference, health
+from folt.certificate.exploration import RATIO, ExplorationFacts
 from folt.problem import GRADIENTS_PER_BLOCK, Problem
 from folt.proposals.action import Action, action_of
-from folt.reference.cautions import Caution, Reference, health
-from folt.reference.exploration import ExplorationFacts, Explored, Explorer, Plan
+from folt.reference.exploration import Explored, Explorer, Plan
 from folt.reference.exploration.chamber import chamber_of, covariance_within
 from folt.reference.exploration.descents import ROUNDS
-from folt.reference.exploration.facts import RATIO
 from folt.reference.exploration.modes import PerMode
 from folt.reference.host_moves import LeapKernel, UnionLeap
 from folt.reference.host_tempering import mover_for

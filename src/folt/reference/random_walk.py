@@ -16,11 +16,11 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float, Int
 
+from folt.certificate.cautions import Reference, folded, health
 from folt.groups import Group
 from folt.problem import Problem
 from folt.proposals.fold import Folded
 from folt.proposals.sums import HostDistribution
-from folt.reference.cautions import Reference, folded, health
 from folt.reference.landscape import Landscape
 from folt.reference.start import fault_cautions, search
 from folt.reference.supplied import for_picture

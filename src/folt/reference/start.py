@@ -10,13 +10,13 @@ import numpy as np
 from jaxtyping import Array, Bool, Float
 
 from folt.batching import map_points
+from folt.certificate.cautions import Caution, Concern
 from folt.chains import accepted
 from folt.groups import Group
 from folt.proposals import StudentT
 from folt.proposals.action import action_of
 from folt.proposals.elliptical import require_positive_definite
 from folt.proposals.sums import HostDistribution
-from folt.reference.cautions import Caution, Concern
 from folt.reference.landscape import Landscape, Matrix, require_resolution
 from folt.types import HostPoints, HostValues, Key, Point, host_generator
 

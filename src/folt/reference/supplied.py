@@ -9,8 +9,8 @@ import jax
 import numpy as np
 from jaxtyping import Float
 
+from folt.certificate.cautions import Caution, Concern, Reference, folded, health
 from folt.problem import Problem
-from folt.reference.cautions import Caution, Concern, Reference, folded, health
 from folt.store.draws import GROUPED, draws_by_name, split
 from folt.types import HostDraws, Key, Progress, in_float64
 

@@ -12,11 +12,11 @@ import jax
 import numpy as np
 
 from folt.batching import map_points
+from folt.certificate.exploration import explored_words
 from folt.certificate.outcomes import AMBIGUOUS, Outcome, Use
 from folt.fit.text import number
 from folt.groups import Element, Group
 from folt.problem.symmetry import TURNING
-from folt.reference.exploration.facts import explored_words
 from folt.types import Point, in_float64
 
 if TYPE_CHECKING:

@@ -15,9 +15,9 @@ from folt.store.strict_json import Document
 
 if TYPE_CHECKING:
     from folt.certificate.certificate import Certificate
-    from folt.diagnostics import Mixing
+    from folt.certificate.diagnostics import Mixing
+    from folt.certificate.exploration import ExplorationFacts
     from folt.fit import Fit
-    from folt.reference.exploration import ExplorationFacts
 
 PROTOCOLS = {"target": "held-out target draws", "proposal": "proposal draws"}
 """Whose h the core is made from."""

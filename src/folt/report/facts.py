@@ -11,8 +11,8 @@ from folt.report.certificate import PROTOCOLS
 
 if TYPE_CHECKING:
     from folt.certificate.certificate import Certificate
+    from folt.certificate.exploration import ExplorationFacts
     from folt.fit import Fit
-    from folt.reference.exploration import ExplorationFacts
 
 
 class Fact(NamedTuple):

@@ -15,28 +15,20 @@ from typing import Literal
 import jax
 import numpy as np
 
+from folt.certificate.cautions import Caution, Concern, Reference
 from folt.certificate.certify import audit, certify, examine
+from folt.certificate.diagnostics import switching
+from folt.certificate.exploration import ExplorationFacts
 from folt.certificate.facts import ReferenceFacts, SymmetryFacts
 from folt.certificate.held_out import Judged
 from folt.certificate.learnt import Learnt, known_first, split_by_chain
 from folt.chains import Chains, one_blas_thread, run_chains
-from folt.diagnostics import switching
 from folt.fit import Fit, ReferenceSummary
 from folt.problem import Problem
 from folt.problem.named_values import Naming, SortKey
 from folt.problem.ratio import IDENTITY_ONLY, LogRatio, Target, boundary_mass, label_switch_rate
 from folt.problem.symmetry import SymmetryAccount, check, require_symmetry
-from folt.reference import (
-    AdaptiveRandomWalk,
-    Caution,
-    Exact,
-    Given,
-    HostChains,
-    Reference,
-    reference_for,
-)
-from folt.reference.cautions import Concern
-from folt.reference.exploration import ExplorationFacts
+from folt.reference import AdaptiveRandomWalk, Exact, Given, HostChains, reference_for
 from folt.reference.landscape import require_numbers_around
 from folt.sampling.checks import require_possible
 from folt.sampling.presets import Options, Preset, cap_cautions, capped, preset_named

@@ -13,8 +13,8 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import PyTree
 
+from folt.certificate.diagnostics import Faults
 from folt.certificate.held_out import named_point
-from folt.diagnostics import Faults
 from folt.fit import Fit
 from folt.problem import Problem
 from folt.problem.named_values import Naming, SortKey

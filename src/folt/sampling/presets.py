@@ -13,11 +13,11 @@ from typing import Any
 
 import numpy as np
 
+from folt.certificate.cautions import Caution, Concern
 from folt.fit import Fit
 from folt.problem import Problem
 from folt.problem.named_values import Naming, own_shapes
 from folt.reference import Exact, HostChains, Sampler, reference_for
-from folt.reference.cautions import Caution, Concern
 from folt.reference.exploration.descents import LAST_STARTS, ROUNDS, SLOTS
 from folt.training import OrbitMixture, proposal_maker
 from folt.training.effort import EFFORTS, Effort, evaluations_of_black_box

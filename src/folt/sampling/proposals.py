@@ -9,12 +9,12 @@ import jax
 import numpy as np
 from jaxtyping import PyTree
 
+from folt.certificate.cautions import Reference
 from folt.chains import chances_to_leave, steps_worth_taking
 from folt.fit import Fit
 from folt.problem.ratio import LogRatio, Target
 from folt.proposals import Mixture, OrbitSafety, Safety
 from folt.proposals.components import Components
-from folt.reference import Reference
 from folt.sampling.presets import Preset
 from folt.training import Sample, TrainingTask, guard_of, invariant_guard
 from folt.training.task import Differentiate

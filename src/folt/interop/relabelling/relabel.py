@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 from jaxtyping import Float, Int
 
-from folt.diagnostics import effective_size, split_rhat
+from folt.certificate.diagnostics import effective_size, split_rhat
 from folt.interop.relabelling.methods import (
     Ecr,
     GaussianOrbit,

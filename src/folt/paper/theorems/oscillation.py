@@ -21,7 +21,7 @@ from jaxtyping import PyTree
 from scipy.special import chdtri
 
 from folt.batching import map_points
-from folt.diagnostics.chains import effective_size
+from folt.certificate.diagnostics.chains import effective_size
 from folt.fit import Fit
 from folt.paper.theorems.covering import HEURISTIC, CoveringRadius, require_share
 from folt.problem import Problem

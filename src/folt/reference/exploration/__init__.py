@@ -6,7 +6,6 @@ exploration says so.
 
 from folt.reference.exploration.explored import Explored
 from folt.reference.exploration.explorer import Explorer, Plan
-from folt.reference.exploration.facts import ExplorationFacts, ModeFacts
 from folt.reference.exploration.modes import Modes
 
-__all__ = ["ExplorationFacts", "Explored", "Explorer", "ModeFacts", "Modes", "Plan"]
+__all__ = ["Explored", "Explorer", "Modes", "Plan"]

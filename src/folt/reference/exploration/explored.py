@@ -12,17 +12,17 @@ import numpy as np
 from jaxtyping import Bool, Float, Int
 from scipy.special import logsumexp, softmax
 
-from folt.proposals.action import Action
-from folt.proposals.components import Components, HasTerms, log_sum_exp
-from folt.proposals.sums import MOST_TERMS, ListedSum
-from folt.reference.cautions import Caution, Concern
-from folt.reference.exploration.facts import (
+from folt.certificate.cautions import Caution, Concern
+from folt.certificate.exploration import (
     DIFFERENCE,
     FEWEST_ANCESTORS,
     RATIO,
     ExplorationFacts,
     ModeFacts,
 )
+from folt.proposals.action import Action
+from folt.proposals.components import Components, HasTerms, log_sum_exp
+from folt.proposals.sums import ListedSum, summable
 from folt.reference.exploration.modes import Modes, PerMode
 from folt.reference.host_tempering import Ladder
 from folt.reference.landscape import Landscape
@@ -76,11 +76,6 @@ def masses_of(
         return Masses(laplace, math.nan, np.empty((0, dim)), np.empty((0, modes.count)))
     belongings = softmax(log_weights)[:, None] * _responsibilities(total, points)
     return Masses(belongings.sum(axis=0), log_evidence, points, belongings)
-
-
-def summable(action: Action, components: int) -> bool:
-    """Return whether components can be summed over the orbit on the host."""
-    return action.listed and action.group.order * components <= MOST_TERMS
 
 
 def _responsibilities(total: ListedSum, points: HostPoints) -> Float[np.ndarray, "n modes"]:

@@ -18,8 +18,9 @@ from jaxtyping import Bool, Float, Int
 
 from folt.proposals.action import Action
 from folt.proposals.components import Components
+from folt.proposals.sums import summable
 from folt.reference.exploration.descents import LAST_STARTS, SLOTS, descents
-from folt.reference.exploration.explored import Explored, Masses, masses_of, summable
+from folt.reference.exploration.explored import Explored, Masses, masses_of
 from folt.reference.exploration.modes import SCREENED_SOURCE, Modes, modes_of
 from folt.reference.exploration.start import (
     THIN,

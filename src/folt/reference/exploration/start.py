@@ -24,12 +24,12 @@ import numpy as np
 from jaxtyping import Bool, Float, Int
 from scipy.special import logsumexp
 
+from folt.certificate.exploration import ROUGH
 from folt.groups import Trivial
 from folt.proposals.action import Action, action_of
 from folt.proposals.components import Components, log_sum_exp
 from folt.reference.exploration.chamber import Chamber
 from folt.reference.exploration.explored import Explored
-from folt.reference.exploration.facts import ROUGH
 from folt.reference.exploration.modes import Modes
 from folt.reference.host_tempering import Ladder, Mover, Start, temper
 from folt.reference.landscape import Landscape

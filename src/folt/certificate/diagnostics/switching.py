@@ -20,7 +20,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from folt.diagnostics.chains import effective_size
+from folt.certificate.diagnostics.chains import effective_size
 
 FALSE_ALARM = 1e-3
 """Chance of an alarm, over all pairs of a fit, where every difference has one mode."""

@@ -26,7 +26,7 @@ from typing import Any
 import numpy as np
 from jaxtyping import Float
 
-from folt.diagnostics.coupling_bounds import (
+from folt.certificate.diagnostics.coupling_bounds import (
     THRESHOLDS,
     Thresholds,
     accept_lower,

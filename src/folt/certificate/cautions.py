@@ -14,14 +14,15 @@ from typing import TYPE_CHECKING
 import numpy as np
 from jaxtyping import Float
 
-from folt.diagnostics.chains import effective_size, split_rhat
+from folt.certificate.diagnostics.chains import effective_size, split_rhat
 from folt.groups import Group
 from folt.proposals.action import action_of
 from folt.store.strict_json import Document
 from folt.types import HostDraws
 
 if TYPE_CHECKING:
-    from folt.reference.exploration import ExplorationFacts, Explored
+    from folt.certificate.exploration import ExplorationFacts
+    from folt.reference.exploration import Explored
 
 
 class Concern(enum.StrEnum):

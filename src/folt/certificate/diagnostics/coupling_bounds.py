@@ -1,6 +1,6 @@
 """Two chains driven alike: what their meeting says of variation, variance and effective size.
 
-Formulas for known a(t), π(w > t) and μ(w > t); `folt.diagnostics.mixing` bounds these from draws.
+Formulas for known a(t), π(w > t) and μ(w > t); `mixing` bounds these from draws.
 
 How many independent draws dependent ones are worth, threshold by threshold.
 
@@ -22,7 +22,7 @@ import numpy as np
 from jaxtyping import Float, Real
 from scipy.special import betainccinv
 
-from folt.diagnostics.chains import effective_size
+from folt.certificate.diagnostics.chains import effective_size
 
 STAKE = 0.9
 """Largest share of the capital that `mean_lower` puts on one draw; fixed before any data."""

@@ -4,7 +4,7 @@ Nothing here knows densities, groups or proposals. A statistical outcome that ca
 draws, a frozen chain) is data in the result, never an exception and never a made-up number.
 """
 
-from folt.diagnostics.chains import (
+from folt.certificate.diagnostics.chains import (
     ChainSummary,
     batch_means_ess,
     effective_size,
@@ -13,9 +13,21 @@ from folt.diagnostics.chains import (
     split_rhat,
     summarise_chains,
 )
-from folt.diagnostics.coupling_bounds import acceptance, binomial_upper, effective_sizes, mean_lower
-from folt.diagnostics.coverage import Agreement, Compared, Coverage, Faults, agreement, coverage
-from folt.diagnostics.evidence import (
+from folt.certificate.diagnostics.coupling_bounds import (
+    acceptance,
+    binomial_upper,
+    effective_sizes,
+    mean_lower,
+)
+from folt.certificate.diagnostics.coverage import (
+    Agreement,
+    Compared,
+    Coverage,
+    Faults,
+    agreement,
+    coverage,
+)
+from folt.certificate.diagnostics.evidence import (
     Difference,
     Evidence,
     Evidences,
@@ -25,9 +37,9 @@ from folt.diagnostics.evidence import (
     importance_evidence,
     psis_evidence,
 )
-from folt.diagnostics.mixing import Mixing, draws_needed, mixing_certificate
-from folt.diagnostics.pareto import ParetoTail, pareto_tail
-from folt.diagnostics.quantile_core import (
+from folt.certificate.diagnostics.mixing import Mixing, draws_needed, mixing_certificate
+from folt.certificate.diagnostics.pareto import ParetoTail, pareto_tail
+from folt.certificate.diagnostics.quantile_core import (
     RHOS,
     Core,
     gap_upper,
@@ -36,7 +48,7 @@ from folt.diagnostics.quantile_core import (
     target_core,
     valid_gap,
 )
-from folt.diagnostics.switching import Switching, switching
+from folt.certificate.diagnostics.switching import Switching, switching
 
 __all__ = [
     "RHOS",

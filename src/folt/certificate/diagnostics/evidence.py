@@ -13,8 +13,8 @@ import math
 import numpy as np
 from scipy.special import expit, logsumexp
 
-from folt.diagnostics.chains import effective_size
-from folt.diagnostics.pareto import ParetoTail, pareto_tail
+from folt.certificate.diagnostics.chains import effective_size
+from folt.certificate.diagnostics.pareto import ParetoTail, pareto_tail
 
 PLAIN_LIMIT = 0.4
 """Pareto k̂ from which plain weights are not believed.

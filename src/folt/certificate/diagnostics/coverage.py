@@ -16,7 +16,7 @@ import numpy as np
 from jaxtyping import Float
 from scipy.special import expit, logsumexp, ndtr
 
-from folt.diagnostics.chains import effective_size
+from folt.certificate.diagnostics.chains import effective_size
 
 DAMPING = 0.1
 """c of the functions 1/(1 + c·w) that are compared.
