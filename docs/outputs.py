@@ -70,7 +70,7 @@ def as_markdown(printed: str, options: dict[str, str], name: str) -> str:
 
 def standalone(svg: str) -> str:
     """An inline picture as a file: it has no page to take names and colours from."""
-    from folt.fit.style import INK, LINE, QUIET
+    from folt.report.style import INK, LINE, QUIET
 
     head, rest = svg.split(">", 1)
     colours = f"color: {INK}; --quiet: {QUIET}; --line: {LINE}; --paper: #ffffff"

@@ -20,8 +20,8 @@ import folt
 from folt.batching import map_points
 from folt.certificate.diagnostics import split_rhat
 from folt.fit import in_user_parameters
-from folt.fit.style import INK, LINE, PALETTE, QUIET, blank, styled, svg
 from folt.models import gaussian_mixture, simulate_gaussian_mixture
+from folt.report.style import INK, LINE, PALETTE, QUIET, blank, styled, svg
 from folt.types import in_float64
 
 if TYPE_CHECKING:

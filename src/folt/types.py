@@ -200,7 +200,7 @@ class Coordinate(Protocol):
 class Section(Protocol):
     """One more part of a report, after the estimates: a heading, a drawing, what it shows.
 
-    `fit.report(path, sections=[...])` takes any number of them; `folt.fit.style.Section` makes
+    `fit.report(path, sections=[...])` takes any number of them; `folt.fit.section.Section` makes
     one from a Matplotlib figure.
 
     Example:

@@ -22,7 +22,7 @@ import folt.sampling.certification
 from faults import killed_at_every_point
 from folt.cli import app, run
 from folt.fit.memberships import Memberships
-from folt.fit.style import Section
+from folt.fit.section import Section
 from folt.fleet import Here, fit_many
 from folt.fleet import Job as FleetJob
 from folt.models import label_switching
@@ -82,7 +82,7 @@ def place(fits, tmp_path, monkeypatch):
     monkeypatch.setattr("folt.report.kept.page", lambda fit: f"page of {fit.provenance['seed']}")
     monkeypatch.setattr("folt.report.page.page", lambda fit, _=(): "page")
     monkeypatch.setattr("folt.cli.demonstration.draw", lambda fit, seed: {"data": None})
-    monkeypatch.setattr("folt.fit.style.png", lambda figure: b"\x89PNG")
+    monkeypatch.setattr("folt.report.style.png", lambda figure: b"\x89PNG")
     monkeypatch.setattr(Section, "drawing", lambda self, name: "<svg/>")
     monkeypatch.setattr(
         "folt.report.sections.model_sections", lambda fit: (Section("Data", "Observed.", None),)
@@ -293,7 +293,7 @@ def raising(*_, **__):
     raise ZeroDivisionError("integer modulo by zero")
 
 
-PAGES = ("folt.report.kept.page", "folt.report.page.page", "folt.fit.style.png")
+PAGES = ("folt.report.kept.page", "folt.report.page.page", "folt.report.style.png")
 FIRST = {"relabel": "relabelled.nc", "compare": "k1/fit.nc", "modes": "m1/fit.nc"}
 """What took long to compute; `fit.nc` for most commands."""
 

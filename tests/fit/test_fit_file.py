@@ -23,8 +23,8 @@ from folt.certificate.certificate import Certificate
 from folt.certificate.diagnostics import Coverage
 from folt.fit import arviz as thinning
 from folt.fit.file import to_bytes
+from folt.fit.section import Section
 from folt.fit.serial import NotStorableError, pack, unpack
-from folt.fit.style import Section
 from folt.groups import Blocks, Fixed, Joint, Permutation, ZeroSum
 from folt.models import broken_banana, label_switching
 from folt.paper.flow import SpectralCoupling

@@ -11,7 +11,6 @@ import numpy as np
 import pytest
 
 from folt.cli import run
-from folt.fit.style import png
 from folt.paper import TABLES, dimension, modal, shared_fits, table_named, tables_named
 from folt.paper.bayes_mixture import MEANS, distance_from_means
 from folt.paper.document import open_document, page, read_document
@@ -20,6 +19,7 @@ from folt.paper.runner import reproduce, write_table
 from folt.paper.shared_fits import problem_named, unfolded
 from folt.paper.tables import floor_claim, number, spread, verdict
 from folt.proposals import Gaussian
+from folt.report.style import png
 from folt.store import Entry
 from folt.store.strict_json import plain
 

@@ -19,13 +19,14 @@ from folt.certificate.outcomes import Outcome
 from folt.chains import Chains
 from folt.cli import demonstration as demo
 from folt.fit import text
-from folt.fit.style import INK, Section
+from folt.fit.section import Section
 from folt.models import bayesian_mixture, gaussian_pair
 from folt.proposals import Gaussian
 from folt.report.captions import Labelling, chains_caption, conclusions, pairs_caption
 from folt.report.marginals import marginals_figure
 from folt.report.page import page
 from folt.report.parameters import Parameters, coordinate_orbits
+from folt.report.style import INK
 from worse import WORSE, worse
 
 STEPS = 400

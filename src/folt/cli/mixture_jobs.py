@@ -74,9 +74,9 @@ def fit_files(fit: Fit, table: Observations) -> dict[str, bytes]:
     import pandas
 
     from folt.fit.memberships import memberships
-    from folt.fit.style import png
     from folt.report.kept import files_of
     from folt.report.sections import model_sections
+    from folt.report.style import png
 
     (first, *others) = model_sections(fit)
     units = table.units[:1].upper() + table.units[1:]
@@ -105,8 +105,8 @@ def comparison_files(
     fits: Mapping[int, Fit], table: Observations, prefix: str = ""
 ) -> dict[str, bytes]:
     """Return the sizes by evidence, as a table and as a picture, and their fitted densities."""
-    from folt.fit.style import png
     from folt.report.mixtures import evidence_figure, sizes_figure, thinned_posterior
+    from folt.report.style import png
 
     ranked = ranking(fits)
     certified = [fits[int(row.name)].certificate.status.outcome.usable for row in ranked]

@@ -77,10 +77,10 @@ def relabel(
     list with name, rhat_before, rhat_after, ess_before and ess_after of every scalar.
     """
     from folt.fit.serial import netcdf_bytes
-    from folt.fit.style import png
     from folt.interop.relabelling.inference_data import account, read_posterior, relabel_posterior
     from folt.interop.relabelling.relabel import METHODS
     from folt.report.kept import claim, keep_first, request_for
+    from folt.report.style import png
     from folt.report.traces import relabelled_figure
     from folt.store import Store, digest_of_file
 

@@ -21,6 +21,7 @@ from folt.certificate.learnt import Digests, Learnt
 from folt.certificate.outcomes import RULES
 from folt.fit.arviz import Keep, Terms, attributes, log_likelihoods, say_order, thinned
 from folt.fit.fit import Fit, ReferenceSummary
+from folt.fit.section import Section, require_harmless
 from folt.fit.serial import (
     NotStorableError,
     group_names,
@@ -32,7 +33,6 @@ from folt.fit.serial import (
     unpack,
     unsealed,
 )
-from folt.fit.style import Section, require_harmless
 from folt.problem import Problem
 from folt.store import write_whole
 from folt.store.strict_json import Document

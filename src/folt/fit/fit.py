@@ -30,7 +30,7 @@ from folt.types import Distribution, in_float64
 
 if TYPE_CHECKING:
     from folt.fit.expectation import Averages
-    from folt.fit.style import Section
+    from folt.fit.section import Section
 
 
 EXTENSIONS = 1_000
@@ -389,7 +389,7 @@ class Fit(Analysis):
 
         Args:
             path: the file; an existing one is replaced only by a complete one.
-            sections: what the model adds, `folt.fit.style.Section(title, text, figure)`; the
+            sections: what the model adds, `folt.fit.section.Section(title, text, figure)`; the
                 sections of the fit if none are given.
         """
         from folt.report.page import write_page

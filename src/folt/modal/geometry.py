@@ -20,9 +20,9 @@ import numpy as np
 import scipy.signal
 from jaxtyping import Float
 
-from folt.fit.style import LINE, PALETTE, QUIET, blank, styled
 from folt.modal.shapes import INTERVAL
 from folt.modal.spectrum import Record, record_of
+from folt.report.style import LINE, PALETTE, QUIET, blank, styled
 from folt.store.files import require_readable
 from folt.types import Key, host_generator
 

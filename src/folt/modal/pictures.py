@@ -9,7 +9,6 @@ import numpy as np
 
 from folt.certificate.outcomes import Outcome
 from folt.fit import Fit, in_user_parameters
-from folt.fit.style import INK, LINE, PALETTE, QUIET, blank, histogram, styled
 from folt.modal.geometry import Geometry, deflection_figure
 from folt.modal.identification import Identification
 from folt.modal.shape_pictures import Curves, curves, shape_pictures
@@ -17,6 +16,7 @@ from folt.modal.shapes import shape_draws
 from folt.modal.spectrum import Measured
 from folt.modal.table import PERCENT, flat
 from folt.report.captions import Labelling, left_remark, right_remark
+from folt.report.style import INK, LINE, PALETTE, QUIET, blank, histogram, styled
 from folt.report.traces import chains_figure
 from folt.store.strict_json import Document
 

@@ -8,14 +8,14 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from folt.fit import style
-from folt.fit.style import Section
+from folt.fit.section import Section
 from folt.modal.geometry import Geometry
 from folt.modal.identification import Identification
 from folt.modal.pictures import pictures
 from folt.modal.shapes import mac_rows, shape_rows
 from folt.modal.spectrum import Measured
 from folt.modal.table import as_csv, evidence_rows, mode_rows
+from folt.report import style
 from folt.report.kept import files_of
 from folt.store.strict_json import Document
 

@@ -14,12 +14,12 @@ from jaxtyping import Array, Float, PyTree
 
 from folt.batching import map_points
 from folt.fit import Fit
-from folt.fit.style import INK, LINE, PALETTE, QUIET, blank, styled
 from folt.modal.models.coherence import transfer
 from folt.modal.models.powers import ModalPowersPosterior, seen
 from folt.modal.models.shapes import ModalShapesPosterior
 from folt.modal.models.spectrum import AveragedSpectrum, ModalPosterior, Spectrum, response
 from folt.modal.shapes import INTERVAL, SingularValues, shape_draws, singular_values
+from folt.report.style import INK, LINE, PALETTE, QUIET, blank, styled
 from folt.store.strict_json import Document
 from folt.types import Point, in_float64
 

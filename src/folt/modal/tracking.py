@@ -11,7 +11,7 @@ import functools
 from collections.abc import Callable
 from pathlib import Path
 
-from folt.fit import Fit, style
+from folt.fit import Fit
 from folt.fleet import Here, Job, Runner
 from folt.fleet.many import run_jobs
 from folt.fleet.rows import Row
@@ -24,6 +24,7 @@ from folt.modal.shapes import measured_channels, shape_rows
 from folt.modal.spectrum import Measured, Record
 from folt.modal.table import as_csv, mode_rows
 from folt.problem import Problem
+from folt.report import style
 from folt.store import Store
 from folt.store.strict_json import Document
 

@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from folt.fit.style import INK, LINE, PALETTE, QUIET, blank, styled
 from folt.paper.rows import by_method, figure_of
 from folt.paper.tables import PRIMARY, Row, gammas, like_with_like, median
+from folt.report.style import INK, LINE, PALETTE, QUIET, blank, styled
 from folt.store.strict_json import Document
 
 if TYPE_CHECKING:

@@ -167,7 +167,7 @@ def write_table(table: ModuleType, document: documents.Document, entry: Entry) -
     }
     shown = documents.finished(document)
     if hasattr(table, "figure") and shown["rows"]:
-        from folt.fit.style import png
+        from folt.report.style import png
 
         files[f"{table.NAME}.png"] = png(table.figure(shown))
     return entry.replace(_request(document), files)

@@ -12,7 +12,6 @@ import numpy as np
 
 from folt.batching import map_points
 from folt.fit import Fit
-from folt.fit.style import INK, LINE, PALETTE, QUIET, blank, styled
 from folt.models import label_switching
 from folt.paper.pictures import FOLDED, UNFOLDED, remark
 from folt.paper.rows import Job, Settings, facts, rounded, row
@@ -20,6 +19,7 @@ from folt.paper.shared_fits import SharedFits
 from folt.paper.tables import PRIMARY, Claim, Row, chain_table, diagnostic_table
 from folt.problem import Problem
 from folt.proposals.fold import Folded
+from folt.report.style import INK, LINE, PALETTE, QUIET, blank, styled
 from folt.store.strict_json import Document
 from folt.types import in_float64
 

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from folt.fit.style import PALETTE
 from folt.fit.text import UNSTATED, number
 from folt.report.charts import Band, Bars, Chart, Line, Mark, Rule
+from folt.report.style import PALETTE
 from folt.store.strict_json import Document
 
 if TYPE_CHECKING:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from folt.fit.style import INK, LINE, below, blank, plain, styled
+from folt.report.style import INK, LINE, below, blank, plain, styled
 from folt.store.strict_json import Document
 
 if TYPE_CHECKING:

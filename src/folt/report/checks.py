@@ -11,8 +11,8 @@ import jax
 import numpy as np
 
 from folt.fit.predictions import replicates
-from folt.fit.style import INK, LINE, PALETTE, QUIET, below, blank, plain, styled
 from folt.report.parameters import variable_names
+from folt.report.style import INK, LINE, PALETTE, QUIET, below, blank, plain, styled
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -193,7 +193,7 @@ def calibration_page(found: Document) -> str:
     """Return the page as HTML, from the tree that `calibration.json` holds."""
     from markupsafe import Markup
 
-    from folt.fit.style import svg
+    from folt.report.style import svg
 
     outside = [name for name, one in found["quantities"].items() if not one["inside"]]
     joint = found["joint_p_value"] > 1 - found["band"]
@@ -224,7 +224,7 @@ def _headline(good: bool, finished: int) -> str:
 
 def ranks_figure(quantities: dict[str, Document]) -> Figure:
     """Empirical minus uniform distribution of the ranks, one panel each, with the band."""
-    from folt.fit.style import INK, LINE, PALETTE, blank, styled
+    from folt.report.style import INK, LINE, PALETTE, blank, styled
 
     rows = max(1, math.ceil(len(quantities) / ACROSS))
     with styled():

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from jaxtyping import Float
 
-from folt.fit.style import PALETTE, QUIET, TRUE_VALUE, blank, histogram, plain, styled
+from folt.report.style import PALETTE, QUIET, TRUE_VALUE, blank, histogram, plain, styled
 from folt.report.traces import Side, limits
 from folt.store.strict_json import Document
 

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from folt.fit.predictions import forecast_of
-from folt.fit.style import INK, LINE, PALETTE, QUIET, below, blank, plain, styled
 from folt.report.parameters import variable_names
+from folt.report.style import INK, LINE, PALETTE, QUIET, below, blank, plain, styled
 from folt.store.strict_json import Document
 
 if TYPE_CHECKING:

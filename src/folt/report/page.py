@@ -19,7 +19,6 @@ import numpy as np
 
 from folt.certificate.certificate import mark, tone, verdict_words
 from folt.certificate.outcomes import Use
-from folt.fit.style import PALETTE, svg
 from folt.fit.text import (
     Estimate,
     cautions,
@@ -45,6 +44,7 @@ from folt.report.marginals import PANELS, marginals_figure, pairs_figure
 from folt.report.parameters import EXCHANGED, Family, Parameters, readable_names, readable_order
 from folt.report.rendering import render
 from folt.report.sections import model_sections
+from folt.report.style import PALETTE, svg
 from folt.report.traces import BARS, ROOM, Side, traces_figure
 from folt.store import write_whole
 from folt.store.packages import require
@@ -55,7 +55,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
     from folt.fit import Fit
-    from folt.fit.style import Section
+    from folt.fit.section import Section
 
 
 PAPER = """\

@@ -8,10 +8,11 @@ import jax
 import numpy as np
 
 from folt.fit.memberships import Memberships, Path, memberships, most_probable_path
-from folt.fit.style import LINE, PALETTE, Section, below, blank, plain, styled
+from folt.fit.section import Section
 from folt.report.checks import checks_figure, predictive_checks
 from folt.report.mixtures import data_figure
 from folt.report.parameters import place_names, variable_names
+from folt.report.style import LINE, PALETTE, below, blank, plain, styled
 from folt.store.strict_json import Document
 
 if TYPE_CHECKING:

@@ -10,7 +10,16 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from folt.fit.style import LINE, PALETTE, QUIET, blank, component_legend, histogram, plain, styled
+from folt.report.style import (
+    LINE,
+    PALETTE,
+    QUIET,
+    blank,
+    component_legend,
+    histogram,
+    plain,
+    styled,
+)
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
