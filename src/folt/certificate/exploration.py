@@ -75,6 +75,7 @@ class ExplorationFacts:
         audited: mass around the modes that the finished proposal under-reaches tenfold; NaN before
             the proposal is known.
         audited_error: its standard error.
+        rows: rows of the data with which the search began; zero for all.
     """
 
     descents: int
@@ -91,11 +92,18 @@ class ExplorationFacts:
     control: int = 0
     audited: float = float("nan")
     audited_error: float = float("nan")
+    rows: int = 0
 
     @property
     def searchers(self) -> int:
         """Tempered particles that looked for modes without knowing any."""
         return self.control or self.particles
+
+    @property
+    def searching(self) -> str:
+        """These particles in words."""
+        subset = f" of {self.rows:,} rows of the data" if self.rows else ""
+        return f"{self.searchers:,} tempered particles{subset}"
 
     @property
     def smallest_basin(self) -> float | None:
@@ -147,19 +155,19 @@ def explored_words(facts: ExplorationFacts | None, exact: bool = False) -> str:
     basin = facts.smallest_basin
     if basin is None and facts.descents:
         return (
-            f"Modes were looked for by {facts.searchers:,} tempered particles; none of "
+            f"Modes were looked for by {facts.searching}; none of "
             f"{facts.descents:,} descents arrived at a maximum, as where the density ends at an "
             "edge: a mode that is light when hot may be missing."
         )
     if basin is None:
         return (
-            f"Modes were looked for by {facts.searchers:,} tempered particles alone, since there "
+            f"Modes were looked for by {facts.searching} alone, since there "
             "was no gradient or no room for one: a mode that is light when hot may be missing."
         )
     found = "one mode" if len(facts.modes) == 1 else f"{len(facts.modes)} modes"
     return (
         f"{facts.descents:,} descents, of which {facts.arrived:,} arrived at a maximum, and "
-        f"{facts.searchers:,} tempered particles found {found}; a mode that attracts more than 1 "
+        f"{facts.searching} found {found}; a mode that attracts more than 1 "
         f"in {1.0 / basin:,.0f} descents was seen with 95 % confidence, one with "
         "a smaller basin that is also light when hot may be missing."
     )
@@ -167,7 +175,7 @@ def explored_words(facts: ExplorationFacts | None, exact: bool = False) -> str:
 
 def modes_words(facts: ExplorationFacts) -> str:
     """Modes with their masses, and by what they were found, in a line."""
-    particles = f"{facts.searchers:,} tempered particles"
+    particles = facts.searching
     if not facts.descents:
         return f"looked for by {particles} alone"
     masses = ", ".join(f"{100 * mode.mass:.3g}" for mode in facts.modes[:MOST_NAMED])

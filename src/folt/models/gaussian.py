@@ -26,6 +26,7 @@ from folt.models.independent import (
     Independent,
     StandardNormal,
     log_sum_components,
+    total_log_likelihood,
 )
 from folt.models.observations import (
     finite,
@@ -61,9 +62,8 @@ class GaussianMixturePosterior(eqx.Module):
 
     def __call__(self, x: Point, observations: Float[Array | np.ndarray, " n"]) -> Scalar:
         """Return the log density at one point."""
-        log_weight, mu, log_sigma = self.components(x)
-        terms = gaussian_terms(mu, log_sigma, jnp.asarray(observations)) + log_weight[:, None]
-        return jnp.sum(log_sum_components(terms)) + self.prior.log_prob(x)
+        parameters, data = self.components(x), jnp.asarray(observations)
+        return total_log_likelihood(_terms, parameters, data) + self.prior.log_prob(x)
 
     def constrain(self, x: Point) -> dict[str, Array]:
         """Return weights, means and standard deviations."""
@@ -77,6 +77,12 @@ class GaussianMixturePosterior(eqx.Module):
         drawn = (key,) if isinstance(self.weight, AugmentedShares) else ()
         weight = self.weight.pull(values["weight"], *drawn)
         return jnp.concatenate([rows.reshape(-1), weight])
+
+
+def _terms(parameters: tuple[Array, ...], observations: Float[Array, " n"]) -> Array:
+    """Return log w_k + log N(y_n; μ_k, σ_k²) of every component and observation."""
+    log_weight, mu, log_sigma = parameters
+    return gaussian_terms(mu, log_sigma, observations) + log_weight[:, None]
 
 
 def gaussian_terms(
@@ -148,6 +154,7 @@ def gaussian_mixture(
         log_terms=LogTerms(posterior.constrain, component_terms),
         dims={"weight": ("component",), "mu": ("component",), "sigma": ("component",)},
         coords=named_variables(data, variables, 1),
+        independent_rows=True,
     )
 
 
@@ -184,8 +191,8 @@ def component_terms(
     parameters: dict[str, Array], data: Float[ArrayLike, " n"]
 ) -> Float[Array, "m n"]:
     """Return log w_k + log N(y_n; μ_k, σ_k²) of every component and observation."""
-    terms = gaussian_terms(parameters["mu"], jnp.log(parameters["sigma"]), jnp.asarray(data))
-    return terms + jnp.log(parameters["weight"])[:, None]
+    logs = jnp.log(parameters["weight"]), parameters["mu"], jnp.log(parameters["sigma"])
+    return _terms(logs, jnp.asarray(data))
 
 
 def _density_at(

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import functools
 import math
+from collections.abc import Callable
 from typing import Protocol, runtime_checkable
 
 import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Float
+from jax.custom_derivatives import SymbolicZero
+from jaxtyping import Array, Float, PyTree
 
 from folt.coordinates.location_scale import Gamma, log_prob_of_log
 from folt.coordinates.tails import Leaf, as_leaf, normal_log_density
@@ -113,6 +116,74 @@ def log_sum_components(terms: Float[Array, "m n"]) -> Float[Array, " n"]:
     """
     largest = jax.lax.stop_gradient(jnp.max(terms, axis=0))
     return jnp.log(jnp.sum(jnp.exp(terms - largest), axis=0)) + largest
+
+
+PIECE = 2_048
+"""Observations that are summed over at a time, about: with three components a value of 100 000
+takes .4 instead of 2.4 ms so, and a gradient 1.0 instead of 3.3."""
+
+Terms = Callable[[tuple[Array, ...], Array], Array]
+"""From parameters and observations to an array (component, observation), a module-level function."""
+
+
+def total_log_likelihood(
+    terms: Terms, parameters: tuple[Array, ...], observations: Float[Array, "n *variables"]
+) -> Scalar:
+    """Return Σ_n log Σ_k exp(terms_kn).
+
+    Many observations are summed over in pieces that stay in the caches of a core, the gradient
+    along with the value, so that memory does not grow with their number.
+    """
+    whole = observations.shape[0] <= 2 * PIECE
+    return (_sum if whole else _sum_of_pieces)(terms, parameters, observations)
+
+
+def _sum(
+    terms: Terms, parameters: tuple[Array, ...], observations: Array, counts: bool | Array = True
+) -> Scalar:
+    values = log_sum_components(terms(parameters, observations))
+    return jnp.sum(jnp.where(counts, values, 0.0))
+
+
+@functools.partial(jax.custom_jvp, nondiff_argnums=(0,))
+def _sum_of_pieces(terms: Terms, parameters: tuple[Array, ...], observations: Array) -> Scalar:
+    return _over_pieces(functools.partial(_sum, terms, parameters), observations)
+
+
+@functools.partial(_sum_of_pieces.defjvp, symbolic_zeros=True)
+def _slope_of_pieces(
+    terms: Terms, primals: tuple[PyTree, Array], tangents: tuple[PyTree, PyTree]
+) -> tuple[Scalar, Scalar]:
+    """Return the sum and its derivative by the gradient of every piece, which is then dropped."""
+    parameters, observations = primals
+    of_piece = jax.value_and_grad(functools.partial(_sum, terms))
+    value, slopes = _over_pieces(functools.partial(of_piece, parameters), observations)
+    slope = jnp.zeros_like(value)
+    for one, along in zip(slopes, tangents[0], strict=True):
+        slope += 0.0 if isinstance(along, SymbolicZero) else jnp.vdot(one, along)
+    if not isinstance(tangents[1], SymbolicZero):
+        of_data = functools.partial(_sum, terms, parameters)
+        slope += jax.jvp(of_data, (observations,), (tangents[1],))[1]
+    return value, slope
+
+
+def _over_pieces(function: Callable[[Array, Array], PyTree], observations: Array) -> PyTree:
+    """Return the sum of a function of pieces of equal length, and of which rows of them count."""
+    count = observations.shape[0]
+    pieces = -(-count // PIECE)
+    length = -(-count // pieces)
+    rows = np.arange(pieces * length).reshape(pieces, length)
+    missing = rows.size - count
+    filled = jnp.concatenate([observations, observations[:missing]])
+    parts = filled.reshape(pieces, length, *observations.shape[1:])
+
+    def add(total: PyTree, part: tuple[Array, Array]) -> tuple[PyTree, None]:
+        return jax.tree.map(jnp.add, total, function(*part)), None
+
+    counts = jnp.asarray(rows < count)
+    shapes = jax.eval_shape(function, parts[0], counts[0])
+    nothing = jax.tree.map(lambda one: jnp.zeros(one.shape, one.dtype), shapes)
+    return jax.lax.scan(add, nothing, (parts, counts))[0]
 
 
 LOG_TWO_PI = math.log(2 * math.pi)

@@ -146,6 +146,7 @@ def bayesian_mixture(
         predictive=Predictive(posterior.constrain, _predict, _FORECAST),
         log_terms=LogTerms(posterior.constrain, _component_terms),
         dims={"mu": ("component",), "sigma": ("component",)},
+        independent_rows=True,
     )
 
 

@@ -31,6 +31,7 @@ from folt.models.independent import (
     LogGammas,
     StandardNormal,
     log_sum_components,
+    total_log_likelihood,
 )
 from folt.models.observations import (
     finite,
@@ -77,14 +78,8 @@ class MultivariateMixturePosterior(eqx.Module):
 
     def __call__(self, x: Point, observations: Float[Array | np.ndarray, "n p"]) -> Scalar:
         """Return the log density at one point."""
-        log_weight, mu, triangle, log_diagonal = self.components(x)
-        scaled = (jnp.asarray(observations) / self.root).T
-        residual = scaled - (mu / self.root)[:, :, None]
-        whitened = jnp.einsum("kji,kjn->kin", triangle, residual)
-        log_scale = jnp.sum(log_diagonal, axis=1) - jnp.sum(jnp.log(self.root))
-        constant = log_weight + log_scale - 0.5 * scaled.shape[0] * LOG_TWO_PI
-        terms = constant[:, None] - 0.5 * jnp.sum(jnp.square(whitened), axis=1)
-        return jnp.sum(log_sum_components(terms)) + self.prior.log_prob(x)
+        parameters, data = (jnp.asarray(self.root), *self.components(x)), jnp.asarray(observations)
+        return total_log_likelihood(_terms, parameters, data) + self.prior.log_prob(x)
 
     def constrain(self, x: Point) -> dict[str, Array]:
         """Return weights, means and covariance matrices."""
@@ -111,6 +106,17 @@ class MultivariateMixturePosterior(eqx.Module):
             self.weight.pull(values["weight"]),
         ]
         return jnp.concatenate(pieces)
+
+
+def _terms(parameters: tuple[Array, ...], observations: Float[Array, "n p"]) -> Array:
+    """Return log w_k + log N(y_n; μ_k, Σ_k) of every component and observation."""
+    root, log_weight, mu, triangle, log_diagonal = parameters
+    scaled = (observations / root).T
+    residual = scaled - (mu / root)[:, :, None]
+    whitened = jnp.einsum("kji,kjn->kin", triangle, residual)
+    log_scale = jnp.sum(log_diagonal, axis=1) - jnp.sum(jnp.log(root))
+    constant = log_weight + log_scale - 0.5 * scaled.shape[0] * LOG_TWO_PI
+    return constant[:, None] - 0.5 * jnp.sum(jnp.square(whitened), axis=1)
 
 
 def _inverse_of_triangle(triangle: Float[Array, "p p"]) -> Float[Array, "p p"]:
@@ -182,6 +188,7 @@ def multivariate_gaussian_mixture(
             "covariance": ("component", "variable", "variable_to"),
         },
         coords={**names, **({"variable_to": names["variable"]} if names else {})},
+        independent_rows=True,
     )
 
 

@@ -19,7 +19,12 @@ from jaxtyping import Array, ArrayLike, Float, PyTree
 
 from folt.coordinates import CentredScores, Normal
 from folt.groups import Blocks, Joint, ZeroSum
-from folt.models.independent import Independent, StandardNormal, log_sum_components
+from folt.models.independent import (
+    Independent,
+    StandardNormal,
+    log_sum_components,
+    total_log_likelihood,
+)
 from folt.models.observations import (
     counts,
     finite,
@@ -47,9 +52,8 @@ class PoissonMixturePosterior(eqx.Module):
 
     def __call__(self, x: Point, observed: Float[Array | np.ndarray, " n"]) -> Scalar:
         """Return the log density at one point."""
-        log_weight, log_rate = self.components(x)
-        terms = poisson_terms(log_rate, jnp.asarray(observed)) + log_weight[:, None]
-        return jnp.sum(log_sum_components(terms)) + self.prior.log_prob(x)
+        parameters, data = self.components(x), jnp.asarray(observed)
+        return total_log_likelihood(_terms, parameters, data) + self.prior.log_prob(x)
 
     def constrain(self, x: Point) -> dict[str, Array]:
         """The weights and rates at a point."""
@@ -60,6 +64,12 @@ class PoissonMixturePosterior(eqx.Module):
         """The point with these weights and rates."""
         rates = self.log_rate.to_normal(jnp.log(values["rate"]))
         return jnp.concatenate([rates, self.weight.pull(values["weight"])])
+
+
+def _terms(parameters: tuple[Array, ...], observed: Float[Array, " n"]) -> Array:
+    """Return log w_k + log Poisson(y_n; λ_k) of every component and count."""
+    log_weight, log_rate = parameters
+    return poisson_terms(log_rate, observed) + log_weight[:, None]
 
 
 def poisson_terms(log_rate: Float[Array, " m"], observed: Float[Array, " n"]) -> Array:
@@ -115,6 +125,7 @@ def poisson_mixture(
         log_terms=LogTerms(posterior.constrain, _component_terms),
         dims={"weight": ("component",), "rate": ("component",)},
         coords=named_variables(data, variables, 1),
+        independent_rows=True,
     )
 
 
@@ -141,8 +152,8 @@ def _component_terms(
     parameters: dict[str, Array], data: Float[ArrayLike, " n"]
 ) -> Float[Array, "m n"]:
     """Return log w_k + log Poisson(y_n; λ_k) of every component and count."""
-    terms = poisson_terms(jnp.log(parameters["rate"]), jnp.asarray(data, float))
-    return terms + jnp.log(parameters["weight"])[:, None]
+    logs = jnp.log(parameters["weight"]), jnp.log(parameters["rate"])
+    return _terms(logs, jnp.asarray(data, float))
 
 
 def _density_at(

@@ -12,7 +12,7 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, ArrayLike, Float, PyTree
+from jaxtyping import Array, ArrayLike, Float, Int, PyTree
 
 from folt.batching import LARGE_CHUNK, map_keys
 from folt.groups import Group
@@ -99,6 +99,9 @@ class Problem(Evaluated):
         sign: "largest", or a coordinate that fits make positive, where signs may be flipped.
         generated: from points (n, dim) and a seed to further quantities, `{name: (n, ...)}`, for
             `Fit.generated`.
+        independent_rows: whether the log density is a prior plus a sum over the rows of the data,
+            the leading axis of its arrays, and defined for some of them too. Where there are very
+            many, the search for modes then begins with a few thousand of them.
     """
 
     log_density: Callable[..., Scalar]
@@ -122,6 +125,7 @@ class Problem(Evaluated):
     proportional: bool = eqx.field(static=True, default=False)
     generated: Callable[[HostPoints, int], dict[str, np.ndarray]] | None = None
     quotient: Quotient | None = None
+    independent_rows: bool = eqx.field(static=True, default=False)
 
     def __init__(
         self,
@@ -147,6 +151,7 @@ class Problem(Evaluated):
         sort_by: str | Callable[..., Any] | None = None,
         sign: str | None = None,
         generated: Callable[[HostPoints, int], dict[str, np.ndarray]] | None = None,
+        independent_rows: bool = False,
     ):
         if isinstance(symmetry, Group) and callable(log_density):
             self.quotient = quotient_of(symmetry, log_density, data)
@@ -208,6 +213,9 @@ class Problem(Evaluated):
         self.allow_rotation = allow_rotation
         self.proportional = proportional
         self.generated = generated
+        self.independent_rows = independent_rows
+        if independent_rows and len({np.shape(leaf)[:1] for leaf in jax.tree.leaves(data)}) != 1:
+            raise ValueError("expected data whose arrays have equally many rows, got others")
         if self.coords:
             require_lengths(self)
 
@@ -335,6 +343,15 @@ class Problem(Evaluated):
         if old != new:
             raise ValueError(f"the new data must have the structure {old}, got {new}")
         return eqx.tree_at(lambda p: p.data, self, _own(data))
+
+    @property
+    def rows(self) -> int:
+        """Independent rows of the data; one where nothing is known of any."""
+        return np.shape(jax.tree.leaves(self.data)[0])[0] if self.independent_rows else 1
+
+    def subset(self, rows: Int[np.ndarray, " n"]) -> Problem:
+        """Return the same problem with these rows of the data alone, under the same prior."""
+        return self.with_data(jax.tree.map(lambda leaf: leaf[rows], self.data))
 
 
 class _ByName(eqx.Module):

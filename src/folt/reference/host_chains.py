@@ -24,7 +24,7 @@ from folt.certificate.cautions import Caution, Reference, health
 from folt.certificate.exploration import RATIO, ExplorationFacts
 from folt.problem import GRADIENTS_PER_BLOCK, Problem
 from folt.proposals.action import Action, action_of
-from folt.reference.exploration import Explored, Explorer, Plan
+from folt.reference.exploration import Explored, Explorer, Plan, SubsetExplorer, has_subset
 from folt.reference.exploration.chamber import chamber_of, covariance_within
 from folt.reference.exploration.descents import ROUNDS
 from folt.reference.exploration.modes import PerMode
@@ -131,7 +131,8 @@ class HostChains:
             moves = mover_for(problem, self.moves, self.paths)
             rounds = self.descents if problem.differentiable else 0
             plan = Plan(self.particles, self.share, moves, rounds, self.known)
-            explorer = Explorer(keys[1], landscape, start, action, plan)
+            search = SubsetExplorer if rounds and has_subset(problem) else Explorer
+            explorer = search(keys[1], landscape, start, action, plan)
             found = self._found(keys[2], explorer, progress)
         explored, record = found.explored, found.record
         rhat, ess, cautions = record.health

@@ -7,5 +7,6 @@ exploration says so.
 from folt.reference.exploration.explored import Explored
 from folt.reference.exploration.explorer import Explorer, Plan
 from folt.reference.exploration.modes import Modes
+from folt.reference.exploration.subset import SubsetExplorer, has_subset
 
-__all__ = ["Explored", "Explorer", "Modes", "Plan"]
+__all__ = ["Explored", "Explorer", "Modes", "Plan", "SubsetExplorer", "has_subset"]

@@ -107,6 +107,7 @@ class Explored:
         descents: descents made where none arrived at a maximum.
         control: particles of a ladder from the start that agreed with the descents, where the last
             ladder began at the mode.
+        rows: rows of the data with which the search began; zero for all.
     """
 
     ladder: Ladder
@@ -117,6 +118,7 @@ class Explored:
     ladders: int = 1
     descents: int = 0
     control: int = 0
+    rows: int = 0
 
     @property
     def lost(self) -> Int[np.ndarray, " n"]:
@@ -186,4 +188,5 @@ class Explored:
             self.modes.arrived,
             self.modes.scattered,
             self.control,
+            rows=self.rows,
         )

@@ -152,7 +152,7 @@ class Explorer:
         begun = time.perf_counter()
         assert before.modes is not None
         assert before.masses is not None
-        start = UnionStart(self.start, _known(before.modes, before.masses, self.action))
+        start = UnionStart(self.start, known_parts(before.modes, before.masses, self.action))
         particles = SECOND_PARTICLES * self.plan.particles
         ladder = self._ladder(3, start, particles, SECOND_SHARE, progress)
         found = self._searched(4, ladder, before.modes)
@@ -243,7 +243,7 @@ def _barely_found(
     return late | (np.isin(nearest, lost) & by_chance)
 
 
-def _known(modes: Modes, masses: Masses, action: Action) -> Components:
+def known_parts(modes: Modes, masses: Masses, action: Action) -> Components:
     """Components at all images of the modes where they can be listed, else at one of each."""
     components = modes.components(np.maximum(masses.shares, LEAST_KNOWN / modes.count))
     if not summable(action, modes.count):
