@@ -17,6 +17,7 @@ from folt.models import (
     factors,
     gaussian_mixture,
     hidden_markov,
+    independent,
     markov,
     multivariate_gaussian_mixture,
     poisson_mixture,
@@ -58,6 +59,25 @@ def drawn(problem, keys):
 
 def points(problem, count=3, key=OTHER):
     return drawn(problem, jax.random.split(key, count))
+
+
+@pytest.mark.parametrize("name", [n for n in MODELS if "mixture" in n])
+def test_pieces_of_many_observations_sum_to_the_whole(problems, name, monkeypatch):
+    """Value, gradient and derivatives along the data; the last piece is shorter than the others."""
+    problem = problems[name]
+    x, along = jax.random.normal(KEY, (2, problem.dim))
+
+    def at(x, data):
+        return problem.log_density(x, data)
+
+    def found():
+        value, slopes = jax.value_and_grad(at, (0, 1))(x, jnp.asarray(problem.data))
+        return value, *slopes, jax.jvp(lambda x: at(x, problem.data), (x,), (along,))[1]
+
+    whole = found()
+    monkeypatch.setattr(independent, "PIECE", len(problem.data) // 3 - 1)
+    for piecewise, one in zip(found(), whole, strict=True):
+        assert_allclose(piecewise, one, rtol=1e-9, atol=1e-9)
 
 
 @every_model

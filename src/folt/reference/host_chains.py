@@ -93,6 +93,7 @@ class HostChains:
         acceptance: acceptance probability that it is tuned to.
         thin: random-walk steps between two recorded draws, where there is no gradient.
         leap_every: recorded draws per leap.
+        path_every: recorded draws per path, where there is a gradient and leaps do the rest.
         bandwidth: width of the leaps' kernels, as a multiple of the root of the particles'
             covariance.
         searchers: walkers of the search.
@@ -112,6 +113,7 @@ class HostChains:
     acceptance: float = 0.8
     thin: int = 8
     leap_every: int = 1
+    path_every: int = 1
     bandwidth: float = 0.5
     searchers: int = 512
     search_steps: tuple[int, int] = (150, 25)
@@ -232,7 +234,8 @@ class HostChains:
         values = np.empty((self.draws, self.chains))
         for number in range(self.draws):
             for _ in range(every):
-                moving.move(generator)
+                if number % self.path_every == 0:
+                    moving.move(generator)
                 if number % self.leap_every == self.leap_every - 1:
                     moving.leap(generator)
             record[number], values[number] = moving.states.points, moving.log_target
