@@ -42,7 +42,7 @@ class Posterior(NamedTuple):
         mean: expectation of `value`.
         value: a number of every draw, in the user's parameters; the same at all labellings unless
             the symmetry is broken.
-        components: the parameter whose second axis counts exchangeable components, if one does.
+        components: a parameter whose second axis counts exchangeable components, if there is one.
     """
 
     make: Callable[[], Problem]
@@ -59,6 +59,11 @@ def squares(values: Values) -> np.ndarray:
 
 def total(values: Values) -> np.ndarray:
     return sum(values.values())
+
+
+def all_squares(values: Values) -> np.ndarray:
+    """|x|² of a point whose rows are a parameter."""
+    return np.square(values["rows"]).sum(axis=(-2, -1))
 
 
 class Images(NamedTuple):
@@ -194,6 +199,19 @@ def odd_parameters() -> Posterior:
     return Posterior(make, 0.0, share, lambda v: 1.0 * (np.sign(v["x"]).sum(axis=-1) == 0), "x")
 
 
+def two_rows(group: Group, centre: tuple[float, ...], **naming: str) -> Posterior:
+    """Two exchangeable rows, of which the fold looks at the first entry and the data do not."""
+    images = Images(group, centre)
+
+    def constrain(x):
+        rows = x.reshape(2, 2)
+        return {"rows": rows, "size": jnp.sqrt(jnp.sum(rows**2, axis=1))}
+
+    make = lambda: Problem(images.log_density, group, constrain=constrain, **naming)  # noqa: E731
+    known = images.posterior()
+    return Posterior(make, known.log_evidence, known.mean, all_squares, "size")
+
+
 def broken() -> Posterior:
     """.7·N(2, 1) + .3·N(-2, 1), which a reflection does not leave alone: E x₀ = .8."""
 
@@ -245,4 +263,8 @@ POSTERIORS: dict[str, Posterior] = {
     "black box with prior": black_box(prior=True),
     "class chain": many_labels(),
     "broken symmetry": broken(),
+    "order that confuses rows": two_rows(Permutation(2, 2), (0.0, -2.0, 0.0, 7.0)),
+    "order and signs of one's own": two_rows(
+        SignedPermutation(2, 2), (0.0, 3.0, 7.0, 1.0), sort_by="size", sign="largest"
+    ),
 }

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from scipy import signal, stats
 
+import folt
 from folt.certificate.certificate import Certificate
 from folt.certificate.certify import Examined, certify
 from folt.certificate.diagnostics import RHOS, Agreement, Coverage, Difference, Faults
@@ -82,13 +83,23 @@ def test_every_outcome_is_reached_by_its_own_finding(name):
 
 
 def test_a_cap_on_evaluations_is_lifted_by_the_cure():
-    caution = Caution.of(
-        Concern.CAPPED, evaluations=30_000, particles=142, usual=1024, weight=0.1, blur=3.0
-    )
-    limited = altered(worse(GOOD, "fair"), reference={"cautions": (caution,)})
+    limited = altered(worse(GOOD, "fair"), reference={"cap": 30_000})
     assert limited.status.cure == "folt.sample(problem, evaluations=150_000)"
     assert limited.status.command.endswith("--evaluations 150000")
-    assert worse(limited, "broken symmetry").status.evaluations is None
+    assert worse(limited, "broken symmetry").status.step is None
+    cut, more = (folt.Effort.default().within(cap) for cap in (400_000, 2_000_000))
+    assert (more.rounds, more.walk_steps) > (cut.rounds, cut.walk_steps)
+
+
+@pytest.mark.parametrize(("ambiguity", "cure"), [(0.02, "fit.relabelled"), (0.4, "fit.unfolded")])
+def test_an_order_that_confuses_components_is_cured_by_another(ambiguity, cure):
+    """Unless the components overlap: then no order tells them apart."""
+    boundary = BoundaryMass(0.0, 0.0, ambiguity, 0.1, 1.0, mixed=0.06)
+    status = altered(GOOD, symmetry={"boundary": boundary}).status
+    assert status.name == "ambiguous labels"
+    assert status.cure.startswith(cure)
+    plain = dataclasses.replace(boundary, ambiguity=0.02, mixed=0.04)
+    assert altered(GOOD, symmetry={"boundary": plain}).status.name == "good"
 
 
 def test_the_gravest_finding_wins():

@@ -109,7 +109,7 @@ def test_every_orbit_sum_draws_and_evaluates_none(name):
     for one in sums:
         assert one.draw(jax.random.key(0), 0).shape == none.shape
         assert one.log_sum(none).shape == (0,)
-        assert one.largest_shares(none).shape == (0,)
+        assert one.label_shares(none)[0].shape == (0,)
     for invariant in (True, False) if action_of(group).listed else (True,):
         problem = folt.Problem(lambda x: -jnp.sum(x**2), group, invariant=invariant)
         points, heights, alive = LogRatio(Target(problem), proposal, group).propose(

@@ -218,8 +218,12 @@ def test_safety_of_an_orbit_sum_is_the_orbit_sum_of_the_safety() -> None:
     points = 3.0 * np.random.default_rng(4).standard_normal((5, 8))
     expected = jax.vmap(safe.log_orbit_sum)(jnp.asarray(points))
     np.testing.assert_allclose(summed.log_sum(points), expected, atol=1e-12)
-    shares = summed.largest_shares(points)
+    shares, usual = summed.label_shares(points)
     assert np.all((shares > 1 / 24) & (shares <= 1.0))
+    orbits = np.asarray(jax.vmap(group.orbit)(jnp.asarray(points)))
+    logs = np.asarray(jax.vmap(jax.vmap(safe.log_prob))(orbits)) - np.asarray(expected)[:, None]
+    assert np.isclose(np.exp(logs), usual[:, None]).all(axis=0).sum() == 1
+    assert np.all((usual <= shares) & (shares <= np.exp(logs).max(axis=1) + 1e-12))
     folded = summed.draw(jax.random.key(0), 500)
     assert np.all(np.diff(folded.reshape(-1, 4, 2)[..., 0], axis=1) >= 0)
 

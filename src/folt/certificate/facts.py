@@ -16,7 +16,7 @@ from folt.certificate.diagnostics import (
     split_rhat,
     summarise_chains,
 )
-from folt.certificate.outcomes import REFRESHED_ALARM, REFRESHED_RHAT, RHAT_DOUBT
+from folt.certificate.outcomes import AMBIGUOUS, MIXED, REFRESHED_ALARM, REFRESHED_RHAT, RHAT_DOUBT
 from folt.chains import Chains
 from folt.problem.ratio import BoundaryMass
 from folt.problem.symmetry import turning_words
@@ -134,9 +134,26 @@ class SymmetryFacts:
         )
 
     @property
-    def ambiguity_percent(self) -> float:
-        """Percent of labels that are a matter of chance."""
-        return 100.0 * (self.boundary.ambiguity or 0.0)
+    def mixes(self) -> bool:
+        """Whether the order of the labels confuses components that the proposal tells apart."""
+        plain = (self.boundary.ambiguity or 0.0) <= AMBIGUOUS
+        return plain and (self.boundary.mixed or 0.0) > MIXED
+
+    @property
+    def label_trouble(self) -> str:
+        """Why summaries by label mislead, and what to use instead."""
+        if self.mixes:
+            return (
+                "their order confuses components that differ in something else in "
+                f"{100.0 * (self.boundary.mixed or 0.0):.0f} % of the cases: summaries by label "
+                "mislead, so name components by the proposal, or sort them by the parameter in "
+                "which they differ (sort_by=)."
+            )
+        return (
+            "the label of a component is a matter of chance in "
+            f"{100.0 * (self.boundary.ambiguity or 0.0):.0f} % of the cases: summaries by label "
+            "mislead, so use quantities that no relabelling changes, or fewer components."
+        )
 
 
 @dataclasses.dataclass(frozen=True)
@@ -184,6 +201,7 @@ class ReferenceFacts:
         refreshed_limit: R-hat above which it shows that draws which the kernel renewed disagree.
         cautions: what a user should know of the run.
         sealed: whether the held-out draws are surely of other chains than those learnt from.
+        cap: evaluations of the log density to which the fit was limited; None for no limit.
     """
 
     rhat: float
@@ -196,10 +214,16 @@ class ReferenceFacts:
     refreshed_limit: float = REFRESHED_RHAT
     cautions: tuple[Caution, ...] = ()
     sealed: bool = True
+    cap: int | None = None
 
     @classmethod
     def of(
-        cls, run: Reference, held_out: np.ndarray, refreshed: int, stayed: float = 0.0
+        cls,
+        run: Reference,
+        held_out: np.ndarray,
+        refreshed: int,
+        stayed: float = 0.0,
+        cap: int | None = None,
     ) -> ReferenceFacts:
         """Return the facts of a run whose held-out draws were moved by so many steps.
 
@@ -208,15 +232,16 @@ class ReferenceFacts:
             held_out: its held-out draws as they are now.
             refreshed: steps by which each was moved.
             stayed: share of them that never moved.
+            cap: evaluations to which the fit was limited.
         """
         count = run.draws.shape[0] * run.draws.shape[1]
         came = (run.rhat, run.ess, run.exact, count)
         if not refreshed:
             same = (0, run.rhat, run.ess, REFRESHED_RHAT)
-            return cls(*came, *same, run.cautions, run.sealable)
+            return cls(*came, *same, run.cautions, run.sealable, cap)
         rhat, ess, after = health(held_out)
         known = {caution.concern for caution in run.cautions}
         added = tuple(caution for caution in after if caution.concern not in known)
         chance = rhat_by_chance(held_out.shape, REFRESHED_ALARM, min(run.rhat, RHAT_DOUBT), stayed)
         limit = max(REFRESHED_RHAT, chance)
-        return cls(*came, refreshed, rhat, ess, limit, run.cautions + added, run.sealable)
+        return cls(*came, refreshed, rhat, ess, limit, run.cautions + added, run.sealable, cap)

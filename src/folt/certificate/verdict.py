@@ -10,9 +10,8 @@ from __future__ import annotations
 import dataclasses
 import math
 from collections.abc import Callable
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
-from folt.certificate.cautions import Concern
 from folt.certificate.diagnostics import draws_needed
 from folt.certificate.diagnostics.switching import FALSE_ALARM
 from folt.certificate.outcomes import (
@@ -30,9 +29,11 @@ from folt.certificate.outcomes import (
     MANY_STEPS,
     MISSED,
     MISSED_ERRORS,
+    MIXED,
     POOR_ACCEPTANCE,
     PRIMARY,
     RHAT_DOUBT,
+    SMALLEST_DIFFERENCE,
     SMOOTH_TAIL,
     STRICT,
     Outcome,
@@ -69,6 +70,18 @@ MOST_TOLD = 2
 """Shortfalls that the advice names; `Status.shortfalls` holds all of them."""
 
 
+class Step(NamedTuple):
+    """What to do next.
+
+    Attributes:
+        cure: a line of Python.
+        command: the same for who works on the command line.
+    """
+
+    cure: str
+    command: str
+
+
 @dataclasses.dataclass(frozen=True)
 class Status:
     """The verdict on one fit.
@@ -77,13 +90,13 @@ class Status:
         outcome: which of the outcomes it is.
         advice: what it means here, with the numbers that decide, and what to do next.
         shortfalls: the numbers that decide, the first ones first; empty where the fit is good.
-        evaluations: cap on evaluations to try next, where a smaller one limited the fit.
+        step: what to do next, where the numbers call for something else than the outcome's own.
     """
 
     outcome: Outcome
     advice: str
     shortfalls: Shortfalls = ()
-    evaluations: int | None = None
+    step: Step | None = None
 
     @property
     def name(self) -> str:
@@ -93,16 +106,12 @@ class Status:
     @property
     def cure(self) -> str:
         """A line of Python that is the next step."""
-        if self.evaluations is None:
-            return self.outcome.cure
-        return f"folt.sample(problem, evaluations={self.evaluations:_})"
+        return self.outcome.cure if self.step is None else self.step.cure
 
     @property
     def command(self) -> str:
         """The next step for who works on the command line."""
-        if self.evaluations is None:
-            return self.outcome.command
-        return f"the same command with --evaluations {self.evaluations}"
+        return self.outcome.command if self.step is None else self.step.command
 
 
 def verdict(certificate: Certificate) -> Status:
@@ -112,23 +121,32 @@ def verdict(certificate: Certificate) -> Status:
     told = [str(each) for each in shortfalls[:MOST_TOLD] if each.asked]
     deciding = f" What decides: {'; '.join(told)}." if told else ""
     advice = outcome.advice.format(c=certificate) + deciding
-    return Status(outcome, advice, shortfalls, _more_evaluations(outcome, certificate))
+    return Status(outcome, advice, shortfalls, _step(outcome, certificate))
 
 
 MORE = 5
 """Times as many evaluations as those that limited a fit are proposed next."""
 
 
-def _more_evaluations(outcome: Outcome, certificate: Certificate) -> int | None:
-    """Return a larger cap on evaluations, where a cap may be the cause."""
-    if outcome not in CURED_BY_EVALUATIONS:
+RELABELLED = Step(
+    'fit.relabelled(sort_by="proposal")',
+    "the same command with --labels proposal, or sort_by= in the file of the model",
+)
+"""What to do where the order of the labels mixes components that can be told apart."""
+
+
+def _step(outcome: Outcome, certificate: Certificate) -> Step | None:
+    """Return a larger cap on evaluations where one was set, or another order of the labels."""
+    symmetry, cap = certificate.symmetry, certificate.reference.cap
+    if outcome is Outcome.AMBIGUOUS_LABELS and symmetry.mixes:
+        return RELABELLED
+    if outcome not in CURED_BY_EVALUATIONS or cap is None:
         return None
-    caps = [
-        dict(caution.numbers)["evaluations"]
-        for caution in certificate.reference.cautions
-        if caution.concern is Concern.CAPPED
-    ]
-    return MORE * int(caps[0]) if caps else None
+    more = MORE * cap
+    return Step(
+        f"folt.sample(problem, evaluations={more:_})",
+        f"the same command with --evaluations {more}",
+    )
 
 
 CURED_BY_EVALUATIONS = frozenset(
@@ -229,8 +247,13 @@ def _disagreement(other: str, c: Certificate) -> Shortfall | None:
 
 
 def _evidence_in_doubt(c: Certificate) -> Shortfalls:
+    difference = c.evidences.difference
+    # Where proposals are nearly exact both estimates are made of nearly the same numbers: their
+    # difference is then far below the error of either, and so rough is its own error.
+    error = max(difference.standard_error, SMALLEST_DIFFERENCE * c.evidence.standard_error)
     what = "difference of two estimates of log Z in its errors"
-    return _found(_at_most(what, abs(c.evidences.difference.score), EVIDENCE_ERRORS))
+    score = abs(difference.value) / error if error > 0.0 else abs(difference.score)
+    return _found(_at_most(what, score, EVIDENCE_ERRORS))
 
 
 def _undecided(c: Certificate) -> Shortfalls:
@@ -273,8 +296,13 @@ def _poor(c: Certificate) -> Shortfalls:
 
 
 def _ambiguous_labels(c: Certificate) -> Shortfalls:
-    share = c.symmetry.boundary.ambiguity or 0.0
-    return _found(_at_most("share of labels that are a matter of chance", share, AMBIGUOUS))
+    boundary = c.symmetry.boundary
+    chance = "share of labels that are a matter of chance"
+    mixed = "share of labels that their order confuses and the proposal tells apart"
+    return _found(
+        _at_most(chance, boundary.ambiguity or 0.0, AMBIGUOUS),
+        _at_most(mixed, boundary.mixed or 0.0, MIXED),
+    )
 
 
 def _symmetry_suspected(c: Certificate) -> Shortfalls:

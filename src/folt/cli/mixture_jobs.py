@@ -74,7 +74,7 @@ def fit_files(fit: Fit, table: Observations) -> dict[str, bytes]:
     import pandas
 
     from folt.fit.memberships import memberships
-    from folt.report.kept import files_of
+    from folt.report.kept import files_of, from_source
     from folt.report.sections import model_sections
     from folt.report.style import png
 
@@ -91,9 +91,7 @@ def fit_files(fit: Fit, table: Observations) -> dict[str, bytes]:
         .encode(),
     }
     source = f"{table.source}: {', '.join(table.names)}"
-    whole = dataclasses.replace(
-        fit, sections=(first, *others), provenance={**fit.provenance, "source": source}
-    )
+    whole = dataclasses.replace(from_source(fit, source), sections=(first, *others))
     return files_of(whole, more)
 
 

@@ -161,7 +161,9 @@ def modal(
     measured = _measured(psd, averages, read, band, length, overlap, wanted)
     if wanted and psd is None and measured.ordinates is None and not (as_json or quiet):
         typer.echo("The record has one channel, hence no shapes: the trace model is used.")
-    _spectrum(measured, numbers, settings, out, as_json, quiet, _geometry(geometry, measured))
+    source = (record or psd or Path()).name
+    places = _geometry(geometry, measured)
+    _spectrum(measured, numbers, settings, out, as_json, quiet, source, places)
 
 
 def _measured(
@@ -206,6 +208,7 @@ def _spectrum(
     out: Path,
     as_json: bool,
     quiet: bool,
+    source: str,
     geometry: Geometry | None = None,
 ) -> None:
     """One spectrum: fit, write, print."""
@@ -222,7 +225,7 @@ def _spectrum(
         entry = store.entry()
         claim(entry, whole)
         found = _identified(measured, numbers, settings, store, request, as_json, quiet)
-        files = keep_fit(entry, whole, found.fit, lambda fit: contents(found, geometry))
+        files = keep_fit(entry, whole, found.fit, lambda fit: contents(found, geometry, source))
     if as_json:
         print_json("modal", files, {**as_tree(found), **fit_fields(found.fit)})
     elif not quiet:

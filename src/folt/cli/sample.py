@@ -83,7 +83,7 @@ def sample(
     The JSON document holds what every fit has: verdict, estimates, log_evidence, certificate,
     warnings, wall_s, evaluations.
     """
-    from folt.report.kept import claim, files_of, keep_fit, request_for
+    from folt.report.kept import claim, files_of, from_source, keep_fit, request_for
     from folt.sampling import sample as run_sample
     from folt.store import Store
 
@@ -110,6 +110,7 @@ def sample(
                 evaluations=evaluations,
                 progress=not quiet,
             )
+        fit = from_source(fit, Path(problem).name)
         files = keep_fit(entry, request, fit, files_of)
     if as_json:
         print_json("sample", files, fit_fields(fit))
@@ -154,7 +155,7 @@ def certify(
 
     Chains stuck in different labellings are welcome. The JSON document is that of `folt sample`.
     """
-    from folt.report.kept import claim, files_of, keep_fit, request_for
+    from folt.report.kept import claim, files_of, from_source, keep_fit, request_for
     from folt.sampling.certification import certify as run_certify
     from folt.store import Store
     from folt.store.draws import draws_by_name
@@ -186,6 +187,7 @@ def certify(
                 labels=labels.value,
                 progress=not quiet,
             )
+        fit = from_source(fit, f"{posterior.name}, {Path(problem).name}")
         files = keep_fit(entry, request, fit, files_of)
     if as_json:
         print_json("certify", files, fit_fields(fit))

@@ -216,7 +216,9 @@ class Analysis(Shown):
         Args:
             sort_by: the name of a parameter with one number per label, such as "sigma", or a
                 function from `fit.posterior` to an array (chain, draw, label), such as
-                `lambda posterior: posterior["mu"] / posterior["sigma"]`.
+                `lambda posterior: posterior["mu"] / posterior["sigma"]`; or "proposal" for the
+                labels that the proposal finds likeliest, which tell components apart by all that
+                they have.
             sign: which signs to report where they may be flipped: "largest" makes the entry of
                 every column positive that is largest on average beside its prior, the name of a
                 coordinate such as "loadings[0,1]" that entry, and its like in other columns.

@@ -15,7 +15,7 @@ import numpy as np
 from jaxtyping import Float, Int
 
 from folt.batching import map_keys, map_points
-from folt.certificate.outcomes import AMBIGUOUS
+from folt.certificate.outcomes import AMBIGUOUS, MIXED
 from folt.groups import (
     Element,
     Fixed,
@@ -29,15 +29,12 @@ from folt.groups import (
 from folt.groups.permutation import Relabelling
 from folt.groups.signed import SignedArrangement
 from folt.problem.named_values import SortKey
+from folt.problem.ratio import label_errors
 from folt.proposals.fold import Folded
 from folt.types import Distribution, Key, Point, Scalars, in_float64
 
 if TYPE_CHECKING:
     from folt.fit.fit import Fit
-
-
-if TYPE_CHECKING:
-    pass
 
 
 ORDERING_DRAWS = 512
@@ -99,6 +96,12 @@ SIGNS_BY = "; signs by "
 LARGEST = "largest"
 """The convention by which the entry that is largest on average is positive."""
 
+LIKELIEST = "proposal"
+"""The order by the labels that the proposal finds likeliest."""
+
+JUDGED_DRAWS = 2_048
+"""Draws by which an order of the labels is judged."""
+
 
 class Arranger(NamedTuple):
     """The labels of a group, or of one factor of a product, and the element of an arrangement."""
@@ -122,8 +125,37 @@ def relabelled(fit: Fit, sort_by: str | SortKey | None, sign: str | None) -> Fit
         raise ValueError("a loaded fit needs its problem for this: folt.load(path, problem=...)")
     if sort_by is None and sign is None:
         raise ValueError("expected sort_by, sign or both, got neither")
-    fit = fit if sort_by is None else _sorted(fit, sort_by)
-    return fit if sign is None else _signed(fit, sign)
+    if sort_by is not None:
+        fit = _likeliest(fit) if sort_by == LIKELIEST else _sorted(fit, sort_by)
+    return _judged(fit if sign is None else _signed(fit, sign))
+
+
+def _judged(fit: Fit) -> Fit:
+    """The fit whose certificate says how often its order of the labels confuses components."""
+    if fit.proposal is None:
+        return fit
+    points = fit.draws.reshape(-1, fit.group.dim)
+    mixed = label_errors(fit.proposal, fit.group, points[:: -(-len(points) // JUDGED_DRAWS)])[1]
+    symmetry = fit.certificate.symmetry
+    symmetry = dataclasses.replace(
+        symmetry, boundary=dataclasses.replace(symmetry.boundary, mixed=mixed)
+    )
+    return dataclasses.replace(
+        fit, certificate=dataclasses.replace(fit.certificate, symmetry=symmetry)
+    )
+
+
+def _likeliest(fit: Fit) -> Fit:
+    """Return the fit under the labels that its proposal finds likeliest."""
+    assert fit.problem is not None
+    if fit.group.order == 1 or fit.proposal is None:
+        raise ValueError(
+            f"expected a fit with labels and with its proposal to sort by {LIKELIEST!r}, got one "
+            f"{'in which nothing was folded' if fit.group.order == 1 else 'without proposal'}"
+        )
+    draws = labelled(fit.draws, fit.proposal, fit.group, LIKELIEST)
+    posterior = fit.problem.parameters(draws)
+    return dataclasses.replace(fit, draws=draws, posterior=posterior, labels=LIKELIEST)
 
 
 def _sorted(fit: Fit, sort_by: str | SortKey) -> Fit:
@@ -257,7 +289,7 @@ def _require_apart(fit: Fit, key: SortKey, keys: np.ndarray, name: str) -> None:
     )
     if share > AMBIGUOUS:
         raise ValueError(f"{told}; sort by what differs between them")
-    if share > AMBIGUOUS / 4:
+    if share > MIXED:
         warnings.warn(told.replace("does not tell", "hardly tells"), UserWarning, stacklevel=5)
 
 

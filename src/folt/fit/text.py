@@ -17,7 +17,7 @@ from rich.text import Text
 from folt.certificate.certificate import headline as headline_words
 from folt.certificate.certificate import tone, undefined_words, unstated
 from folt.certificate.exploration import modes_words
-from folt.certificate.outcomes import AMBIGUOUS, Use
+from folt.certificate.outcomes import MIXED, Use
 from folt.problem.cards import folding
 
 if TYPE_CHECKING:
@@ -253,15 +253,13 @@ def order_sentence(fit: Fit) -> str:
 
 
 def _mixed_words(fit: Fit) -> str:
-    """Return what is to be said where the group's own order mixes labels that differ otherwise."""
-    boundary = fit.certificate.symmetry.boundary
-    plain = (boundary.ambiguity or 0.0) <= AMBIGUOUS  # else the verdict says it
-    if fit.labels != "sorted" or not plain or (boundary.mixed or 0.0) <= AMBIGUOUS:
+    """Return what is to be said where the order mixes labels that differ in something else."""
+    mixed = fit.certificate.symmetry.boundary.mixed or 0.0
+    if mixed <= MIXED:
         return ""
     return (
-        f"; in {100 * (boundary.mixed or 0.0):.0f} % of the draws this order gives a component "
-        "another label than in most, so name components by what tells them apart: "
-        'fit.relabelled(sort_by=...) or labels="proposal"'
+        f"; in {100 * mixed:.0f} % of the draws this order confuses components that differ in "
+        "something else: fit.relabelled(sort_by=...)"
     )
 
 

@@ -16,7 +16,7 @@ from folt.modal.shapes import mac_rows, shape_rows
 from folt.modal.spectrum import Measured
 from folt.modal.table import as_csv, evidence_rows, mode_rows
 from folt.report import style
-from folt.report.kept import files_of
+from folt.report.kept import files_of, from_source
 from folt.store.strict_json import Document
 
 if TYPE_CHECKING:
@@ -59,8 +59,16 @@ SECTIONS = {
 """Heading and words of every figure that goes into the report."""
 
 
-def contents(found: Identification, geometry: Geometry | None = None) -> dict[str, bytes]:
-    """Return the fit, its report, the table of modes, the spectrum and the figures, by name."""
+def contents(
+    found: Identification, geometry: Geometry | None = None, source: str = ""
+) -> dict[str, bytes]:
+    """Return the fit, its report, the table of modes, the spectrum and the figures, by name.
+
+    Args:
+        found: what was identified.
+        geometry: where the sensors are.
+        source: the file that the page names.
+    """
     rows = mode_rows(found.fit, found.measured.resolution)
     files = {
         "modes.csv": as_csv(dataclasses.asdict(row) for row in rows).encode(),
@@ -75,7 +83,8 @@ def contents(found: Identification, geometry: Geometry | None = None) -> dict[st
         files["evidence.csv"] = as_csv(evidence_rows(found)).encode()
     drawn = pictures(found, geometry)
     files.update({f"{name}.png": style.png(figure) for name, figure in drawn.items()})
-    return files_of(dataclasses.replace(found.fit, sections=_sections(drawn)), files)
+    whole = dataclasses.replace(from_source(found.fit, source), sections=_sections(drawn))
+    return files_of(whole, files)
 
 
 def _sections(drawn: Mapping[str, Figure]) -> tuple[Section, ...]:

@@ -210,9 +210,11 @@ class BoundaryMass:
             labels are exchangeable. The same for every domain; None without a proposal.
         nudge: standard deviations of the nudge.
         nearness: standard deviations from a mirror that count as near.
-        mixed: share of draws to which the group's own domain gives another label than to most, of
-            those that the proposal finds likeliest: large where a sort key does not tell components
-            apart that differ in something else. None where labellings are too many to be told.
+        mixed: how much larger the share of wrong labels is under the group's own order than under
+            the labels that the proposal finds likeliest: the mean over draws of the largest
+            responsibility less that of the one labelling which is likeliest on the whole. Large
+            where components are sorted by something in which they do not differ; zero where they
+            only overlap. None where labellings are too many to be told.
     """
 
     crossing: float
@@ -255,15 +257,21 @@ def boundary_mass(
     mirrors = mirror_distances(action, spread, points)
     ambiguity, mixed = None, None
     if proposal is not None and group.order > 1:
-        summed = orbit_sum(proposal, group)
-        ambiguity = float(1.0 - summed.largest_shares(points).mean())
-        if summed.tells_labels:
-            places = summed.responsibilities(points).argmax(axis=1)
-            mixed = float(1.0 - np.bincount(places).max() / count)
+        ambiguity, mixed = label_errors(proposal, group, points)
     elif proposal is not None:
         ambiguity = mixed = 0.0
     shares = float(np.mean(~inside)), float((mirrors < nearness).mean())
     return BoundaryMass(*shares, ambiguity, nudge, nearness, mixed)
+
+
+@in_float64
+def label_errors(
+    proposal: Distribution, group: Group, points: Float[np.ndarray, "n dim"]
+) -> tuple[float, float | None]:
+    """Return `BoundaryMass.ambiguity` and `BoundaryMass.mixed` of points as they are labelled."""
+    largest, usual = orbit_sum(proposal, group).label_shares(points)
+    mixed = None if usual is None else float(np.clip((largest - usual).mean(), 0.0, 1.0))
+    return float(1.0 - largest.mean()), mixed
 
 
 def mirror_distances(

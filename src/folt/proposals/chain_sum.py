@@ -8,11 +8,13 @@ import jax
 import numpy as np
 from jaxtyping import Float
 
+from folt.batching import map_points
+from folt.groups import Element, Group
 from folt.proposals.action import action_of
 from folt.proposals.class_chain import ClassChain
 from folt.proposals.host_chain import HostChain
 from folt.proposals.sums import HostDistribution, OrbitSum
-from folt.types import Distribution, HostPoints, HostValues, Key, host_generator
+from folt.types import Distribution, HostPoints, HostValues, Key, Point, host_generator
 
 
 class ChainSum(OrbitSum):
@@ -42,11 +44,6 @@ class ChainSum(OrbitSum):
             points[guarded] = self.guard.sample(jax.random.fold_in(key, 1), guarded.size)
         return action_of(self.group).fold(points)
 
-    @property
-    def tells_labels(self) -> bool:
-        """Not of groups whose elements are never listed."""
-        return False
-
     def responsibilities(self, points: HostPoints) -> Float[np.ndarray, "n order"]:
         """Not for groups whose elements are never listed.
 
@@ -55,11 +52,21 @@ class ChainSum(OrbitSum):
         """
         raise ValueError(f"a sum over {self.group.order} labellings has too many terms to be told")
 
-    def largest_shares(self, points: HostPoints) -> HostValues:
-        """Return the share of the labelling that is likeliest together with its classes."""
-        images = self.likeliest_images(points)
-        plain = self._with_guard(self.host.log_prob(images), images, 0.0)
-        return np.exp(np.minimum(plain - self.log_sum(points), 0.0))
+    def label_shares(self, points: HostPoints) -> tuple[HostValues, HostValues]:
+        """Return shares of the likeliest labellings, and of the one that is so most often."""
+        if not len(points):
+            return np.empty(0), np.empty(0)
+        images, log_sums = self.likeliest_images(points), self.log_sum(points)
+        found = map_points(_element_between, self.group, (points, images))
+        rows = np.concatenate([leaf.reshape(len(points), -1) for leaf in jax.tree.leaves(found)], 1)
+        first, counts = np.unique(rows, axis=0, return_index=True, return_counts=True)[1:]
+        usual = jax.tree.map(lambda leaf: leaf[first[counts.argmax()]], found)
+        moved = map_points(_moved, (self.group, usual), points)
+        largest, common = (
+            self._with_guard(self.host.log_prob(each), each, 0.0) for each in (images, moved)
+        )
+        shares = [np.exp(np.minimum(logs - log_sums, 0.0)) for logs in (largest, common)]
+        return np.maximum(*shares), shares[1]
 
     def likeliest_images(self, points: HostPoints) -> HostPoints:
         """Return every point under the labelling that is likeliest together with its classes."""
@@ -70,3 +77,14 @@ class ChainSum(OrbitSum):
             return main
         guard = self.guard.log_probs(points) + math.log(self.weight) + log_images
         return np.logaddexp(main + math.log1p(-self.weight), guard)
+
+
+def _element_between(group: Group, pair: tuple[Point, Point]) -> Element:
+    """Return the element that moves the first point of an orbit to the second."""
+    first, second = (group.folding_element(point) for point in pair)
+    return group.compose(group.inverse(second), first)
+
+
+def _moved(context: tuple[Group, Element], point: Point) -> Point:
+    group, element = context
+    return group.act(element, point)

@@ -68,14 +68,13 @@ class OrbitSum(ABC):
     def responsibilities(self, points: HostPoints) -> Float[np.ndarray, "n order"]:
         """q(g·z)/q_F(z) for every g, in the order of `group.elements`."""
 
-    @property
-    def tells_labels(self) -> bool:
-        """Whether `responsibilities` can be had."""
-        return True
+    def label_shares(self, points: HostPoints) -> tuple[HostValues, HostValues | None]:
+        """Return q(g·z)/q_F(z) at the likeliest g of every point and at the g likeliest on average.
 
-    def largest_shares(self, points: HostPoints) -> HostValues:
-        """Return the largest of q(g·z)/q_F(z) over g, or that of a likely g in a large group."""
-        return self.responsibilities(points).max(axis=1)
+        In a group beyond listing the first is that of a likely g, and the second may be None.
+        """
+        shares = self.responsibilities(points)
+        return shares.max(axis=1), shares[:, shares.sum(axis=0).argmax()]
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -163,22 +162,18 @@ class CompiledSum(OrbitSum):
         """Return draws of q, folded into D."""
         return map_keys(_draw, self._folded, key, count)
 
-    @property
-    def tells_labels(self) -> bool:
-        """Not where a proposal sums itself over a group beyond listing."""
-        return not isinstance(self.proposal, OrbitSummed)
-
     def responsibilities(self, points: HostPoints) -> Float[np.ndarray, "n order"]:
         """Softmax of the terms of the sum."""
         logs = map_points(Folded.log_terms, self._folded, points, terms=self.group.order)
         logs = np.exp(logs - logs.max(axis=1, keepdims=True))
         return logs / logs.sum(axis=1, keepdims=True)
 
-    def largest_shares(self, points: HostPoints) -> HostValues:
+    def label_shares(self, points: HostPoints) -> tuple[HostValues, HostValues | None]:
         """Read off one likely image where the proposal sums itself over a group beyond listing."""
         if not isinstance(self.proposal, OrbitSummed):
-            return super().largest_shares(points)
-        return map_points(_likely_share, self.proposal, points, terms=self.proposal.orbit_cost)
+            return super().label_shares(points)
+        cost = self.proposal.orbit_cost
+        return map_points(_likely_share, self.proposal, points, terms=cost), None
 
     @property
     def _folded(self) -> Folded:

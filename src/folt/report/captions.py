@@ -235,7 +235,9 @@ def _allowed(fit: Fit, outcome: Outcome) -> tuple[str, ...]:
 def _reserved(fit: Fit, outcome: Outcome) -> tuple[str, ...]:
     sentences = [_unseen(fit)]
     if outcome is Outcome.AMBIGUOUS_LABELS:
-        sentences.append("Which component a single draw belongs to: labels overlap.")
+        mixes = fit.certificate.symmetry.mixes
+        why = "their order confuses them" if mixes else "labels overlap"
+        sentences.append(f"Which component a single draw belongs to: {why}.")
     if fit.log_evidence.proportional:
         sentences.append("How this model compares with others: log Z lacks the model's constants.")
     sentences.append("That the model is right: folt judges the sampling, not the model.")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import tempfile
 import warnings
 from collections.abc import Callable, Mapping
@@ -39,6 +40,11 @@ def claim(entry: Entry, request: Request) -> None:
             f"{entry.place} holds a result of folt {there}: give another --out folder, or remove "
             "that one"
         )
+
+
+def from_source(fit: Fit, source: str) -> Fit:
+    """Return the fit whose page names the file that it came from."""
+    return dataclasses.replace(fit, provenance={**fit.provenance, "source": source})
 
 
 def files_of(fit: Fit, more: Mapping[str, bytes] | None = None) -> Files:

@@ -165,8 +165,10 @@ def _sampled(problem: Problem, asked: Options, width: int) -> Fit:
             certificate = certify(
                 examined,
                 chains,
-                _symmetry_facts(ratio, judged, run, account, chains),
-                ReferenceFacts.of(run, judged.points, judged.steps, judged.stayed),
+                _symmetry_facts(ratio, judged, run, account, chains, asked.labels),
+                ReferenceFacts.of(
+                    run, judged.points, judged.steps, judged.stayed, preset.effort.evaluations
+                ),
                 burn_in=burn_in,
                 safety_weight=preset.safety_weight,
                 exploration=_audited(keys["audit"], ratio, examined.fresh, run),
@@ -269,18 +271,26 @@ def _audited(
 
 
 def _symmetry_facts(
-    ratio: LogRatio, judged: Judged, run: Reference, account: SymmetryAccount, chains: Chains
+    ratio: LogRatio,
+    judged: Judged,
+    run: Reference,
+    account: SymmetryAccount,
+    chains: Chains,
+    labels: str,
 ) -> SymmetryFacts:
     problem = ratio.target.problem
     points = judged.points.reshape(-1, problem.dim)
     points = points[:: max(len(points) // SYMMETRY_DRAWS, 1)][:SYMMETRY_DRAWS]
     within = check(problem, points=points[:: max(len(points) // account.points, 1)])
+    boundary = boundary_mass(problem.group, points, ratio.proposal)
+    if labels == "proposal":
+        boundary = dataclasses.replace(boundary, mixed=0.0)
     return SymmetryFacts(
         order=account.order,
         invariant=problem.invariant,
         defect=max(account.defect, within.defect),
         holds=account.holds and within.holds,
-        boundary=boundary_mass(problem.group, points, ratio.proposal),
+        boundary=boundary,
         switch_rate=None if run.raw is None else label_switch_rate(problem.group, run.raw),
         switching=switching(chains.draws, problem.names) if account.order == 1 else None,
         turning=_turning(problem, account),

@@ -89,7 +89,7 @@ class Effort(Shown):
         count = chains * draws
         learnt = max(count // 6, min(evaluations // 40, count // 4))
         held_out = min(count - learnt, self.held_out_draws)
-        rounds = 3 if self.rounds is None else min(3, self.rounds)
+        rounds = max(3, evaluations // 200_000)
         return dataclasses.replace(
             self,
             particles=_between(128, evaluations // 210, self.particles),
@@ -99,10 +99,10 @@ class Effort(Shown):
             training_draws=min(count - held_out, self.training_draws),
             held_out_draws=held_out,
             certification_draws=_between(1_000, evaluations // 24, self.certification_draws),
-            rounds=rounds,
+            rounds=rounds if self.rounds is None else min(rounds, self.rounds),
             fresh=_between(256, evaluations // 50, self.fresh),
-            steps_per_draw=1,
-            walk_steps=_between(1, evaluations // 40_000, self.walk_steps),
+            steps_per_draw=_between(1, evaluations // 500_000, self.steps_per_draw),
+            walk_steps=max(1, evaluations // 50_000),
             evaluations=evaluations,
         )
 
