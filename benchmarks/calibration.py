@@ -222,7 +222,7 @@ def write(out: Path) -> Path:
         rows,
         command="python -m benchmarks.calibration --out DIR",
         cpu_s=sum(float(one[-1] or 0) for one in rows),
-        commits=(earlier["provenance"]["commit"], record.commit()),
+        commits=(*earlier["provenance"]["commit"].split(", "), record.commit()),
     )
 
 

@@ -25,11 +25,12 @@ from folt.modal import (
     tracking,
 )
 from folt.modal.geometry import deflection_figure, read_geometry
-from folt.modal.links import linked, tidy_shapes
+from folt.modal.links import Link, linked, tidy_shapes
 from folt.modal.results import as_tree
 from folt.modal.shape_pictures import shape_pictures
 from folt.modal.shapes import singular_values
 from folt.modal.spectrum import record_of
+from folt.modal.track_pictures import ShapeTracks, shape_tracks_figure
 
 SHAPES = np.array([[1.0, 0.3], [0.6, -1.0], [-0.2, 0.5]])
 FRAME = Structure(frequency=(0.8, 0.86), damping=(0.01, 0.02), power=(1.0, 0.6), shapes=SHAPES)
@@ -209,9 +210,15 @@ def window(number, frequency, shapes):
     entries = [
         {"mode": j + 1, "channel": name, "mean": value, "low": value - 0.1, "high": value + 0.2}
         for j, shape in enumerate(shapes)
-        for name, value in zip("ab", shape, strict=True)
+        for name, value in zip("abcdefgh", shape, strict=False)
     ]
-    return {"job": f"{number}", "start_s": 0, "end_s": 1, "modes": modes, "shapes": entries}
+    return {
+        "job": f"{number}",
+        "start_s": number,
+        "end_s": number + 1,
+        "modes": modes,
+        "shapes": entries,
+    }
 
 
 def test_modes_whose_frequencies_cross_keep_their_tracks():
@@ -254,6 +261,29 @@ def test_windows_keep_shapes(tmp_path, monkeypatch, record, found):
     assert float(rows[2]["mac"]) == pytest.approx(1.0)
     with (tmp_path / "window_shapes.csv").open() as stream:
         assert len(list(csv.DictReader(stream))) == 2 * 2 * 3
+    assert "Shapes over time" in (tmp_path / "index.html").read_text()
+
+
+@pytest.mark.parametrize("channels", [2, 8])
+def test_a_shape_that_turns_leaves_the_mac_of_its_track(channels):
+    """One of four windows has turned by 60°, which leaves a MAC of .25 with the three others.
+
+    Few channels are drawn as lines, many as a map; the last panel has one line per track.
+    """
+    shape, turned = np.eye(channels)[0], np.eye(channels)[0] * 0.5 + np.eye(channels)[1] * 0.75**0.5
+    rows = [
+        row
+        for number in range(4)
+        for row in tidy_shapes(
+            [window(number, (0.8,), (turned if number == 2 else shape,))],
+            [[Link(1, None, 1.0)]],
+        )
+    ]
+    mac = ShapeTracks.of(rows).mac()
+    assert mac[0, 2] < 0.5 < 0.9 < mac[0, [0, 1, 3]].min()
+    panels = shape_tracks_figure(rows).axes
+    np.testing.assert_allclose(panels[1].lines[0].get_ydata(), mac[0])
+    assert bool(panels[0].lines) == (channels == 2)
 
 
 TIME = np.arange(4800) / 8.0

@@ -22,11 +22,16 @@ from folt.store.strict_json import Document
 if TYPE_CHECKING:
     import pandas
 
+    from folt.fit.section import Section
+
 _TICK = 0.5
 """Seconds after which a wait looks up: for Ctrl-C, for the table, for jobs that take too long."""
 
 _Told = Callable[[str, Row, int, int], None]
 """Called with the name of a job that ended, its row, how many have, and how many there are."""
+
+_After = Callable[[Store, list[Row]], "Sequence[Section] | None"]
+"""Writes what the rows say, and returns figures for the page if there are any."""
 
 
 def fit_many(
@@ -113,7 +118,7 @@ def run_jobs(
     progress: bool = True,
     tell: _Told | None = None,
     derived: Sequence[str] = (),
-    after: Callable[[Store, list[Row]], None] | None = None,
+    after: _After | None = None,
 ) -> list[Row]:
     """Return what `fit_many` does, as plain rows, for commands that have more to say.
 
@@ -130,7 +135,8 @@ def run_jobs(
         tell: told of every job that is finished, those of earlier runs included.
         derived: names of files that `after` writes and that are removed when a job is to be done,
             because they would no longer be true.
-        after: writes what else the rows say, at the end or when the run is cut short.
+        after: writes what else the rows say, at the end or when the run is cut short; the figures
+            that it returns stand on the page.
     """
     require_jobs(jobs)
     _require_numbers(retries, timeout, runner)
@@ -238,7 +244,7 @@ def _write_derived(
     store: Store,
     table: Table,
     jobs: Sequence[Job],
-    after: Callable[[Store, list[Row]], None] | None,
+    after: _After | None,
 ) -> None:
     """Write what is read off the table, which is written already: nothing is lost if this fails.
 
@@ -247,9 +253,8 @@ def _write_derived(
         WriteError: it could not be written.
     """
     try:
-        if after is not None:
-            after(store, table.rows())
-        _write_page(store, table, jobs)
+        sections = None if after is None else after(store, table.rows())
+        _write_page(store, table, jobs, sections or ())
     except WriteError:
         raise
     except Exception as error:
@@ -260,7 +265,9 @@ def _write_derived(
         ) from error
 
 
-def _write_page(store: Store, table: Table, jobs: Sequence[Job]) -> None:
+def _write_page(
+    store: Store, table: Table, jobs: Sequence[Job], sections: Sequence[Section]
+) -> None:
     """Write the page of the fleet; what is read of it is the table alone."""
     from folt.report.fleet_page import fleet_page
 
@@ -270,5 +277,5 @@ def _write_page(store: Store, table: Table, jobs: Sequence[Job]) -> None:
     pages = all(job.report for job in jobs) or (
         bool(ended) and all((store.folder / row["job"] / PAGE).is_file() for row in ended)
     )
-    page = fleet_page(rows, names, estimates_in(names), len(jobs), pages)
+    page = fleet_page(rows, names, estimates_in(names), len(jobs), pages, sections)
     store.write(INDEX, page.encode(errors="replace"))

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from folt.certificate.outcomes import Outcome
 from folt.fit import Fit, in_user_parameters
 from folt.modal.geometry import Geometry, deflection_figure
 from folt.modal.identification import Identification
@@ -16,9 +14,8 @@ from folt.modal.shapes import shape_draws
 from folt.modal.spectrum import Measured
 from folt.modal.table import PERCENT, flat
 from folt.report.captions import Labelling, left_remark, right_remark
-from folt.report.style import INK, LINE, PALETTE, QUIET, blank, histogram, styled
+from folt.report.style import INK, PALETTE, QUIET, blank, histogram, styled
 from folt.report.traces import chains_figure
-from folt.store.strict_json import Document
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -205,58 +202,3 @@ def _chains_figure(fit: Fit) -> Figure:
         ),
         "natural frequency, Hz",
     )
-
-
-def track_figure(rows: Sequence[Document]) -> Figure:
-    """Return the frequency and damping of every mode over time, with 95 % intervals.
-
-    Args:
-        rows: of the tidy table, one per window and mode.
-    """
-    hours = np.array([0.5 * (row["start_s"] + row["end_s"]) for row in rows]) / 3600
-    long = float(np.ptp(hours)) > 1.5
-    time = hours if long else 60 * hours
-    mode = np.array([row.get("track", row["mode"]) for row in rows])
-    good = np.array([Outcome.named(row["verdict"]).usable for row in rows])
-    with styled():
-        figure = blank(7.8, 5.0)
-        panels = figure.subplots(2, 1, sharex=True, height_ratios=[1.2, 1])
-        for panel, name, low_high in (
-            (panels[0], "frequency_hz", ("frequency_low", "frequency_high")),
-            (panels[1], "damping_percent", ("damping_low", "damping_high")),
-        ):
-            value, low, high = (np.array([row[key] for row in rows]) for key in (name, *low_high))
-            for j in np.unique(mode):
-                chosen = mode == j
-                shift = 0.008 * float(np.ptp(time)) * (j - np.mean(np.unique(mode)))
-                _track(panel, time + shift, value, low, high, chosen, good, int(j))
-        panels[0].set_ylabel("natural frequency, Hz")
-        panels[1].set_ylabel("damping ratio, %")
-        panels[1].set_ylim(bottom=0)
-        panels[1].set_xlabel(f"middle of the window, {'hours' if long else 'minutes'}")
-        for panel in panels:
-            panel.grid(axis="y", color=LINE, linewidth=0.6)
-            panel.set_axisbelow(True)
-        handles, labels = panels[0].get_legend_handles_labels()
-        figure.legend(handles, labels, loc="outside lower center", ncols=len(labels))
-    return figure
-
-
-def _track(
-    panel: Axes,
-    time: np.ndarray,
-    value: np.ndarray,
-    low: np.ndarray,
-    high: np.ndarray,
-    chosen: np.ndarray,
-    good: np.ndarray,
-    mode: int,
-) -> None:
-    """One mode: a line through the medians, bars, hollow dots where the verdict is not good."""
-    colour = PALETTE[(mode - 1) % len(PALETTE)]
-    at = time[chosen]
-    panel.plot(at, value[chosen], color=colour, linewidth=1.2, alpha=0.7)
-    panel.vlines(at, low[chosen], high[chosen], color=colour, linewidth=1.6, alpha=0.45)
-    panel.plot(at, value[chosen], "o", color=colour, markersize=4.5, label=f"mode {mode}")
-    doubt = chosen & ~good
-    panel.plot(time[doubt], value[doubt], "o", color=colour, markersize=4.5, mfc="white")

@@ -5,7 +5,6 @@ The spectrum that draws of a posterior stand for, mode by mode, on a grid.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
 import jax.numpy as jnp
@@ -20,7 +19,6 @@ from folt.modal.models.shapes import ModalShapesPosterior
 from folt.modal.models.spectrum import AveragedSpectrum, ModalPosterior, Spectrum, response
 from folt.modal.shapes import INTERVAL, SingularValues, shape_draws, singular_values
 from folt.report.style import INK, LINE, PALETTE, QUIET, blank, styled
-from folt.store.strict_json import Document
 from folt.types import Point, in_float64
 
 if TYPE_CHECKING:
@@ -182,37 +180,6 @@ def _intervals(panel: Axes, at: np.ndarray, low: np.ndarray, high: np.ndarray) -
     panel.vlines(at, low, high, color=INK, linewidth=1.3, zorder=3)
     for ends in (low, high):
         panel.hlines(ends, at - 0.14, at + 0.14, color=INK, linewidth=1.1, zorder=3)
-
-
-def shape_tracks_figure(rows: Sequence[Document]) -> Figure:
-    """Shapes over time, one panel per track and one line per channel with its 95 % band.
-
-    Args:
-        rows: one per window, track and channel.
-    """
-    middles = np.array([0.5 * (row["start_s"] + row["end_s"]) for row in rows]) / 60
-    long = float(np.ptp(middles)) > 90
-    time = middles / 60 if long else middles
-    track, channel = (np.array([row[key] for row in rows]) for key in ("track", "channel"))
-    names = list(dict.fromkeys(row["channel"] for row in rows))
-    mean, low, high = (np.array([row[key] for row in rows]) for key in ("mean", "low", "high"))
-    tracks = np.unique(track)
-    with styled():
-        figure = blank(7.8, 1.0 + 1.7 * len(tracks))
-        panels = figure.subplots(len(tracks), 1, sharex=True, sharey=True, squeeze=False)[:, 0]
-        for number, panel in zip(tracks, panels, strict=True):
-            panel.axhline(0.0, color=QUIET, linewidth=0.8)
-            for c, name in enumerate(names):
-                at, colour = (track == number) & (channel == name), PALETTE[c % len(PALETTE)]
-                panel.fill_between(time[at], low[at], high[at], color=colour, alpha=0.18, lw=0)
-                panel.plot(time[at], mean[at], "o-", color=colour, markersize=3, label=name)
-            panel.set_title(f"mode {number}", loc="left")
-            panel.set_ylabel("shape")
-        panels[-1].set_xlabel(f"middle of the window, {'hours' if long else 'minutes'}")
-        handles, labels = panels[0].get_legend_handles_labels()
-        columns = min(len(labels), 8)
-        figure.legend(handles, labels, loc="outside lower center", ncols=columns)
-    return figure
 
 
 def singular_figure(found: SingularValues, modes: int) -> Figure:

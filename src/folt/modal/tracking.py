@@ -12,24 +12,40 @@ from collections.abc import Callable
 from pathlib import Path
 
 from folt.fit import Fit
+from folt.fit.section import Section
 from folt.fleet import Here, Job, Runner
 from folt.fleet.many import run_jobs
 from folt.fleet.rows import Row
 from folt.modal.cross_spectra import OVERLAP, welch
 from folt.modal.identification import Model, Settings, fitted, problem_for
 from folt.modal.links import linked, tidy, tidy_shapes
-from folt.modal.pictures import track_figure
-from folt.modal.shape_pictures import shape_tracks_figure
 from folt.modal.shapes import measured_channels, shape_rows
 from folt.modal.spectrum import Measured, Record
 from folt.modal.table import as_csv, mode_rows
+from folt.modal.track_pictures import shape_tracks_figure, track_figure
 from folt.problem import Problem
-from folt.report import style
+from folt.report.style import png
 from folt.store import Store
 from folt.store.strict_json import Document
 
 GROUP = 8
 """Windows per fit from nothing."""
+
+_OVER_TIME = {
+    "windows": (
+        "Modes over time",
+        "Medians with 95 % intervals, window by window; hollow where the verdict is not good. "
+        "Modes of one colour are linked from window to window, by shape and frequency where there "
+        "are shapes.",
+    ),
+    "window_shapes": (
+        "Shapes over time",
+        "Entries of the shape of every mode, of unit length, with 95 % bands where channels are "
+        "few. The last panel has the MAC of a window's shape with the shape of its mode over all "
+        "windows: near one as long as the structure, the sensors and the links stay the same.",
+    ),
+}
+"""Heading and words of every figure of all windows."""
 
 _Told = Callable[[int, int, Document], None]
 """Called with the number of a window, the number of windows, and what was found in it."""
@@ -196,16 +212,19 @@ def _describe(
     }
 
 
-def _write_windows(store: Store, rows: list[Row]) -> None:
-    """The tidy tables of the windows that are there, and their pictures."""
+def _write_windows(store: Store, rows: list[Row]) -> list[Section]:
+    """The tidy tables of the windows that are there, and their pictures, for the page as well."""
     usable = [row for row in rows if row["error"] is None]
     if not usable:
-        return
+        return []
     tracked = linked(usable) if "shapes" in usable[0] else None
     found = tidy(usable, tracked)
+    drawn = {"windows": track_figure(found)}
     store.write("windows.csv", as_csv(found).encode())
-    store.write("windows.png", style.png(track_figure(found)))
     if tracked is not None:
         shapes = tidy_shapes(usable, tracked)
         store.write("window_shapes.csv", as_csv(shapes).encode())
-        store.write("window_shapes.png", style.png(shape_tracks_figure(shapes)))
+        drawn["window_shapes"] = shape_tracks_figure(shapes)
+    for name, figure in drawn.items():
+        store.write(f"{name}.png", png(figure))
+    return [Section(*_OVER_TIME[name], figure) for name, figure in drawn.items()]

@@ -20,6 +20,8 @@ from folt.store.strict_json import Document
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
+    from folt.fit.section import Section
+
 
 _Row = Document
 
@@ -44,7 +46,12 @@ OWN_TONE = "note"
 
 
 def fleet_page(
-    rows: list[_Row], columns: Sequence[str], estimates: Sequence[str], total: int, pages: bool
+    rows: list[_Row],
+    columns: Sequence[str],
+    estimates: Sequence[str],
+    total: int,
+    pages: bool,
+    sections: Sequence[Section] = (),
 ) -> str:
     """Return the page as HTML.
 
@@ -54,8 +61,10 @@ def fleet_page(
         estimates: those columns that come with the ends of an interval, `NAME low`, `NAME high`.
         total: how many jobs there are.
         pages: whether every fit has a report of its own to link to.
+        sections: figures of all jobs together, in the place of those of single estimates.
     """
-    return render(_TEMPLATE, _content(rows, columns, estimates, total, pages), shown=shown)
+    content = _content(rows, columns, estimates, total, pages, sections)
+    return render(_TEMPLATE, content, shown=shown)
 
 
 def linked_to_pages(page: str) -> str:
@@ -69,13 +78,19 @@ HINT = "<code>folt report FOLDER --all</code> makes a page of every fit, which n
 
 
 def _content(
-    rows: list[_Row], columns: Sequence[str], estimates: Sequence[str], total: int, pages: bool
+    rows: list[_Row],
+    columns: Sequence[str],
+    estimates: Sequence[str],
+    total: int,
+    pages: bool,
+    sections: Sequence[Section],
 ) -> Document:
     from markupsafe import Markup
 
     failed = sum(row["error"] is not None for row in rows)
     listed = [name for name in columns if name not in HIDDEN and not _is_nested(rows, name)]
     listed = [name for name in listed if any(row.get(name) is not None for row in rows)] or ["job"]
+    drawn = [] if sections else (list(estimates) or _numbers(rows, listed))
     fits = any("started_from" in row for row in rows)
     data = {
         "columns": listed,
@@ -90,10 +105,13 @@ def _content(
         "seconds": math.fsum(row.get("seconds") or 0.0 for row in rows),
         "verdicts": _verdicts(rows, failed),
         "pictures": [
-            (name, Markup(_picture(rows, name, name in estimates)))
-            for name in (list(estimates) or _numbers(rows, listed))[:PICTURES]
+            (name, Markup(_picture(rows, name, name in estimates))) for name in drawn[:PICTURES]
         ],
         "more_pictures": max(0, len(estimates) - PICTURES),
+        "sections": [
+            (section.title, Markup(section.drawing(f"section-{k}")), section.text)
+            for k, section in enumerate(sections)
+        ],
         "columns": listed,
         "still": rows[:STILL_ROWS],
         "link": data["link"],
