@@ -31,13 +31,13 @@ def filled(text: str, results: Path = RESULTS) -> str:
 
 def body_of(table: Any, folder: Path) -> str | None:
     """The tables and the figure of one folder; None where it has none."""
-    path = folder / f"{table.NAME}.json"
+    path = folder / f"{table.name}.json"
     if not path.is_file():
         return None
     text = page(table, read_document(path)).split("\n", 1)[1].strip()
     parts = [f"### `results/{folder.name}`", re.sub(r"^## ", "#### ", text, flags=re.MULTILINE)]
     if path.with_suffix(".png").is_file():
-        parts.insert(1, f"![{table.TITLE}](../results/{folder.name}/{table.NAME}.png)")
+        parts.insert(1, f"![{table.title}](../results/{folder.name}/{table.name}.png)")
     return "\n\n".join(parts)
 
 

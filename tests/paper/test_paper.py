@@ -4,20 +4,19 @@ import json
 import math
 import runpy
 from pathlib import Path
-from types import ModuleType, SimpleNamespace
 
 import jax.numpy as jnp
 import numpy as np
 import pytest
 
 from folt.cli import run
-from folt.paper import TABLES, dimension, modal, shared_fits, table_named, tables_named
+from folt.paper import TABLES, known_targets, modal, shared_fits, table_named, tables_named
 from folt.paper.bayes_mixture import MEANS, distance_from_means
 from folt.paper.document import open_document, page, read_document
 from folt.paper.rows import EMPTY, Job, Settings, figure_of, published, published_figures, row
 from folt.paper.runner import reproduce, write_table
 from folt.paper.shared_fits import problem_named, unfolded
-from folt.paper.tables import floor_claim, number, spread, verdict
+from folt.paper.tables import Experiment, floor_claim, number, spread, verdict
 from folt.proposals import Gaussian
 from folt.report.style import png
 from folt.store import Entry
@@ -73,13 +72,12 @@ def document_of(name: str, rows: list[dict]) -> dict:
     }  # fmt: skip
 
 
-class Counting(ModuleType):
+class Counting(Experiment):
     """A table that counts how often its rows are made, and may be interrupted."""
 
-    NAME, TITLE = "counting", "A table that counts"
+    name, title = "counting", "A table that counts"
 
     def __init__(self, names: str = "abc", stop_at: str = "") -> None:
-        super().__init__("counting")
         self.names, self.stop_at, self.made = names, stop_at, []
 
     def cases(self, settings: Settings) -> list[Job]:
@@ -93,7 +91,7 @@ class Counting(ModuleType):
         if job.case == "x":
             raise FloatingPointError("the loss is not finite")
         self.made.append((job.case, job.seed))
-        return [row(self.NAME, job.case, "folded", job.seed, accept=math.nan)]
+        return [row(self.name, job.case, "folded", job.seed, accept=math.nan)]
 
     def report(self, rows: list[dict]) -> list[tuple[str, str]]:
         return [("Rows", ", ".join(f"{r['case']}{r['seed']}" for r in rows))]
@@ -249,8 +247,8 @@ def test_pages_and_figures_of_pairs_come_from_rows_alone(name):
         assert f"| {job.case} | {job.methods[0]} |" in text
     assert "does not hold" in text
     assert text == page(table, json.loads(json.dumps(document_of(name, rows))))
-    if hasattr(table, "figure"):
-        figure = table.figure(document_of(name, rows))
+    figure = table.figure(document_of(name, rows))
+    if figure is not None:
         assert png(figure)[:4] == b"\x89PNG"
         assert "11" not in [label.get_text() for label in figure.axes[0].texts]
 
@@ -266,9 +264,10 @@ def test_pages_of_the_other_tables_name_every_method(name):
     text = page(table, document_of(name, rows))
     for one in rows:
         assert f"| {one['method']} |" in text
-    if hasattr(table, "figure"):
+    figure = table.figure(document_of(name, rows))
+    if figure is not None:
         panels = len({one["method"] for one in rows} - {"post-hoc"})
-        assert len(table.figure(document_of(name, rows)).axes) == 2 * panels
+        assert len(figure.axes) == 2 * panels
 
 
 def test_distance_from_long_run_means():
@@ -307,7 +306,7 @@ def test_spectra_are_read_and_refused(tmp_path):
 
 
 def test_all_is_every_table():
-    assert [table.NAME for table in tables_named("all")] == list(TABLES)
+    assert [table.name for table in tables_named("all")] == list(TABLES)
 
 
 @pytest.fixture
@@ -337,7 +336,7 @@ def test_bad_input_is_one_line_and_leaves_nothing(arguments, words, elsewhere, c
 
 def test_a_tiny_run_by_the_command(elsewhere, capsys, monkeypatch):
     """Folded and unfolded rows of two dimensions, with a Gaussian that is not trained."""
-    monkeypatch.setattr(dimension, "_DIMENSIONS", ("2",))
+    monkeypatch.setattr(known_targets, "_DIMENSIONS", ("2",))
     sampled = []
 
     def brief(problem, **options):
@@ -380,7 +379,7 @@ def test_a_tiny_run_by_the_command(elsewhere, capsys, monkeypatch):
     assert sampled == [0, 0]
     assert {path.name: path.read_bytes() for path in made.iterdir()} == first
     entry = Entry(made / "dimension.note.json")
-    write_table(SimpleNamespace(**vars(dimension)), document, entry)
+    write_table(table_named("dimension"), document, entry)
     assert (made / "dimension.md").read_bytes() == first["dimension.md"]
     docs = runpy.run_path(str(Path(__file__).parents[2] / "docs" / "reproduction.py"))
     text = docs["filled"]("A\n<!-- results: dimension -->\nstale\n<!-- end -->\nB", elsewhere)

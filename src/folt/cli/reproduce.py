@@ -82,6 +82,6 @@ def reproduce(
     runner = runner_for(workers, scheduler, here=True)
     files = run_tables(tables, settings, out, runner=runner, show=not quiet)
     if as_json:
-        print_json("reproduce", files, {"tables": [table.NAME for table in tables]})
+        print_json("reproduce", files, {"tables": [table.name for table in tables]})
     elif not quiet:
         wrote(console(), files)

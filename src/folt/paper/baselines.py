@@ -18,6 +18,7 @@ from folt.paper.shared_fits import (
 from folt.paper.tables import (
     NOTHING,
     Claim,
+    Experiment,
     Row,
     chain_table,
     core,
@@ -29,8 +30,6 @@ from folt.paper.tables import (
 )
 from folt.store.strict_json import Document
 
-NAME = "baselines"
-TITLE = "Baselines (Table 4)"
 _CASE = "m3p2"
 _CHAINS = 4
 
@@ -38,34 +37,6 @@ _CHAINS = 4
 def lengths(settings: Settings) -> tuple[int, int]:
     """Kept draws and burn-in of a chain: 10 000 steps of which 2000 are thrown away."""
     return (1_600, 400) if settings.quick else (8_000, 2_000)
-
-
-def cases(settings: Settings) -> list[Job]:
-    """Return the folded chain per seed; the two others share an unfolded proposal."""
-    folded = [Job(_CASE, ("folded",), seed) for seed in settings.folded_seeds]
-    return [*folded, Job(_CASE, ("unfolded", "random-permutation"), settings.seed)]
-
-
-def run(fits: SharedFits, job: Job) -> list[Row]:
-    """Return the rows of one proposal."""
-    draws, burn_in = lengths(fits.settings)
-    folded = "folded" in job.methods
-    parts = fits.facts(_CASE, job.seed, folded=folded)
-    fit = fits.fit(_CASE, job.seed, folded=folded)
-    group = fits.problem(_CASE).group
-    started = time.perf_counter()
-    chains = chains_of(fit, job.seed, _CHAINS, draws, burn_in)
-    parts.update(chain_facts(group, chains.draws, chains.accepted))
-    parts["wall_s"] += time.perf_counter() - started
-    rows = [row(NAME, _CASE, job.methods[0], job.seed, **parts)]
-    if not folded:
-        started = time.perf_counter()
-        states, moved = random_permutation_chains(group, fit, job.seed, _CHAINS, draws, burn_in)
-        found = chain_facts(group, states, moved)
-        wall = parts["wall_s"] + time.perf_counter() - started
-        quick = fits.settings.quick
-        rows.append(row(NAME, _CASE, job.methods[1], job.seed, quick=quick, wall_s=wall, **found))
-    return rows
 
 
 def chain_facts(group: Group, draws: np.ndarray, accepted: np.ndarray) -> Document:
@@ -83,72 +54,112 @@ def chain_facts(group: Group, draws: np.ndarray, accepted: np.ndarray) -> Docume
     }
 
 
-def report(rows: list[Row]) -> list[tuple[str, str]]:
-    """Return the tables of the document, as Markdown."""
-    lines = []
-    for (_, method), group in by_method(rows).items():
-        twins = [like_with_like(one) for one in group]
-        found = [[one["details"][f"sorted_{n}ess_per_draw"] for one in group] for n in NAMES]
-        lines.append(
-            [
-                method,
-                *(spread(values) for values in found),
-                number(figure_of(group[0], "printed", "sorted_ess_per_draw")),
-                spread(core(twin, "proposal", "predicted_ess") for twin in twins),
-                spread(one["accept"] for one in group),
-                number(figure_of(group[0], "printed", "accept")),
-                spread(core(twin, "proposal") for twin in twins),
-                number(figure_of(group[0], "printed", "gamma", "0.05")),
-            ]
-        )
-    headers = ["method", "sorted ESS per draw", "by batch means", "printed", "predicted γ/(2−γ)"]
-    headers += ["accept", "printed", "γ", "printed"]
-    diagnosed = [one for one in rows if one["qc"] is not None]
-    return [
-        ("Effective draws after sorting", markdown(headers, lines)),
-        ("γ at ρ = 0.05", diagnostic_table(diagnosed)),
-        ("Chains, ours / published", chain_table(rows)),
-    ]
-
-
 NAMES = ("", "batch_means_")
 
 
-def claims(rows: list[Row], preset: str) -> list[Claim]:
-    """Return what the paper says about it."""
-    groups = by_method(rows)
-    folded, plain = groups.get((_CASE, "folded")), groups.get((_CASE, "unfolded"))
-    if not folded or not plain:
-        return []
-    found = []
-    for name, group, close in (("folded", folded, True), ("unfolded", plain, False)):
-        expected = core(like_with_like(group[0]), "proposal", "predicted_ess")
-        seen = group[0]["details"]["sorted_batch_means_ess_per_draw"]
-        if expected is None:
-            continue
-        near = abs(expected - seen) <= 0.15
-        sentence = (
-            "predicts the effective draws to 0.15"
-            if close
-            else "is less than half the effective draws"
-        )
-        found.append(
-            Claim(
-                f"The {name} γ/(2−γ) {sentence}",
-                near if close else expected < 0.5 * seen,
-                f"{number(expected)} predicted, {number(seen)} by batch means",
+class BaselinesTable(Experiment):
+    """Table 4: unfolded chain, folded chain and random permutation sampler on three blocks."""
+
+    name = "baselines"
+    title = "Baselines (Table 4)"
+
+    def cases(self, settings: Settings) -> list[Job]:
+        """Return the folded chain per seed; the two others share an unfolded proposal."""
+        folded = [Job(_CASE, ("folded",), seed) for seed in settings.folded_seeds]
+        return [*folded, Job(_CASE, ("unfolded", "random-permutation"), settings.seed)]
+
+    def run(self, fits: SharedFits, job: Job) -> list[Row]:
+        """Return the rows of one proposal."""
+        draws, burn_in = lengths(fits.settings)
+        folded = "folded" in job.methods
+        parts = fits.facts(_CASE, job.seed, folded=folded)
+        fit = fits.fit(_CASE, job.seed, folded=folded)
+        group = fits.problem(_CASE).group
+        started = time.perf_counter()
+        chains = chains_of(fit, job.seed, _CHAINS, draws, burn_in)
+        parts.update(chain_facts(group, chains.draws, chains.accepted))
+        parts["wall_s"] += time.perf_counter() - started
+        rows = [row(self.name, _CASE, job.methods[0], job.seed, **parts)]
+        if not folded:
+            started = time.perf_counter()
+            states, moved = random_permutation_chains(group, fit, job.seed, _CHAINS, draws, burn_in)
+            found = chain_facts(group, states, moved)
+            wall = parts["wall_s"] + time.perf_counter() - started
+            quick = fits.settings.quick
+            rows.append(
+                row(self.name, _CASE, job.methods[1], job.seed, quick=quick, wall_s=wall, **found)
             )
-        )
-    shuffled = groups.get((_CASE, "random-permutation"))
-    if shuffled:
-        sizes = [
-            one["details"]["sorted_ess_per_draw"] for one in (folded[0], plain[0], shuffled[0])
+        return rows
+
+    def report(self, rows: list[Row]) -> list[tuple[str, str]]:
+        """Return the tables of the document, as Markdown."""
+        lines = []
+        for (_, method), group in by_method(rows).items():
+            twins = [like_with_like(one) for one in group]
+            found = [[one["details"][f"sorted_{n}ess_per_draw"] for one in group] for n in NAMES]
+            lines.append(
+                [
+                    method,
+                    *(spread(values) for values in found),
+                    number(figure_of(group[0], "printed", "sorted_ess_per_draw")),
+                    spread(core(twin, "proposal", "predicted_ess") for twin in twins),
+                    spread(one["accept"] for one in group),
+                    number(figure_of(group[0], "printed", "accept")),
+                    spread(core(twin, "proposal") for twin in twins),
+                    number(figure_of(group[0], "printed", "gamma", "0.05")),
+                ]
+            )
+        headers = [
+            "method",
+            "sorted ESS per draw",
+            "by batch means",
+            "printed",
+            "predicted γ/(2−γ)",
         ]
-        found.append(
-            Claim(
-                "After sorting, the effective draws of all three methods agree within a factor 1.6",
-                max(sizes) <= 1.6 * min(sizes) if min(sizes) > 0 else False,
-                ", ".join(number(size) for size in sizes) or NOTHING,
+        headers += ["accept", "printed", "γ", "printed"]
+        diagnosed = [one for one in rows if one["qc"] is not None]
+        return [
+            ("Effective draws after sorting", markdown(headers, lines)),
+            ("γ at ρ = 0.05", diagnostic_table(diagnosed)),
+            ("Chains, ours / published", chain_table(rows)),
+        ]
+
+    def claims(self, rows: list[Row], preset: str) -> list[Claim]:
+        """Return what the paper says about it."""
+        groups = by_method(rows)
+        folded, plain = groups.get((_CASE, "folded")), groups.get((_CASE, "unfolded"))
+        if not folded or not plain:
+            return []
+        found = []
+        for name, group, close in (("folded", folded, True), ("unfolded", plain, False)):
+            expected = core(like_with_like(group[0]), "proposal", "predicted_ess")
+            seen = group[0]["details"]["sorted_batch_means_ess_per_draw"]
+            if expected is None:
+                continue
+            near = abs(expected - seen) <= 0.15
+            sentence = (
+                "predicts the effective draws to 0.15"
+                if close
+                else "is less than half the effective draws"
             )
-        )
-    return found
+            found.append(
+                Claim(
+                    f"The {name} γ/(2−γ) {sentence}",
+                    near if close else expected < 0.5 * seen,
+                    f"{number(expected)} predicted, {number(seen)} by batch means",
+                )
+            )
+        shuffled = groups.get((_CASE, "random-permutation"))
+        if shuffled:
+            sizes = [
+                one["details"]["sorted_ess_per_draw"] for one in (folded[0], plain[0], shuffled[0])
+            ]
+            found.append(
+                Claim(
+                    "After sorting, the effective draws of all three methods agree within a "
+                    "factor 1.6",
+                    max(sizes) <= 1.6 * min(sizes) if min(sizes) > 0 else False,
+                    ", ".join(number(size) for size in sizes) or NOTHING,
+                )
+            )
+        return found

@@ -15,6 +15,7 @@ from folt.paper.shared_fits import SharedFits, folded_draws, random_permutation_
 from folt.paper.tables import (
     NOTHING,
     Claim,
+    Experiment,
     Row,
     chain_table,
     diagnostic_table,
@@ -31,8 +32,6 @@ from folt.store.strict_json import Document
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-NAME = "bayes-mixture"
-TITLE = "Bayesian mixture (Table 5, Figure 4)"
 _CASE = "500"
 PROBLEM = "bayes-mixture"
 _CHAINS = 4
@@ -42,42 +41,6 @@ MEANS = {"mu": (-0.1247, 2.9522, 5.9801), "log_sigma": (-0.2574, -0.0875, -0.207
 
 MEANS_ERROR = 5e-4
 """What those digits leave open."""
-
-
-def cases(settings: Settings) -> list[Job]:
-    """Return the folded chain per seed; the three others share an unfolded proposal."""
-    folded = [Job(_CASE, ("folded",), seed) for seed in settings.folded_seeds]
-    return [*folded, Job(_CASE, ("unfolded", "random-permutation", "post-hoc"), settings.seed)]
-
-
-def run(fits: SharedFits, job: Job) -> list[Row]:
-    """Return the rows of one proposal."""
-    folded = "folded" in job.methods
-    parts = fits.facts(PROBLEM, job.seed, folded=folded)
-    fit = fits.fit(PROBLEM, job.seed, folded=folded)
-    group = fits.problem(PROBLEM).group
-    own = _described(fits, fit.draws)
-    own["details"] = chain_facts(group, fit.draws, fit.accepted)["details"]
-    own["details"]["label_switch_rate"] = label_switch_rate(group, fit.draws)
-    rows = [row(NAME, _CASE, job.methods[0], job.seed, **parts, **own)]
-    if folded:
-        return rows
-    started = time.perf_counter()
-    draws, burn_in = fits.settings.draws, fits.settings.draws // 4
-    states, moved = random_permutation_chains(group, fit, job.seed, _CHAINS, draws, burn_in)
-    shuffled = chain_facts(group, states, moved)
-    shuffled["details"]["label_switch_rate"] = label_switch_rate(group, states)
-    shuffled |= {"quick": parts["quick"], "wall_s": parts["wall_s"]}
-    shuffled["wall_s"] += time.perf_counter() - started
-    # Estimates of a sampler that shuffles labels mean something only after sorting.
-    ordered = _described(fits, folded_draws(group, states))
-    shuffled["estimates"] = ordered["estimates"]
-    shuffled["figure"] = _described(fits, states)["figure"]
-    rows.append(row(NAME, _CASE, "random-permutation", job.seed, **shuffled))
-    after = _described(fits, folded_draws(group, fit.draws))
-    after["details"] = own["details"]
-    rows.append(row(NAME, _CASE, "post-hoc", job.seed, **parts, **after))
-    return rows
 
 
 def _described(fits: SharedFits, draws: np.ndarray) -> Document:
@@ -90,68 +53,11 @@ def _described(fits: SharedFits, draws: np.ndarray) -> Document:
     }
 
 
-def report(rows: list[Row]) -> list[tuple[str, str]]:
-    """Return the tables of the document, as Markdown."""
-    headers = ["method", "μ̂", "printed", "σ̂", "accept", "printed", "sorted ESS per draw"]
-    headers += ["label switches"]
-    lines = []
-    for (_, method), group in by_method(rows).items():
-        lines.append(
-            [
-                method,
-                *_vectors(group, "mu", 2),
-                _vectors(group, "sigma", 2)[0],
-                spread((one["accept"] for one in group), 4),
-                number(figure_of(group[0], "printed", "accept"), 5),
-                spread((one["details"] or {}).get("sorted_ess_per_draw") for one in group),
-                spread((one["details"] or {}).get("label_switch_rate") for one in group),
-            ]
-        )
-    diagnosed = [one for one in rows if one["qc"] is not None]
-    return [
-        ("Estimates", markdown(headers, lines)),
-        ("γ at ρ = 0.05", diagnostic_table(diagnosed)),
-        ("Chains, ours / published", chain_table(rows)),
-    ]
-
-
 def _vectors(group: list[Row], name: str, digits: int) -> list[str]:
     means = np.array([one["estimates"][name]["mean"] for one in group])
     theirs = figure_of(group[0], "printed", name)
     ours = ", ".join(spread(column, digits) for column in means.T.tolist())
     return [ours, ", ".join(number(v, digits) for v in theirs) if theirs else NOTHING]
-
-
-def claims(rows: list[Row], preset: str) -> list[Claim]:
-    """Return what the paper says about it, and our bar."""
-    groups = by_method(rows)
-    found: list[Claim] = []
-    plain = groups.get((_CASE, "unfolded"))
-    if plain:
-        accept = plain[0]["accept"]
-        seen = f"acceptance {number(accept, 4)}"
-        found.append(Claim("The unfolded chain accepts less than 1 %", accept < 0.01, seen))
-    folded = groups.get((_CASE, "folded"))
-    if folded:
-        values = gammas([like_with_like(one) for one in folded], "proposal")
-        lowest = min(values) if values else None
-        found.append(
-            Claim(
-                "Folded γ is above 0.5 (0.878 in print)",
-                None if lowest is None else lowest > 0.5,
-                f"γ {spread(values)}",
-            )
-        )
-        distances = [distance_from_means(one) for one in folded]
-        known = [distance for distance in distances if distance is not None]
-        found.append(
-            Claim(
-                "Folded estimates lie within 3 standard errors of the means of a long run",
-                max(known) <= 3.0 if len(known) == len(distances) else None,
-                f"farthest {number(max(known, default=None), 1)} standard errors",
-            )
-        )
-    return found + ([floor_claim(rows, 0.88)] if preset == "default" else [])
 
 
 def distance_from_means(row: Row) -> float | None:
@@ -171,25 +77,124 @@ def distance_from_means(row: Row) -> float | None:
     return worst
 
 
-def figure(document: Document) -> Figure:
-    """Traces of the means by three methods."""
-    from folt.paper.pictures import Trace, traces_figure
+class MixtureTable(Experiment):
+    """Table 5 and Figure 4: a mixture posterior by four methods."""
 
-    groups = by_method(document["rows"])
-    told = (
-        (
-            "unfolded",
-            "Unfolded",
-            "accepts {accept:.1%}, switches labels at {switches:.1%} of steps",
-        ),
-        ("random-permutation", "Random permutations", "accepts {accept:.1%}, shuffled every step"),
-        ("folded", "Folded", "accepts {accept:.1%}, every label keeps its component"),
-    )
-    traces = []
-    for method, title, remark in told:
-        rows = groups.get((_CASE, method))
-        if rows:
-            rate = (rows[0]["details"] or {}).get("label_switch_rate") or 0.0
-            words = remark.format(accept=rows[0]["accept"], switches=rate)
-            traces.append(Trace(title, words, np.array(rows[0]["figure"]["mu"])))
-    return traces_figure(traces, [f"μ{mark}" for mark in "₁₂₃"], "component mean μ")
+    name = "bayes-mixture"
+    title = "Bayesian mixture (Table 5, Figure 4)"
+
+    def cases(self, settings: Settings) -> list[Job]:
+        """Return the folded chain per seed; the three others share an unfolded proposal."""
+        folded = [Job(_CASE, ("folded",), seed) for seed in settings.folded_seeds]
+        return [*folded, Job(_CASE, ("unfolded", "random-permutation", "post-hoc"), settings.seed)]
+
+    def run(self, fits: SharedFits, job: Job) -> list[Row]:
+        """Return the rows of one proposal."""
+        folded = "folded" in job.methods
+        parts = fits.facts(PROBLEM, job.seed, folded=folded)
+        fit = fits.fit(PROBLEM, job.seed, folded=folded)
+        group = fits.problem(PROBLEM).group
+        own = _described(fits, fit.draws)
+        own["details"] = chain_facts(group, fit.draws, fit.accepted)["details"]
+        own["details"]["label_switch_rate"] = label_switch_rate(group, fit.draws)
+        rows = [row(self.name, _CASE, job.methods[0], job.seed, **parts, **own)]
+        if folded:
+            return rows
+        started = time.perf_counter()
+        draws, burn_in = fits.settings.draws, fits.settings.draws // 4
+        states, moved = random_permutation_chains(group, fit, job.seed, _CHAINS, draws, burn_in)
+        shuffled = chain_facts(group, states, moved)
+        shuffled["details"]["label_switch_rate"] = label_switch_rate(group, states)
+        shuffled |= {"quick": parts["quick"], "wall_s": parts["wall_s"]}
+        shuffled["wall_s"] += time.perf_counter() - started
+        # Estimates of a sampler that shuffles labels mean something only after sorting.
+        ordered = _described(fits, folded_draws(group, states))
+        shuffled["estimates"] = ordered["estimates"]
+        shuffled["figure"] = _described(fits, states)["figure"]
+        rows.append(row(self.name, _CASE, "random-permutation", job.seed, **shuffled))
+        after = _described(fits, folded_draws(group, fit.draws))
+        after["details"] = own["details"]
+        rows.append(row(self.name, _CASE, "post-hoc", job.seed, **parts, **after))
+        return rows
+
+    def report(self, rows: list[Row]) -> list[tuple[str, str]]:
+        """Return the tables of the document, as Markdown."""
+        headers = ["method", "μ̂", "printed", "σ̂", "accept", "printed", "sorted ESS per draw"]
+        headers += ["label switches"]
+        lines = []
+        for (_, method), group in by_method(rows).items():
+            lines.append(
+                [
+                    method,
+                    *_vectors(group, "mu", 2),
+                    _vectors(group, "sigma", 2)[0],
+                    spread((one["accept"] for one in group), 4),
+                    number(figure_of(group[0], "printed", "accept"), 5),
+                    spread((one["details"] or {}).get("sorted_ess_per_draw") for one in group),
+                    spread((one["details"] or {}).get("label_switch_rate") for one in group),
+                ]
+            )
+        diagnosed = [one for one in rows if one["qc"] is not None]
+        return [
+            ("Estimates", markdown(headers, lines)),
+            ("γ at ρ = 0.05", diagnostic_table(diagnosed)),
+            ("Chains, ours / published", chain_table(rows)),
+        ]
+
+    def claims(self, rows: list[Row], preset: str) -> list[Claim]:
+        """Return what the paper says about it, and our bar."""
+        groups = by_method(rows)
+        found: list[Claim] = []
+        plain = groups.get((_CASE, "unfolded"))
+        if plain:
+            accept = plain[0]["accept"]
+            seen = f"acceptance {number(accept, 4)}"
+            found.append(Claim("The unfolded chain accepts less than 1 %", accept < 0.01, seen))
+        folded = groups.get((_CASE, "folded"))
+        if folded:
+            values = gammas([like_with_like(one) for one in folded], "proposal")
+            lowest = min(values) if values else None
+            found.append(
+                Claim(
+                    "Folded γ is above 0.5 (0.878 in print)",
+                    None if lowest is None else lowest > 0.5,
+                    f"γ {spread(values)}",
+                )
+            )
+            distances = [distance_from_means(one) for one in folded]
+            known = [distance for distance in distances if distance is not None]
+            found.append(
+                Claim(
+                    "Folded estimates lie within 3 standard errors of the means of a long run",
+                    max(known) <= 3.0 if len(known) == len(distances) else None,
+                    f"farthest {number(max(known, default=None), 1)} standard errors",
+                )
+            )
+        return found + ([floor_claim(rows, 0.88)] if preset == "default" else [])
+
+    def figure(self, document: Document) -> Figure:
+        """Traces of the means by three methods."""
+        from folt.paper.pictures import Trace, traces_figure
+
+        groups = by_method(document["rows"])
+        told = (
+            (
+                "unfolded",
+                "Unfolded",
+                "accepts {accept:.1%}, switches labels at {switches:.1%} of steps",
+            ),
+            (
+                "random-permutation",
+                "Random permutations",
+                "accepts {accept:.1%}, shuffled every step",
+            ),
+            ("folded", "Folded", "accepts {accept:.1%}, every label keeps its component"),
+        )
+        traces = []
+        for method, title, remark in told:
+            rows = groups.get((_CASE, method))
+            if rows:
+                rate = (rows[0]["details"] or {}).get("label_switch_rate") or 0.0
+                words = remark.format(accept=rows[0]["accept"], switches=rate)
+                traces.append(Trace(title, words, np.array(rows[0]["figure"]["mu"])))
+        return traces_figure(traces, [f"μ{mark}" for mark in "₁₂₃"], "component mean μ")

@@ -14,7 +14,7 @@ import numpy as np
 
 from folt.paper.rows import Job, Settings, by_method, figure_of, published_figures, row
 from folt.paper.shared_fits import SharedFits
-from folt.paper.tables import Claim, Row, markdown, number, spread
+from folt.paper.tables import Claim, Experiment, Row, markdown, number, spread
 from folt.paper.theorems import conditions
 from folt.paper.theorems.oscillation import boundary_density_ratio, separation_table
 from folt.problem import Problem
@@ -23,8 +23,6 @@ from folt.reference import Exact
 from folt.store.strict_json import Document
 from folt.types import in_float64
 
-NAME = "conditions"
-TITLE = "Conditions of the theorem and the fold boundary (supplement)"
 THEOREM = {"dimension-10": "pair-10", "m4p2": "m4p2"}
 QUICK = {"dimension-2": "pair-2", "m3p2": "m3p2"}
 _DIMENSIONS = (2, 5, 10, 20)
@@ -32,26 +30,6 @@ SEPARATION = 6.0
 _DRAWS = 20_000
 DRAW_STREAM = 4_000
 """Number of the random stream of the draws that judge, apart from those of sampling."""
-
-
-def cases(settings: Settings) -> list[Job]:
-    """Return two pairs of proposals per seed, and the boundary in every dimension."""
-    pairs = QUICK if settings.quick else THEOREM
-    jobs = [Job(case, ("folded",), seed) for case in pairs for seed in settings.folded_seeds]
-    dims = _DIMENSIONS[:2] if settings.quick else _DIMENSIONS
-    boundary = [Job(f"separation-{dim}", ("folded",), settings.seed) for dim in dims]
-    return jobs + boundary
-
-
-def run(fits: SharedFits, job: Job) -> list[Row]:
-    """Return one row; what it holds stands in `details`."""
-    started = time.perf_counter()
-    if job.case.startswith("separation"):
-        details = _boundary(fits, int(job.case.rpartition("-")[2]), job.seed)
-    else:
-        details = _theorem(fits, {**THEOREM, **QUICK}[job.case], job.seed)
-    parts = {"quick": fits.settings.quick, "wall_s": time.perf_counter() - started}
-    return [row(NAME, job.case, "folded", job.seed, details=details, **parts)]
 
 
 def _theorem(fits: SharedFits, name: str, seed: int) -> Document:
@@ -90,17 +68,6 @@ def _exact_draws(problem: Problem, seed: int) -> np.ndarray:
     # Without the dimension in the key, all pairs of Gaussians would share their first coordinate.
     key = jax.random.fold_in(jax.random.key(seed), DRAW_STREAM + problem.dim)
     return Exact(draws=_DRAWS)(key, problem).draws.reshape(-1, problem.dim)
-
-
-def report(rows: list[Row]) -> list[tuple[str, str]]:
-    """Return the tables of the document, as Markdown."""
-    theorem = [one for one in rows if "conditions" in one["details"]]
-    boundary = [one for one in rows if "separation" in one["details"]]
-    return [
-        ("Conditions", _condition_table(theorem)),
-        ("Covering radii (heuristics)", _covering_table(theorem)),
-        (f"The fold boundary at δ = {SEPARATION:g}σ", _boundary_table(boundary)),
-    ]
 
 
 QUANTITIES = (
@@ -165,7 +132,7 @@ def _covering_table(rows: list[Row]) -> str:
 def _boundary_table(rows: list[Row]) -> str:
     headers = ["d", "χ²", "2√χ²", "printed", "δ clear of it", "printed", "density ratio"]
     headers += ["nudged across", "near the mirror", "nearest of 20 000"]
-    theirs = published_figures()[NAME]["separation"]["folded"]["printed"]
+    theirs = published_figures()["conditions"]["separation"]["folded"]["printed"]
     lines = []
     for one in rows:
         found = one["details"]
@@ -188,26 +155,62 @@ def _boundary_table(rows: list[Row]) -> str:
     return markdown(headers, lines)
 
 
-def claims(rows: list[Row], preset: str) -> list[Claim]:
-    """Return what the paper says about it."""
-    found = []
-    for (case, _), group in by_method([r for r in rows if "conditions" in r["details"]]).items():
-        holds = [one["details"]["conditions"]["holds"]["M"] for one in group]
-        deltas = [one["details"]["conditions"]["min_delta"] for one in group]
-        found.append(
-            Claim(
-                f"{case}: the unfolded proposal misses whole copies, (M′)",
-                all(holds),
-                f"min Δ_j {spread(deltas, 2)}",
+class ConditionsTable(Experiment):
+    """The supplement: conditions of the theorem, covering radii, and the fold boundary."""
+
+    name = "conditions"
+    title = "Conditions of the theorem and the fold boundary (supplement)"
+
+    def cases(self, settings: Settings) -> list[Job]:
+        """Return two pairs of proposals per seed, and the boundary in every dimension."""
+        pairs = QUICK if settings.quick else THEOREM
+        jobs = [Job(case, ("folded",), seed) for case in pairs for seed in settings.folded_seeds]
+        dims = _DIMENSIONS[:2] if settings.quick else _DIMENSIONS
+        boundary = [Job(f"separation-{dim}", ("folded",), settings.seed) for dim in dims]
+        return jobs + boundary
+
+    def run(self, fits: SharedFits, job: Job) -> list[Row]:
+        """Return one row; what it holds stands in `details`."""
+        started = time.perf_counter()
+        if job.case.startswith("separation"):
+            details = _boundary(fits, int(job.case.rpartition("-")[2]), job.seed)
+        else:
+            details = _theorem(fits, {**THEOREM, **QUICK}[job.case], job.seed)
+        parts = {"quick": fits.settings.quick, "wall_s": time.perf_counter() - started}
+        return [row(self.name, job.case, "folded", job.seed, details=details, **parts)]
+
+    def report(self, rows: list[Row]) -> list[tuple[str, str]]:
+        """Return the tables of the document, as Markdown."""
+        theorem = [one for one in rows if "conditions" in one["details"]]
+        boundary = [one for one in rows if "separation" in one["details"]]
+        return [
+            ("Conditions", _condition_table(theorem)),
+            ("Covering radii (heuristics)", _covering_table(theorem)),
+            (f"The fold boundary at δ = {SEPARATION:g}σ", _boundary_table(boundary)),
+        ]
+
+    def claims(self, rows: list[Row], preset: str) -> list[Claim]:
+        """Return what the paper says about it."""
+        found = []
+        for (case, _), group in by_method(
+            [r for r in rows if "conditions" in r["details"]]
+        ).items():
+            holds = [one["details"]["conditions"]["holds"]["M"] for one in group]
+            deltas = [one["details"]["conditions"]["min_delta"] for one in group]
+            found.append(
+                Claim(
+                    f"{case}: the unfolded proposal misses whole copies, (M′)",
+                    all(holds),
+                    f"min Δ_j {spread(deltas, 2)}",
+                )
             )
-        )
-        residual = [one["details"]["conditions"]["residual"] for one in group]
-        known = [value for value in residual if value is not None]
-        found.append(
-            Claim(
-                f"{case}: the rest of the orbit sum is negligible, r_F ≈ 0",
-                bool(known) and max(known) < 0.05,
-                f"r_F {spread(residual)}",
+            residual = [one["details"]["conditions"]["residual"] for one in group]
+            known = [value for value in residual if value is not None]
+            found.append(
+                Claim(
+                    f"{case}: the rest of the orbit sum is negligible, r_F ≈ 0",
+                    bool(known) and max(known) < 0.05,
+                    f"r_F {spread(residual)}",
+                )
             )
-        )
-    return found
+        return found

@@ -12,10 +12,9 @@ import subprocess
 from datetime import UTC, datetime
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
-from types import ModuleType
 
 from folt.paper.rows import Job, Settings
-from folt.paper.tables import claim_list
+from folt.paper.tables import Experiment, claim_list
 from folt.store.strict_json import Document
 
 _PACKAGES = ("folt", "jax", "jaxlib", "equinox", "numpy", "scipy")
@@ -142,11 +141,11 @@ def finished(document: Document) -> Document:
     return {**document, "rows": [row for row in document["rows"] if not row.get("error")]}
 
 
-def page(table: ModuleType, document: Document) -> str:
+def page(table: Experiment, document: Document) -> str:
     """Return the Markdown page of a table, from its document alone."""
     facts = document["provenance"]
     rows = finished(document)["rows"]
-    parts = [f"# {table.TITLE}", _opening(document)]
+    parts = [f"# {table.title}", _opening(document)]
     for heading, body in table.report(rows):
         if body:
             parts += [f"## {heading}", body]

@@ -17,6 +17,7 @@ from folt.paper.shared_fits import SharedFits, folded_and_unfolded, sections
 from folt.paper.tables import (
     NOTHING,
     Claim,
+    Experiment,
     Row,
     floor_claim,
     gammas,
@@ -34,8 +35,6 @@ from folt.types import in_float64
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-NAME = "modal"
-TITLE = "Closely spaced modes (Table 6, Figure 5)"
 
 TYPHOON = "f58d3063ea180381"
 """By this the paper's window is known: a hash of its ordinates over their mean, to four digits."""
@@ -47,11 +46,6 @@ SIMULATED: Document = {
     "ordinates": 101,
 }
 """The window without measured data: three modes, closely spaced."""
-
-
-def cases(settings: Settings) -> list[Job]:
-    """Return one window, folded and unfolded."""
-    return folded_and_unfolded([window_name(settings.data)], settings)
 
 
 def window_name(data: Path | None) -> str:
@@ -88,87 +82,105 @@ def window(data: Path | None) -> Problem:
     return modal_spectrum(*simulate_spectrum(jax.random.key(0), **SIMULATED))
 
 
-def run(fits: SharedFits, job: Job) -> list[Row]:
-    """Return the row of one case, method and seed."""
-    problem = _bring(fits)
-    (method,) = job.methods
-    parts = fits.facts(NAME, job.seed, folded=method == "folded")
-    fit = fits.fit(NAME, job.seed, folded=method == "folded")
-    values = in_user_parameters(problem, fit.draws)
-    parts["estimates"] = estimates(values)
-    parts["details"] = {"label_switch_rate": label_switch_rate(problem.group, fit.draws)}
-    parts["figure"] = {"frequency": thinned_trace(values["frequency"][0])}
-    return [row(NAME, job.case, method, job.seed, **parts)]
-
-
 def _bring(fits: SharedFits) -> Problem:
     try:
-        return fits.problem(NAME)
+        return fits.problem("modal")
     except KeyError:
-        fits.bring(NAME, window(fits.settings.data))
-        return fits.problem(NAME)
+        fits.bring("modal", window(fits.settings.data))
+        return fits.problem("modal")
 
 
-def report(rows: list[Row]) -> list[tuple[str, str]]:
-    """Return the tables of the document, as Markdown."""
-    headers = ["case", "method", "median f, Hz", "printed", "median ξ", "label switches", "printed"]
-    lines = []
-    for (case, method), group in by_method(rows).items():
-        medians = {
-            name: np.array([one["estimates"][name]["median"] for one in group]).T.tolist()
-            for name in ("frequency", "damping")
-        }
-        theirs = figure_of(group[0], "printed", "frequency_hz")
-        lines.append(
-            [
-                case,
-                method,
-                ", ".join(spread(values) for values in medians["frequency"]),
-                ", ".join(number(value) for value in theirs) if theirs else NOTHING,
-                ", ".join(spread(values, 4) for values in medians["damping"]),
-                spread((one["details"]["label_switch_rate"] for one in group), 3),
-                number(figure_of(group[0], "printed", "label_switch_rate")),
-            ]
+class ModalTable(Experiment):
+    """Table 6 and Figure 5: closely spaced vibration modes in a measured or simulated spectrum."""
+
+    name = "modal"
+    title = "Closely spaced modes (Table 6, Figure 5)"
+
+    def cases(self, settings: Settings) -> list[Job]:
+        """Return one window, folded and unfolded."""
+        return folded_and_unfolded([window_name(settings.data)], settings)
+
+    def run(self, fits: SharedFits, job: Job) -> list[Row]:
+        """Return the row of one case, method and seed."""
+        problem = _bring(fits)
+        (method,) = job.methods
+        parts = fits.facts(self.name, job.seed, folded=method == "folded")
+        fit = fits.fit(self.name, job.seed, folded=method == "folded")
+        values = in_user_parameters(problem, fit.draws)
+        parts["estimates"] = estimates(values)
+        parts["details"] = {"label_switch_rate": label_switch_rate(problem.group, fit.draws)}
+        parts["figure"] = {"frequency": thinned_trace(values["frequency"][0])}
+        return [row(self.name, job.case, method, job.seed, **parts)]
+
+    def report(self, rows: list[Row]) -> list[tuple[str, str]]:
+        """Return the tables of the document, as Markdown."""
+        headers = [
+            "case",
+            "method",
+            "median f, Hz",
+            "printed",
+            "median ξ",
+            "label switches",
+            "printed",
+        ]
+        lines = []
+        for (case, method), group in by_method(rows).items():
+            medians = {
+                name: np.array([one["estimates"][name]["median"] for one in group]).T.tolist()
+                for name in ("frequency", "damping")
+            }
+            theirs = figure_of(group[0], "printed", "frequency_hz")
+            lines.append(
+                [
+                    case,
+                    method,
+                    ", ".join(spread(values) for values in medians["frequency"]),
+                    ", ".join(number(value) for value in theirs) if theirs else NOTHING,
+                    ", ".join(spread(values, 4) for values in medians["damping"]),
+                    spread((one["details"]["label_switch_rate"] for one in group), 3),
+                    number(figure_of(group[0], "printed", "label_switch_rate")),
+                ]
+            )
+        return [*sections(rows), ("Estimates and labels", markdown(headers, lines))]
+
+    def claims(self, rows: list[Row], preset: str) -> list[Claim]:
+        """Return what the paper says about it, and our bar."""
+        plain = [one for one in rows if one["method"] == "unfolded"]
+        folded = [one for one in rows if one["method"] == "folded"]
+        if not plain or not folded:
+            return []
+        rates = [[one["details"]["label_switch_rate"] for one in side] for side in (plain, folded)]
+        values = [
+            gammas([like_with_like(one) for one in side], "proposal") for side in (plain, folded)
+        ]
+        found = [
+            Claim(
+                "The unfolded chain switches labels (17 % of steps in print), the folded one never",
+                min(rates[0]) > 0.0 and max(rates[1]) == 0.0,
+                f"{spread(rates[0])} unfolded, {spread(rates[1])} folded",
+            ),
+            Claim(
+                "Unfolded γ is below 0.05 (1e-5 in print) and folded it is larger (180 times in "
+                "print)",
+                max(values[0]) < 0.05 and min(values[1]) > max(values[0]) if all(values) else None,
+                f"{spread(values[0])} unfolded, {spread(values[1])} folded",
+            ),
+        ]
+        measured = any(one["case"] == "typhoon" for one in rows)
+        return found + ([floor_claim(rows, 0.75)] if preset == "default" and measured else [])
+
+    def figure(self, document: Document) -> Figure:
+        """Traces of the frequencies, unfolded and folded."""
+        from folt.paper.pictures import Trace, traces_figure
+
+        told = (
+            ("unfolded", "Unfolded", "labels change at {switches:.1%} of steps"),
+            ("folded", "Folded", "labels never change"),
         )
-    return [*sections(rows), ("Estimates and labels", markdown(headers, lines))]
-
-
-def claims(rows: list[Row], preset: str) -> list[Claim]:
-    """Return what the paper says about it, and our bar."""
-    plain = [one for one in rows if one["method"] == "unfolded"]
-    folded = [one for one in rows if one["method"] == "folded"]
-    if not plain or not folded:
-        return []
-    rates = [[one["details"]["label_switch_rate"] for one in side] for side in (plain, folded)]
-    values = [gammas([like_with_like(one) for one in side], "proposal") for side in (plain, folded)]
-    found = [
-        Claim(
-            "The unfolded chain switches labels (17 % of steps in print), the folded one never",
-            min(rates[0]) > 0.0 and max(rates[1]) == 0.0,
-            f"{spread(rates[0])} unfolded, {spread(rates[1])} folded",
-        ),
-        Claim(
-            "Unfolded γ is below 0.05 (1e-5 in print) and folded it is larger (180 times in print)",
-            max(values[0]) < 0.05 and min(values[1]) > max(values[0]) if all(values) else None,
-            f"{spread(values[0])} unfolded, {spread(values[1])} folded",
-        ),
-    ]
-    measured = any(one["case"] == "typhoon" for one in rows)
-    return found + ([floor_claim(rows, 0.75)] if preset == "default" and measured else [])
-
-
-def figure(document: Document) -> Figure:
-    """Traces of the frequencies, unfolded and folded."""
-    from folt.paper.pictures import Trace, traces_figure
-
-    told = (
-        ("unfolded", "Unfolded", "labels change at {switches:.1%} of steps"),
-        ("folded", "Folded", "labels never change"),
-    )
-    traces = []
-    for method, title, remark in told:
-        rows = [one for one in document["rows"] if one["method"] == method]
-        if rows:
-            words = remark.format(switches=rows[0]["details"]["label_switch_rate"])
-            traces.append(Trace(title, words, np.array(rows[0]["figure"]["frequency"])))
-    return traces_figure(traces, [f"f{mark}" for mark in "₁₂₃"], "natural frequency, Hz")
+        traces = []
+        for method, title, remark in told:
+            rows = [one for one in document["rows"] if one["method"] == method]
+            if rows:
+                words = remark.format(switches=rows[0]["details"]["label_switch_rate"])
+                traces.append(Trace(title, words, np.array(rows[0]["figure"]["frequency"])))
+        return traces_figure(traces, [f"f{mark}" for mark in "₁₂₃"], "natural frequency, Hz")

@@ -6,7 +6,6 @@ import functools
 import shutil
 from collections.abc import Sequence
 from pathlib import Path
-from types import ModuleType
 
 from folt.fleet import Here, Runner
 from folt.fleet import Job as FleetJob
@@ -17,7 +16,7 @@ from folt.paper import document as documents
 from folt.paper.document import provenance
 from folt.paper.rows import Job, Settings, row
 from folt.paper.shared_fits import SharedFits
-from folt.paper.tables import Row
+from folt.paper.tables import Experiment, Row
 from folt.store import Entry, Store
 
 _ROWS = "rows"
@@ -25,7 +24,7 @@ _ROWS = "rows"
 
 
 def reproduce(
-    tables: Sequence[ModuleType],
+    tables: Sequence[Experiment],
     settings: Settings,
     out: Path,
     *,
@@ -35,7 +34,7 @@ def reproduce(
     """Run tables into a folder; what is there already is kept.
 
     Args:
-        tables: modules of `folt.paper`.
+        tables: the experiments.
         settings: what is asked for.
         out: the folder.
         runner: where rows are made; in this process if None, which lets tables share their fits.
@@ -51,7 +50,7 @@ def reproduce(
     runner = Here() if runner is None else runner
     with Store(out) as store:
         opened = [
-            _Table(table, *_opened(store, table.NAME, settings), settings) for table in tables
+            _Table(table, *_opened(store, table.name, settings), settings) for table in tables
         ]
         failed = _filled(opened, settings, out / _ROWS, runner, show)
         files = [path for one in opened for path in write_table(one.table, one.document, one.entry)]
@@ -65,7 +64,7 @@ class _Table:
     """A table with its document, into which rows are put as they come."""
 
     def __init__(
-        self, table: ModuleType, entry: Entry, document: documents.Document, settings: Settings
+        self, table: Experiment, entry: Entry, document: documents.Document, settings: Settings
     ) -> None:
         self.table, self.entry, self.document, self.settings = table, entry, document, settings
         self.order: list[Job] = table.cases(settings)
@@ -73,7 +72,7 @@ class _Table:
     def missing(self) -> dict[str, Job]:
         """Return jobs whose rows are not there, by the names they have in a fleet."""
         return {
-            _name(self.table.NAME, job): job
+            _name(self.table.name, job): job
             for job in self.order
             if not documents.is_done(self.document, job)
         }
@@ -82,7 +81,7 @@ class _Table:
         """Add the rows of a job, and write the document."""
         documents.put(self.document, rows, self.order)
         spent = self.document["provenance"]["wall_s"] + seconds
-        command = self.settings.command(self.table.NAME)
+        command = self.settings.command(self.table.name)
         self.document["provenance"] = provenance(command, spent)
         self.entry.replace(_request(self.document), _rows_file(self.document))
 
@@ -120,7 +119,7 @@ def _name(table: str, job: Job) -> str:
     return f"{table}-{job.case}-{'+'.join(job.methods)}-{job.seed}"
 
 
-def _made(job: Job, *, table: ModuleType, settings: Settings) -> documents.Document:
+def _made(job: Job, *, table: Experiment, settings: Settings) -> documents.Document:
     """Return the rows of a job, where it runs."""
     return {"rows": _rows(table, _shared_fits(settings), job)}
 
@@ -147,29 +146,30 @@ def _opened(store: Store, name: str, settings: Settings) -> tuple[Entry, documen
     return entry, documents.open_document(path, name, settings)
 
 
-def _rows(table: ModuleType, fits: SharedFits, job: Job) -> list[Row]:
+def _rows(table: Experiment, fits: SharedFits, job: Job) -> list[Row]:
     """The rows of a job; a training that diverges is a result, and must not stop the others."""
     try:
         return table.run(fits, job)
     except FloatingPointError as error:
         quick = fits.settings.quick
         return [
-            row(table.NAME, job.case, method, job.seed, quick=quick, error=str(error))
+            row(table.name, job.case, method, job.seed, quick=quick, error=str(error))
             for method in job.methods
         ]
 
 
-def write_table(table: ModuleType, document: documents.Document, entry: Entry) -> list[Path]:
+def write_table(table: Experiment, document: documents.Document, entry: Entry) -> list[Path]:
     """Return rows, page and figure of a table, from its document alone."""
     files = {
         **_rows_file(document),
-        f"{table.NAME}.md": documents.page(table, document).encode(),
+        f"{table.name}.md": documents.page(table, document).encode(),
     }
     shown = documents.finished(document)
-    if hasattr(table, "figure") and shown["rows"]:
+    figure = table.figure(shown) if shown["rows"] else None
+    if figure is not None:
         from folt.report.style import png
 
-        files[f"{table.NAME}.png"] = png(table.figure(shown))
+        files[f"{table.name}.png"] = png(figure)
     return entry.replace(_request(document), files)
 
 

@@ -16,7 +16,7 @@ from folt.models import label_switching
 from folt.paper.pictures import FOLDED, UNFOLDED, remark
 from folt.paper.rows import Job, Settings, facts, rounded, row
 from folt.paper.shared_fits import SharedFits
-from folt.paper.tables import PRIMARY, Claim, Row, chain_table, diagnostic_table
+from folt.paper.tables import PRIMARY, Claim, Experiment, Row, chain_table, diagnostic_table
 from folt.problem import Problem
 from folt.proposals.fold import Folded
 from folt.report.style import INK, LINE, PALETTE, QUIET, blank, styled
@@ -28,25 +28,10 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 
-NAME = "schematic"
-TITLE = "The pipeline (Figure 1)"
 _CASE = "m2p1"
 _CENTRES = ((2.0,), (5.0,))
 _GRID = (-1.2, 8.2, 64)
 """First and last grid coordinate, and their number, of the densities in the picture."""
-
-
-def cases(settings: Settings) -> list[Job]:
-    """Return the one run that the picture needs."""
-    return [Job(_CASE, ("folded",), settings.seed)]
-
-
-def run(fits: SharedFits, job: Job) -> list[Row]:
-    """Return the row, with what the picture shows."""
-    fits.bring(_CASE, label_switching(2, 1, _CENTRES))
-    fit = fits.fit(_CASE, job.seed)
-    parts = {**facts(fit), "quick": fits.settings.quick, "figure": _picture(fit)}
-    return [row(NAME, _CASE, "folded", job.seed, **parts)]
 
 
 @in_float64
@@ -70,24 +55,6 @@ def _picture(fit: Fit) -> Document:
         "log_ratio": rounded(fit.log_ratio[0, :1000]),
         "core": [core.low, core.high],
     }
-
-
-def report(rows: list[Row]) -> list[tuple[str, str]]:
-    """Return what the run behind the picture says."""
-    return [
-        ("γ at ρ = 0.05", diagnostic_table(rows)),
-        ("Chains, ours / published", chain_table(rows)),
-    ]
-
-
-def claims(rows: list[Row], preset: str) -> list[Claim]:
-    """None: a picture claims nothing."""
-    return []
-
-
-def figure(document: Document) -> Figure:
-    """Return the schematic, drawn from the document."""
-    return schematic_figure(document["rows"][0])
 
 
 def schematic_figure(row: Row) -> Figure:
@@ -193,3 +160,36 @@ def _ratio_panel(panel: Axes, seen: Document, row: Row) -> None:
     if steps is not None:
         words.append(f"within .05 of π_F after {steps} step{'s' * (steps != 1)}")
     remark(panel, "4  Certify", ", ".join(words))
+
+
+class Schematic(Experiment):
+    """Figure 1: the pipeline, drawn from a real run on two blocks of one coordinate."""
+
+    name = "schematic"
+    title = "The pipeline (Figure 1)"
+
+    def cases(self, settings: Settings) -> list[Job]:
+        """Return the one run that the picture needs."""
+        return [Job(_CASE, ("folded",), settings.seed)]
+
+    def run(self, fits: SharedFits, job: Job) -> list[Row]:
+        """Return the row, with what the picture shows."""
+        fits.bring(_CASE, label_switching(2, 1, _CENTRES))
+        fit = fits.fit(_CASE, job.seed)
+        parts = {**facts(fit), "quick": fits.settings.quick, "figure": _picture(fit)}
+        return [row(self.name, _CASE, "folded", job.seed, **parts)]
+
+    def report(self, rows: list[Row]) -> list[tuple[str, str]]:
+        """Return what the run behind the picture says."""
+        return [
+            ("γ at ρ = 0.05", diagnostic_table(rows)),
+            ("Chains, ours / published", chain_table(rows)),
+        ]
+
+    def claims(self, rows: list[Row], preset: str) -> list[Claim]:
+        """None: a picture claims nothing."""
+        return []
+
+    def figure(self, document: Document) -> Figure:
+        """Return the schematic, drawn from the document."""
+        return schematic_figure(document["rows"][0])

@@ -1,13 +1,20 @@
-"""Markdown tables, ours beside the published figures; made from the JSON alone."""
+"""Experiments of the paper, and Markdown tables of ours beside the published figures."""
 
 from __future__ import annotations
 
+import abc
+import dataclasses
 import math
 from collections.abc import Callable, Iterable, Sequence
-from typing import NamedTuple
+from typing import TYPE_CHECKING, ClassVar, NamedTuple
 
-from folt.paper.rows import by_method, figure_of
+from folt.paper.rows import Job, Settings, by_method, figure_of
 from folt.store.strict_json import Document
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+    from folt.paper.shared_fits import SharedFits
 
 _RHOS = ("0.025", "0.05", "0.1", "0.25")
 PRIMARY = "0.05"
@@ -22,6 +29,34 @@ class Claim(NamedTuple):
     sentence: str
     holds: bool | None
     seen: str
+
+
+@dataclasses.dataclass(eq=False)
+class Experiment(abc.ABC):
+    """A table or figure of the paper: which fits it is made of, and what is made of their rows."""
+
+    name: ClassVar[str]
+    title: ClassVar[str]
+
+    @abc.abstractmethod
+    def cases(self, settings: Settings) -> list[Job]:
+        """Return the jobs that make its rows."""
+
+    @abc.abstractmethod
+    def run(self, fits: SharedFits, job: Job) -> list[Row]:
+        """Return the rows of one job."""
+
+    @abc.abstractmethod
+    def report(self, rows: list[Row]) -> list[tuple[str, str]]:
+        """Return headings and tables of the document, as Markdown."""
+
+    @abc.abstractmethod
+    def claims(self, rows: list[Row], preset: str) -> list[Claim]:
+        """Return what the paper says about it, and what the rows say."""
+
+    def figure(self, document: Document) -> Figure | None:
+        """Return the figure; None where the paper has none."""
+        return None
 
 
 def markdown(headers: Sequence[str], lines: Iterable[Sequence[str]]) -> str:
