@@ -172,6 +172,7 @@ def test_prior_of_log_ratios_integrates_to_one(constant):
     assert (abs(total - 1) < 1e-8) == constant
 
 
+@pytest.mark.extended
 def test_both_coordinates_hold_the_same_prior():
     """Mean log probabilities of prior draws: ψ(α) - ψ(Σα), 8 checks within 4.5 errors (5e-5)."""
     count, alpha = 20_000, 1.7

@@ -315,6 +315,7 @@ def test_effective_size_stands_in_for_independence():
     assert failed <= allowed < failed_counting
 
 
+@pytest.mark.extended
 def test_refreshed_draws_count_as_they_came():
     """Chains 80 × 250 with R-hat near 1.8, moved four steps: the bounds hold (40 repeats, 1e-4).
 
@@ -334,6 +335,7 @@ def test_refreshed_draws_count_as_they_came():
     assert failed_renewed > 40 * delta
 
 
+@pytest.mark.extended
 def test_refreshment_earns_no_credit_where_weights_jump(monkeypatch):
     """Chains that switch slowly into a regime of large weights: the bounds hold (60 repeats, 1e-4).
 

@@ -66,6 +66,7 @@ def repeats(fit):
     patch.undo()
 
 
+@pytest.mark.extended
 def test_errors_of_weighted_proposals_are_honest_and_weights_matter(repeats):
     sets = [one.plain for one in repeats]
     found = [weighted_mean(total(one.parameters), one.weights)[0] for one in sets]

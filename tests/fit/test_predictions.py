@@ -229,6 +229,7 @@ def test_the_path_is_the_most_probable_one_over_all_draws():
     np.testing.assert_allclose(found["probability"], smoothed, rtol=1e-9)
 
 
+@pytest.mark.extended
 def test_predictions_agree_with_draws_of_nuts():
     from numpyro.infer import MCMC, NUTS
 

@@ -81,6 +81,7 @@ def test_exact_draws_are_calibrated(tmp_path):
 
 
 @pytest.mark.parametrize("width", [0.6, 1.6])
+@pytest.mark.extended
 def test_intervals_of_the_wrong_width_are_caught(tmp_path, width):
     """Mutants: draws that are too narrow or too wide."""
     found = calibrated(tmp_path, functools.partial(exact, width=width))

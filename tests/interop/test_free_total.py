@@ -63,6 +63,7 @@ def totals(points, components):
 
 
 @pytest.mark.parametrize(("components", "concentration"), [(3, 1.0), (4, 1.0), (4, 0.6)])
+@pytest.mark.extended
 def test_the_total_integrates_to_the_density_without_it(components, concentration, monkeypatch):
     """∫ π(x(w, T, μ)) |dx/d(w, T, μ)| dT = p(w, μ, y): so the evidence is the same."""
     monkeypatch.setattr(blocks, "AUGMENTED_FROM", 3)

@@ -74,6 +74,7 @@ def test_points_come_back_from_their_parameters(name):
     np.testing.assert_allclose(problem.unconstrain(values), points, rtol=1e-7, atol=1e-7)
 
 
+@pytest.mark.extended
 def test_numpyro_draws_serve_as_they_are():
     """A sampler that has run, its grouped draws, and InferenceData of it are one reference."""
     sampler = MCMC(

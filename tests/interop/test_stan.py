@@ -170,6 +170,7 @@ def test_a_fit_agrees_with_the_same_model_in_jax(fit):
     assert not fit.log_evidence.proportional
 
 
+@pytest.mark.extended
 def test_a_fit_has_parameters_and_generated_quantities_by_name(fit):
     assert fit.posterior["theta"].shape == (4, 100, 3)
     np.testing.assert_allclose(fit.posterior["theta"].sum(axis=-1), 1.0)

@@ -106,6 +106,7 @@ def test_labels_by_the_proposal_are_sorted_in_the_table(found):
     assert mode_rows(other, 0.02) == mode_rows(found.fit, 0.02)
 
 
+@pytest.mark.extended
 def test_a_second_window_does_not_compile(record, found):
     """A warm start on new data of equal shape reuses every compiled program."""
     compiled = []

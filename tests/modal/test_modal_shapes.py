@@ -83,8 +83,8 @@ def dense(x, noise, exponent=4, correlated=False, turn=1j):
 
 CASES = [
     ("channel", "acceleration", 4, False),
-    ("common", "velocity", 2, False),
-    ("common", "displacement", 0, False),
+    pytest.param("common", "velocity", 2, False, marks=pytest.mark.extended),
+    pytest.param("common", "displacement", 0, False, marks=pytest.mark.extended),
     ("channel", "velocity", 2, True),
     ("common", "acceleration", 4, True),
 ]
@@ -205,6 +205,7 @@ def test_terms_add_up_and_replicates_have_the_covariance_of_the_model():
     assert np.isfinite(values_at(problem.with_data(second), POINTS[:2])).all()
 
 
+@pytest.mark.extended
 def test_more_modes_than_three_keep_the_unrolled_factors_right():
     problem = build(modes=5)
     x = np.random.default_rng(4).normal(size=28)

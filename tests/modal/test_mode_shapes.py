@@ -245,6 +245,7 @@ def test_modes_of_like_shapes_are_linked_by_frequency():
     assert [link.track for link in linked(rows)[1]] == [1, 2]
 
 
+@pytest.mark.extended
 def test_windows_keep_shapes(tmp_path, monkeypatch, record, found):
     """The fit of before stands in for that of every window."""
     monkeypatch.setattr(tracking, "fitted", lambda *_: found.fit)

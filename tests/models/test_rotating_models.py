@@ -42,6 +42,7 @@ def likelihood(loading, noise, centred):
         (lambda: ppca(DATA, 1), 0, 1),
     ],
 )
+@pytest.mark.extended
 def test_the_prior_of_the_quotient_is_standard_normal(model, directions, noises):
     """Bartlett's law: log density of z is the likelihood of its loadings plus log N(z)."""
     problem = model()
@@ -60,6 +61,7 @@ def test_the_prior_of_the_quotient_is_standard_normal(model, directions, noises)
     np.testing.assert_allclose(jnp.sum(terms), expected[0], rtol=1e-10)
 
 
+@pytest.mark.extended
 def test_the_evidence_is_that_of_the_whole_space():
     """The mean likelihood under the prior is the integral over the whole space: five errors."""
     data = np.random.default_rng(3).normal(size=(3, 3))

@@ -109,6 +109,7 @@ def test_without_a_rotation_nothing_turns():
 
 
 @pytest.mark.filterwarnings("ignore:.*continuous rotation symmetry")
+@pytest.mark.extended
 def test_factors_in_numpyro_say_that_loadings_turn(tmp_path):
     pytest.importorskip("numpyro")
     from corpus.numpyro_lopsided import LOPSIDED

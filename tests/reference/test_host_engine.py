@@ -257,6 +257,7 @@ def fits():
     return first, second, programs, heard.count - programs
 
 
+@pytest.mark.extended
 def test_few_programs_and_none_for_a_second_data_set(fits):
     _, _, programs, more = fits
     assert 1 <= programs <= 8
