@@ -186,7 +186,7 @@ class Certificate(Shown):
     def reference_doubt(self) -> str:
         """Why the reference is in doubt, where it is, and what to do."""
         found = self.exploration
-        if found is not None and not found.agree:
+        if found is not None and found.doubted:
             return disagreement_words(found)
         return (
             f"The reference chains disagree with each other (R-hat {self.reference.rhat:.3f}) or "

@@ -9,7 +9,12 @@ import dataclasses
 
 DIFFERENCE, RATIO = 0.05, 3.0
 """By how much the reference's share of a mode must exceed the tempered particles', and how many
-times, for the two searches to disagree."""
+times, for a ladder to have lost it."""
+
+ERRORS = 3.0
+"""Standard errors of the tempered share that the difference must exceed as well for the two
+searches to disagree. Families of unequal size, each wholly in or out of a mode, exceed them in less
+than one of a hundred ladders."""
 
 RULE_OF_THREE = 3.0
 """What has probability p was seen among n with 95 % if p ≥ 3/n."""
@@ -36,8 +41,10 @@ class ModeFacts:
         tempered: share of the tempered particles within its reach.
         reference: share of the reference draws within its reach; NaN before there are any.
         peaked: whether the density falls in every direction from it.
-        barely: whether only the second search found it, or too few descents for its dimension
-            after tempering had lost it.
+        barely: whether only the second search found it, or tempering had lost it and descents from
+            the start met it too rarely to say that nothing rarer was passed by.
+        error: standard error of `tempered` if `reference` is right, by the effective number of
+            ancestors.
     """
 
     mass: float
@@ -46,12 +53,18 @@ class ModeFacts:
     reference: float
     peaked: bool = True
     barely: bool = False
+    error: float = 0.0
+
+    @property
+    def short(self) -> bool:
+        """Whether the tempered particles hold far less than the reference, by chance or not."""
+        lost = self.reference - self.tempered > DIFFERENCE
+        return lost and self.tempered < self.reference / RATIO
 
     @property
     def agreed(self) -> bool:
-        """Whether tempering did not lose what the reference has there."""
-        lost = self.reference - self.tempered > DIFFERENCE
-        return not (lost and self.tempered < self.reference / RATIO)
+        """Whether tempering did not lose what the reference has there, beyond its own error."""
+        return not (self.short and self.reference - self.tempered > ERRORS * self.error)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -76,6 +89,7 @@ class ExplorationFacts:
             the proposal is known.
         audited_error: its standard error.
         rows: rows of the data with which the search began; zero for all.
+        effective_ancestors: how many ancestors with equally many descendants would vary as much.
     """
 
     descents: int
@@ -93,6 +107,7 @@ class ExplorationFacts:
     audited: float = float("nan")
     audited_error: float = float("nan")
     rows: int = 0
+    effective_ancestors: float = float("nan")
 
     @property
     def searchers(self) -> int:
@@ -121,10 +136,23 @@ class ExplorationFacts:
         return self.scattered > ROUGH
 
     @property
+    def compared(self) -> bool:
+        """Whether descents arrived at modes that tempering can be compared with."""
+        return bool(self.modes) and not self.rough
+
+    @property
+    def doubted(self) -> bool:
+        """Whether the searches disagree, met a mode by chance, or were stopped by a rough density.
+
+        Not where descents found no maximum at all: then nothing contradicts, and nothing confirms.
+        """
+        chance = any(mode.barely and mode.reference > HEAVY for mode in self.modes)
+        return chance or self.rough or not all(mode.agreed for mode in self.modes)
+
+    @property
     def agree(self) -> bool:
         """Whether tempering and descents found the same modes, and could have told."""
-        chance = any(mode.barely and mode.reference > HEAVY for mode in self.modes)
-        return not (chance or self.rough) and all(mode.agreed for mode in self.modes)
+        return self.compared and not self.doubted
 
     @property
     def derived(self) -> dict[str, object]:
@@ -133,6 +161,7 @@ class ExplorationFacts:
             "smallest_basin": self.smallest_basin,
             "chance_of_new": self.chance_of_new,
             "rough": self.rough,
+            "compared": self.compared,
             "agree": self.agree,
         }
 
@@ -183,7 +212,7 @@ def modes_words(facts: ExplorationFacts) -> str:
     counts = {0: "none", 1: "one"}
     found = counts.get(len(facts.modes), f"{len(facts.modes)} ({masses}{more} %)")
     again = ", tempered twice" if facts.ladders > 1 else ""
-    agree = "" if facts.agree else "; the two searches disagree"
+    agree = "; the two searches disagree" if facts.doubted else ""
     if facts.rough:
         agree = f"; {_scattered(facts)}"
     return f"{found} by {facts.descents:,} descents and {particles}{again}{agree}"
@@ -212,7 +241,7 @@ def disagreement_words(facts: ExplorationFacts) -> str:
         worst = max((m for m in facts.modes if m.barely), key=lambda mode: mode.reference)
         said = (
             f"A mode with {100 * worst.reference:.1f} % of the reference draws was lost by "
-            f"tempering and met by {worst.hits:,} descents"
+            f"tempering and met by few descents ({worst.hits:,}, those from around it included)"
         )
     return (
         f"{said}: where one mode was nearly missed others may be, so look again with more "

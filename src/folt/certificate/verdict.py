@@ -225,7 +225,7 @@ def _reference_in_doubt(c: Certificate) -> Shortfalls:
     if reference.exact:
         return ()
     moved = reference.refreshed > 0
-    apart = c.exploration is not None and not c.exploration.agree
+    apart = c.exploration is not None and c.exploration.doubted
     return _found(
         Shortfall("agreement of two searches for modes", None, "") if apart else None,
         _at_most("R-hat of the reference", reference.rhat, RHAT_DOUBT),
@@ -322,7 +322,16 @@ def _fair(c: Certificate) -> Shortfalls:
         _steps(c, STRICT, FEW_STRICT_STEPS),
         _tail(c, SMOOTH_TAIL),
         None if c.reference.sealed else unseen,
+        _searched_once(c),
     )
+
+
+def _searched_once(c: Certificate) -> Shortfall | None:
+    """Return whether no second search could confirm the first; given draws rest on their maker."""
+    found = c.exploration
+    if c.reference.exact or found is None or found.compared:
+        return None
+    return Shortfall("modes that a second search found to compare with:", 0, "at least one")
 
 
 CONDITIONS: dict[Outcome, Callable[[Certificate], Shortfalls]] = {

@@ -162,7 +162,7 @@ class HostChains:
         if lost.size == 0:
             tell = part_of(progress, EXPLORATION_SHARE, 1.0)
             found = self._followed(key, explorer, explored, tell)
-            lost = np.flatnonzero([not mode.agreed for mode in found.facts.modes])
+            lost = np.flatnonzero([mode.short for mode in found.facts.modes])
             if lost.size == 0:
                 return found
         explored = explorer.again(explored, lost, part_of(progress, 0.0, EXPLORATION_SHARE))
@@ -270,7 +270,8 @@ def _shares(explored: Explored, action: Action, draws: Raw) -> PerMode:
     if explored.modes is None:
         return np.empty(0)
     points = draws.reshape(-1, draws.shape[-1])
-    return explored.modes.shares(action, points[:: max(1, len(points) // _COMPARED)])
+    some = points[:: max(1, len(points) // _COMPARED)]
+    return explored.modes.within(action, some).mean(axis=0)
 
 
 class _Found(NamedTuple):

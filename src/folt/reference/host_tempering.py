@@ -13,7 +13,7 @@ import math
 from typing import NamedTuple, Protocol
 
 import numpy as np
-from jaxtyping import Float, Int
+from jaxtyping import Bool, Float, Int
 
 from folt.chains import accepted
 from folt.problem import Problem
@@ -73,6 +73,20 @@ class Ladder(NamedTuple):
     def ancestors(self) -> int:
         """Particles of the start that have descendants at the end."""
         return len(np.unique(self.origins))
+
+    @property
+    def effective_ancestors(self) -> float:
+        """N²/Σnₒ² for families of nₒ particles: how many of equal size would vary as much.
+
+        A share q of independent families, each wholly inside or outside, has variance q(1 - q) over
+        this number; families whose particles have mixed vary less.
+        """
+        sizes = np.unique(self.origins, return_counts=True)[1].astype(float)
+        return float(sizes.sum() ** 2 / np.sum(sizes**2))
+
+    def families(self, within: Bool[np.ndarray, "n sets"]) -> Int[np.ndarray, " sets"]:
+        """Return how many ancestors have descendants in each set of particles."""
+        return np.array([len(np.unique(self.origins[inside])) for inside in within.T], int)
 
 
 class Start(Protocol):

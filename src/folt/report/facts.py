@@ -320,16 +320,17 @@ def _exploration(found: ExplorationFacts) -> Facts:
         ),
         Fact(
             "Tempered particles",
-            f"{found.particles:,}, {found.ancestors:,} of them with descendants",
+            f"{found.particles:,}, {found.ancestors:,} of them with descendants, worth "
+            f"{number(found.effective_ancestors, 3)}",
             f"after {counted(found.rungs, 'temperature')}"
             + (", climbed twice because the first ladder had lost a mode" * (found.ladders > 1))
             + f", from the mode: {found.control:,} from the start agreed" * (found.control > 0),
         ),
         Fact(
             "The two searches",
-            "agree" if found.agree else "cannot be compared" if found.rough else "disagree",
-            "whether tempering lost a mode that descents found; where there are many small maxima "
-            "descents cannot tell",
+            "agree" if found.agree else "disagree" if found.compared else "cannot be compared",
+            "whether tempering lost a mode that descents found, beyond its own error; where there "
+            "are many small maxima, or none, descents cannot tell",
         ),
         Fact(
             "Under-reached around the modes",

@@ -89,10 +89,6 @@ def _responsibilities(total: ListedSum, points: HostPoints) -> Float[np.ndarray,
     return softmax(of(total.folded[0]), axis=1)
 
 
-def _nothing() -> Bool[np.ndarray, " modes"]:
-    return np.empty(0, bool)
-
-
 @dataclasses.dataclass(frozen=True, eq=False)
 class Explored:
     """What was found, for the chains that follow.
@@ -102,7 +98,8 @@ class Explored:
         modes: the modes; None where there is no gradient or no descent arrived anywhere.
         masses: what they weigh; None likewise.
         tempered: share of the particles within the reach of each mode.
-        barely: whether a mode was found late, or hardly found.
+        families: how many particles of the start have descendants there.
+        barely: whether a mode was found late, or hardly found; None for no mode.
         ladders: how many ladders were climbed.
         descents: descents made where none arrived at a maximum.
         control: particles of a ladder from the start that agreed with the descents, where the last
@@ -114,7 +111,10 @@ class Explored:
     modes: Modes | None = None
     masses: Masses | None = None
     tempered: PerMode = dataclasses.field(default_factory=lambda: np.empty(0))
-    barely: Bool[np.ndarray, " modes"] = dataclasses.field(default_factory=_nothing)
+    families: Int[np.ndarray, " modes"] = dataclasses.field(
+        default_factory=lambda: np.empty(0, int)
+    )
+    barely: Bool[np.ndarray, " modes"] | None = None
     ladders: int = 1
     descents: int = 0
     control: int = 0
@@ -165,28 +165,38 @@ class Explored:
         Args:
             reference: share of the reference draws within the reach of each mode.
         """
-        ladder = (len(self.ladder.walk.points), self.ladder.ancestors, len(self.ladder.rungs))
-        if self.modes is None or self.masses is None:
-            return ExplorationFacts(self.descents, (), 0, *ladder, self.ladders)
+        found, ladder = self.modes, self.ladder
+        counts = (len(ladder.walk.points), ladder.ancestors, len(ladder.rungs), self.ladders)
+        effective = ladder.effective_ancestors
+        if found is None or self.masses is None:
+            return ExplorationFacts(self.descents, (), 0, *counts, effective_ancestors=effective)
+        barely = np.zeros(found.count, bool) if self.barely is None else self.barely
         columns = zip(
             self.absolute.tolist(),
-            self.modes.hits.sum(axis=1).tolist(),
+            found.hits.sum(axis=1).tolist(),
             self.tempered.tolist(),
             reference.tolist(),
-            self.modes.peaked.tolist(),
-            self.barely.tolist(),
+            found.peaked.tolist(),
+            barely.tolist(),
+            np.sqrt(reference * (1.0 - reference) / effective).tolist(),
             strict=True,
         )
+        modes = [ModeFacts(*column) for column in columns]
+        # A ladder that is too noisy to contradict does not confirm either.
+        rare = [mode.short and not often for mode, often in zip(modes, found.often(), strict=True)]
         return ExplorationFacts(
-            self.modes.descents,
-            tuple(ModeFacts(*column) for column in columns),
-            self.modes.once,
-            *ladder,
-            self.ladders,
-            self.modes.gradients,
-            self.modes.runaways,
-            self.modes.arrived,
-            self.modes.scattered,
+            found.descents,
+            tuple(
+                dataclasses.replace(mode, barely=bool(mode.barely or alone))
+                for mode, alone in zip(modes, rare, strict=True)
+            ),
+            found.once,
+            *counts,
+            found.gradients,
+            found.runaways,
+            found.arrived,
+            found.scattered,
             self.control,
             rows=self.rows,
+            effective_ancestors=effective,
         )

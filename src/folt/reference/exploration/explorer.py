@@ -58,12 +58,8 @@ LEAST_KNOWN = 0.1
 
 
 SOLID = 5
-"""Descents that must have reached a mode which tempering lost for it not to be met by chance."""
-
-MANY_DIMENSIONS = 20
-"""Dimensions from which on no number of descents makes up for a mode that tempering lost: basins
-shrink with a power of the dimension. Of random mixtures in 8 to 16 dimensions none of those whose
-first ladder had lost a mode was incomplete in the end, in 20 to 36 every third was."""
+"""Families of the first ladder that must have ended at a mode for tempering to have found it, and
+descents that must have met one that tempering missed: what five found alone is missed by e⁻⁵."""
 
 
 class Plan(NamedTuple):
@@ -156,7 +152,7 @@ class Explorer:
         particles = SECOND_PARTICLES * self.plan.particles
         ladder = self._ladder(3, start, particles, SECOND_SHARE, progress)
         found = self._searched(4, ladder, before.modes)
-        barely = _barely_found(before.modes, lost, found.modes, self.action)
+        barely = _barely_found(before, lost, found.modes, self.action)
         self.seconds += time.perf_counter() - begun
         return dataclasses.replace(found, barely=barely, ladders=2)
 
@@ -190,8 +186,8 @@ class Explorer:
             return Explored(ladder, descents=len(ends.values))
         modes = self._screened(starts, modes, funds)
         masses = masses_of(generator, self.landscape, modes, action)
-        tempered = modes.shares(action, ladder.walk.points)
-        return Explored(ladder, modes, masses, tempered, np.zeros(modes.count, bool))
+        within = modes.within(action, ladder.walk.points)
+        return Explored(ladder, modes, masses, within.mean(axis=0), ladder.families(within))
 
     def _screened(self, starts: StretchedStarts, modes: Modes, funds: float) -> Modes:
         """The modes, and those that descents from points which they do not explain end in."""
@@ -227,20 +223,20 @@ class Explorer:
 
 
 def _barely_found(
-    before: Modes, lost: Int[np.ndarray, " n"], modes: Modes | None, action: Action
+    before: Explored, lost: Int[np.ndarray, " n"], modes: Modes | None, action: Action
 ) -> Bool[np.ndarray, " modes"]:
-    """Return which modes were found late, or by too few descents after tempering had lost them.
+    """Return which modes were found late, or neither by tempering nor by many descents.
 
     Where a heavy mode was met by chance, others may have been passed by.
     """
-    if modes is None:
+    if modes is None or before.modes is None:
         return np.empty(0, bool)
-    distances = before.distances(action, modes.points)
+    distances = before.modes.distances(action, modes.points)
     nearest = distances.argmin(axis=1)
     late = distances.min(axis=1) > modes.points.shape[1]  # beyond the reach of a known mode
-    few = before.hits.sum(axis=1)[nearest] < SOLID
-    by_chance = few | (modes.points.shape[1] >= MANY_DIMENSIONS)
-    return late | (np.isin(nearest, lost) & by_chance)
+    missed = np.isin(nearest, lost) & (before.families[nearest] < SOLID)
+    few = before.modes.hits.sum(axis=1)[nearest] < SOLID
+    return late | (missed & (few | ~modes.often()))
 
 
 def known_parts(modes: Modes, masses: Masses, action: Action) -> Components:

@@ -12,6 +12,7 @@ from jaxtyping import Bool, Float, Int
 from folt.proposals.action import Action
 from folt.proposals.components import Components
 from folt.reference.exploration.descents import Ends
+from folt.reference.exploration.facts import RULE_OF_THREE
 from folt.reference.exploration.images import nearest_images
 from folt.reference.landscape import Matrix
 from folt.types import HostPoints, HostValues
@@ -22,8 +23,11 @@ _MOST, _MOST_LOOKED_AT = 24, 48
 _DEPTH = 12.0
 """Log mass below the heaviest mode at which a mode is dropped: one of 1 in 160 000."""
 
-_NEWTON_STEPS = 3
+_NEWTON_STEPS = 8
 """Most Newton steps from an end of a descent to its mode."""
+
+_STEPS = (1.0, 0.5, 0.2, 0.05)
+"""Shares of a Newton step of which the best is taken: along a curved ridge the whole step loses."""
 
 _ARRIVED, _STATIONARY = 1e-3, 0.1
 """Predicted gain of a Newton step, in nats, at which a mode is found, and above which an end of a
@@ -116,14 +120,23 @@ class Modes:
         ]
         return np.stack(columns, axis=1)
 
-    def shares(self, action: Action, points: HostPoints) -> PerMode:
-        """Share of points inside the ball that holds nearly all of each mode, under any label.
+    def within(self, action: Action, points: HostPoints) -> Bool[np.ndarray, "n modes"]:
+        """Return which points lie in the ball that holds nearly all of a mode, under any label.
 
         r² of a Gaussian of dimension d has mean d and standard deviation √(2d).
         """
         dim = points.shape[1]
         reach = dim + 4.0 * math.sqrt(2.0 * dim)
-        return (self.distances(action, points) < reach).mean(axis=0)
+        return self.distances(action, points) < reach
+
+    def often(self) -> Bool[np.ndarray, " modes"]:
+        """Return which modes descents from the start met so often that rarer ones would show.
+
+        One that is as rare beside it as it is itself, a share (h/n)² of the starts, would have been
+        met with 95 %: h ≥ √(3n). Basins shrink by factors, not by differences.
+        """
+        hits = self.hits[:, 0]
+        return hits >= math.sqrt(RULE_OF_THREE * hits.sum())
 
 
 @np.errstate(over="ignore", invalid="ignore")  # ends of searches may lie anywhere
@@ -173,12 +186,15 @@ def modes_of(
         near = (near & left) | (np.arange(len(left)) == best)
         left &= ~near
         nowhere &= ~(near & mode.peaked)
-        mode.hits = hits[near].sum(axis=0)
-        arrived += int(mode.hits[:SCREENED_SOURCE].sum())
-        once += int(mode.hits.sum() == 1 and promising[best])
-        found.append(mode)
+        arrived += int(hits[near, :SCREENED_SOURCE].sum())
+        there = _same(mode, found, action)
+        if there is None:
+            mode.best, there = bool(promising[best]), mode
+            found.append(mode)
+        there.hits = there.hits + hits[near].sum(axis=0)
     if not found:
         return None
+    once += sum(mode.best and mode.hits.sum() == 1 for mode in found)
     arriving = ends.arrived & (ends.sources < SCREENED_SOURCE)
     stray = np.flatnonzero(arriving & left[len(left) - len(arriving) :])
     apart, cost = _maxima_apart(gradients, action.fold(ends.points[stray]), scale, action)
@@ -212,7 +228,10 @@ class _Mode:
     log_mass: float
     gain: float
     peaked: bool
-    hits: Int[np.ndarray, " sources"] = dataclasses.field(default_factory=lambda: np.zeros(2, int))
+    best: bool = False
+    hits: Int[np.ndarray, " sources"] = dataclasses.field(
+        default_factory=lambda: np.zeros(SOURCES, int)
+    )
 
 
 def _polished(
@@ -231,10 +250,8 @@ def _polished(
         values, slopes = gradients(probes)
         cost += len(probes)
         slopes = slopes * scale
-        if not np.isfinite(values).all() or (mode is not None and values[0] < mode.value):
-            break
         hessian = -(slopes[1 : dim + 1] - slopes[dim + 1 :]) / (2.0 * step)[:, None]
-        if not np.isfinite(hessian).all():
+        if not (np.isfinite(values).all() and np.isfinite(hessian).all()):
             break
         curvatures, directions = np.linalg.eigh(0.5 * (hessian + hessian.T))
         floor = max(_FLAT, 1e-8 * float(curvatures.max()))
@@ -255,7 +272,14 @@ def _polished(
         settled = np.all(finer > 0.3 * step)
         if (gain < _ARRIVED and settled) or number == _NEWTON_STEPS:
             break
-        step, current = finer, current + move * scale
+        step = finer
+        if gain >= _ARRIVED:
+            trials = current + np.outer(_STEPS, move * scale)
+            gained = np.nan_to_num(gradients(trials)[0], nan=-np.inf)
+            cost += len(trials)
+            if gained.max() <= mode.value:
+                break
+            current = trials[gained.argmax()]
     return mode, cost
 
 
@@ -270,20 +294,28 @@ def _maxima_apart(
     """
     chosen = points[:: max(1, -(-len(points) // STRAYS))]
     found: list[_Mode] = []
-    counts: list[int] = []
     spent = 0
     for point in chosen:
         mode, cost = _polished(gradients, point, scale)
         spent += cost
         if mode is None or not mode.peaked or mode.gain > _STATIONARY:
             continue
-        there = [nearest_images(action, mode.point[None], m.point, m.factor)[1][0] for m in found]
-        if min(there, default=np.inf) > REACH:
+        there = _same(mode, found, action)
+        if there is None:
+            there = mode
             found.append(mode)
-            counts.append(1)
-        else:
-            counts[int(np.argmin(there))] += 1
-    return counts.count(1) / max(len(chosen), 1), spent
+        there.hits = there.hits + 1
+    alone = sum(bool(mode.hits.max() == 1) for mode in found)
+    return alone / max(len(chosen), 1), spent
+
+
+def _same(mode: _Mode, found: list[_Mode], action: Action) -> _Mode | None:
+    """Return the mode found before that this one is, or None: Newton steps may lead far."""
+    for other in found:
+        square = nearest_images(action, mode.point[None], other.point, other.factor)[1][0]
+        if square < REACH * (max(other.value - mode.value, 0.0) + 0.25):
+            return other
+    return None
 
 
 def _heavy(found: list[_Mode], action: Action) -> list[_Mode]:
