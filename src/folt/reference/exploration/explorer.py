@@ -58,8 +58,8 @@ LEAST_KNOWN = 0.1
 
 
 SOLID = 5
-"""Families of the first ladder that must have ended at a mode for tempering to have found it, and
-descents that must have met one that tempering missed: what five found alone is missed by e⁻⁵."""
+"""Families of the first ladder that must have ended at a mode for tempering to have found it: what
+is found five times on average is missed with a chance of e⁻⁵."""
 
 
 class Plan(NamedTuple):
@@ -235,8 +235,7 @@ def _barely_found(
     nearest = distances.argmin(axis=1)
     late = distances.min(axis=1) > modes.points.shape[1]  # beyond the reach of a known mode
     missed = np.isin(nearest, lost) & (before.families[nearest] < SOLID)
-    few = before.modes.hits.sum(axis=1)[nearest] < SOLID
-    return late | (missed & (few | ~modes.often()))
+    return late | (missed & ~modes.often())
 
 
 def known_parts(modes: Modes, masses: Masses, action: Action) -> Components:

@@ -50,6 +50,11 @@ mode, Δ how far it lies below it in nats, where r² = 2Δ for a Gaussian."""
 STRAYS = 12
 """Ends at no known mode that are looked at for whether they are maxima of their own."""
 
+NARROWER = 1.15
+"""By how much narrower a mode may be that would still have been met: 5 descents in 3 dimensions, 49
+in 20 and 800 in 40. Of 134 random mixtures the first ladder had lost modes that were met more often
+in ten of twenty and more dimensions, all of them complete; 1.12 lets two pass that were not."""
+
 SOURCES, SCREENED_SOURCE = 3, 2
 """Where descents begin: at the start, at a rung of the ladder, or where screening says."""
 
@@ -130,13 +135,12 @@ class Modes:
         return self.distances(action, points) < reach
 
     def often(self) -> Bool[np.ndarray, " modes"]:
-        """Return which modes descents from the start met so often that rarer ones would show.
+        """Return which modes descents from the start met so often that narrower ones would show.
 
-        One that is as rare beside it as it is itself, a share (h/n)² of the starts, would have been
-        met with 95 %: h ≥ √(3n). Basins shrink by factors, not by differences.
+        Basins shrink with the d-th power of the width: one that is narrower by a factor c attracts
+        c^-d as many starts, and was met with 95 % if this mode was met h ≥ 3·c^d times.
         """
-        hits = self.hits[:, 0]
-        return hits >= math.sqrt(RULE_OF_THREE * hits.sum())
+        return self.hits[:, 0] >= RULE_OF_THREE * NARROWER ** self.points.shape[1]
 
 
 @np.errstate(over="ignore", invalid="ignore")  # ends of searches may lie anywhere
