@@ -12,7 +12,7 @@ from folt.certificate.diagnostics.mixing import draws_needed
 from folt.certificate.diagnostics.switching import FALSE_ALARM
 from folt.certificate.exploration import DIFFERENCE
 
-RULES = 6
+RULES = 7
 """Number of the rules: raised whenever a condition changes, so that a file can be told apart."""
 
 PRIMARY = 0.05
@@ -123,7 +123,8 @@ class Outcome(enum.Enum):
         "fair",
         "The fit can be used, with room to improve",
         "one of these numbers falls short of what `good` asks, none by as much as `poor` needs; or "
-        "the held-out draws may be of a chain that was learnt from",
+        "the held-out draws may be of a chain that was learnt from; or a second search for modes "
+        "found none to compare the first with",
         "The chain works, but more slowly than it could, or part of it is not certified closely.",
         "The chain works but the fit has room: the draws can be used, and more effort would make "
         "it better.",

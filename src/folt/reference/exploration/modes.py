@@ -12,7 +12,7 @@ from jaxtyping import Bool, Float, Int
 from folt.proposals.action import Action
 from folt.proposals.components import Components
 from folt.reference.exploration.descents import Ends
-from folt.reference.exploration.facts import RULE_OF_THREE
+from folt.certificate.exploration import RULE_OF_THREE
 from folt.reference.exploration.images import nearest_images
 from folt.reference.landscape import Matrix
 from folt.types import HostPoints, HostValues
@@ -198,7 +198,7 @@ def modes_of(
         there.hits = there.hits + hits[near].sum(axis=0)
     if not found:
         return None
-    once += sum(mode.best and mode.hits.sum() == 1 for mode in found)
+    once += sum(mode.best and int(mode.hits.sum()) == 1 for mode in found)
     arriving = ends.arrived & (ends.sources < SCREENED_SOURCE)
     stray = np.flatnonzero(arriving & left[len(left) - len(arriving) :])
     apart, cost = _maxima_apart(gradients, action.fold(ends.points[stray]), scale, action)
