@@ -238,8 +238,8 @@ def test_noise_of_few_ancestors_is_no_disagreement(monkeypatch):
     """
     rng = np.random.default_rng(0)
     rates = {}
-    for errors in (facts.ERRORS, 0.0):
-        monkeypatch.setattr(facts, "ERRORS", errors)
+    for errors in (exploration.ERRORS, 0.0):
+        monkeypatch.setattr(exploration, "ERRORS", errors)
         alarms = []
         for share in (0.1, 0.3, 0.5, 0.7, 0.9):
             found = 0

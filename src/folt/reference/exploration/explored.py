@@ -89,6 +89,10 @@ def _responsibilities(total: ListedSum, points: HostPoints) -> Float[np.ndarray,
     return softmax(of(total.folded[0]), axis=1)
 
 
+def _nothing() -> Int[np.ndarray, " none"]:
+    return np.empty(0, int)
+
+
 @dataclasses.dataclass(frozen=True, eq=False)
 class Explored:
     """What was found, for the chains that follow.
@@ -99,7 +103,7 @@ class Explored:
         masses: what they weigh; None likewise.
         tempered: share of the particles within the reach of each mode.
         families: how many particles of the start have descendants there.
-        barely: whether a mode was found late, or hardly found; None for no mode.
+        barely: whether a mode was found late, or hardly found.
         ladders: how many ladders were climbed.
         descents: descents made where none arrived at a maximum.
         control: particles of a ladder from the start that agreed with the descents, where the last
@@ -111,10 +115,8 @@ class Explored:
     modes: Modes | None = None
     masses: Masses | None = None
     tempered: PerMode = dataclasses.field(default_factory=lambda: np.empty(0))
-    families: Int[np.ndarray, " modes"] = dataclasses.field(
-        default_factory=lambda: np.empty(0, int)
-    )
-    barely: Bool[np.ndarray, " modes"] | None = None
+    families: Int[np.ndarray, " modes"] = dataclasses.field(default_factory=_nothing)
+    barely: Bool[np.ndarray, " modes"] = dataclasses.field(default_factory=_nothing)
     ladders: int = 1
     descents: int = 0
     control: int = 0
@@ -170,14 +172,13 @@ class Explored:
         effective = ladder.effective_ancestors
         if found is None or self.masses is None:
             return ExplorationFacts(self.descents, (), 0, *counts, effective_ancestors=effective)
-        barely = np.zeros(found.count, bool) if self.barely is None else self.barely
         columns = zip(
             self.absolute.tolist(),
             found.hits.sum(axis=1).tolist(),
             self.tempered.tolist(),
             reference.tolist(),
             found.peaked.tolist(),
-            barely.tolist(),
+            self.barely.tolist(),
             np.sqrt(reference * (1.0 - reference) / effective).tolist(),
             strict=True,
         )

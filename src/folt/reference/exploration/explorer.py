@@ -187,7 +187,8 @@ class Explorer:
         modes = self._screened(starts, modes, funds)
         masses = masses_of(generator, self.landscape, modes, action)
         within = modes.within(action, ladder.walk.points)
-        return Explored(ladder, modes, masses, within.mean(axis=0), ladder.families(within))
+        found = (within.mean(axis=0), ladder.families(within), np.zeros(modes.count, bool))
+        return Explored(ladder, modes, masses, *found)
 
     def _screened(self, starts: StretchedStarts, modes: Modes, funds: float) -> Modes:
         """The modes, and those that descents from points which they do not explain end in."""

@@ -9,10 +9,10 @@ from collections.abc import Callable
 import numpy as np
 from jaxtyping import Bool, Float, Int
 
+from folt.certificate.exploration import RULE_OF_THREE
 from folt.proposals.action import Action
 from folt.proposals.components import Components
 from folt.reference.exploration.descents import Ends
-from folt.certificate.exploration import RULE_OF_THREE
 from folt.reference.exploration.images import nearest_images
 from folt.reference.landscape import Matrix
 from folt.types import HostPoints, HostValues

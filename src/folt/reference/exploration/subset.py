@@ -7,7 +7,7 @@ descents look for the modes of the whole; a short ladder that begins around thes
 of the whole.
 
 The subset is a start and claims nothing: modes and masses are those of the whole data, descents are
-counted on them, and a mode that only the whole data show must be met by several descents.
+counted on them, and a mode that only the whole data show must be met often by descents.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from jaxtyping import Bool
 from folt.problem import Problem
 from folt.proposals.action import Action
 from folt.reference.exploration.explored import Explored
-from folt.reference.exploration.explorer import MANY_DIMENSIONS, SOLID, Explorer, Plan, known_parts
+from folt.reference.exploration.explorer import Explorer, Plan, known_parts
 from folt.reference.exploration.modes import Modes
 from folt.reference.exploration.start import UnionStart
 from folt.reference.host_tempering import Start
@@ -93,11 +93,13 @@ class SubsetExplorer(Explorer):
         around = known_parts(found.modes, found.masses, self.action).wider(_INFLATION)
         start = UnionStart(self.start, around, _KNOWN)
         ladder = self._ladder(0, start, self.plan.particles, self.plan.share, progress)
+        within = found.modes.within(self.action, ladder.walk.points)
         self.seconds += time.perf_counter() - begun
         return dataclasses.replace(
             found,
             ladder=ladder,
-            tempered=found.modes.shares(self.action, ladder.walk.points),
+            tempered=within.mean(axis=0),
+            families=ladder.families(within),
             barely=_inherited(few, found.modes, self.action),
             control=len(few.ladder.walk.points),
             rows=ROWS,
@@ -122,5 +124,4 @@ def _inherited(few: Explored, modes: Modes, action: Action) -> Bool[np.ndarray, 
     distances, dim = few.modes.distances(action, modes.points), modes.points.shape[1]
     reach = _SLACK * (dim + 4.0 * math.sqrt(2.0 * dim))
     surprising = distances.min(axis=1) > reach
-    by_chance = (modes.hits.sum(axis=1) < SOLID) | (dim >= MANY_DIMENSIONS)
-    return (surprising & by_chance) | (few.barely[distances.argmin(axis=1)] & ~surprising)
+    return (surprising & ~modes.often()) | (few.barely[distances.argmin(axis=1)] & ~surprising)
