@@ -16,8 +16,7 @@ if TYPE_CHECKING:
     from folt.interop.stan import from_stan
     from folt.problem import Problem
     from folt.problem.symmetry import RotationError, SymmetryError
-    from folt.sampling import sample
-    from folt.sampling.certification import certify
+    from folt.sampling import certify, sample
     from folt.sampling.checks import check
     from folt.symmetry import detect
     from folt.training.effort import Effort
@@ -31,7 +30,7 @@ _NAMES = {
     "RotationError": "folt.problem.symmetry",
     "SymmetryError": "folt.problem.symmetry",
     "calibrate": "folt.fleet.calibration",
-    "certify": "folt.sampling.certification",
+    "certify": "folt.sampling",
     "check": "folt.sampling.checks",
     "compare": "folt.fit.comparison",
     "detect": "folt.symmetry",

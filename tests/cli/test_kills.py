@@ -18,7 +18,6 @@ import folt
 import folt.cli.demonstration
 import folt.report.kept
 import folt.sampling
-import folt.sampling.certification
 from faults import killed_at_every_point
 from folt.cli import app, run
 from folt.fit.memberships import Memberships
@@ -71,7 +70,7 @@ def place(fits, tmp_path, monkeypatch):
     data.to_netcdf("posterior.nc", group="posterior", engine="h5netcdf")
     for module in ("folt.sampling", "folt.cli.demonstration"):
         monkeypatch.setattr(f"{module}.sample", lambda problem, *, seed, **_: fits[seed])
-    monkeypatch.setattr("folt.sampling.certification.certify", lambda *_, seed, **__: fits[seed])
+    monkeypatch.setattr("folt.sampling.certify", lambda *_, seed, **__: fits[seed])
     monkeypatch.setattr("folt.cli.modal._one_fit", lambda *a: fits[a[2].seed])
     monkeypatch.setattr(
         "folt.modal.results.contents", lambda found, *_: folt.report.kept.files_of(found.fit)

@@ -15,7 +15,7 @@ from folt.models import label_switching
 from folt.problem import Problem
 from folt.proposals import Gaussian
 from folt.reference import Exact
-from folt.sampling import settled
+from folt.training.proposal import settled
 
 LEVEL = 1e-4  # five goodness-of-fit checks: a false alarm in this file about once in 2000 runs
 

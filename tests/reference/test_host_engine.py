@@ -29,8 +29,7 @@ from folt.reference.host_tempering import (
 )
 from folt.reference.landscape import Landscape
 from folt.reference.moving import Hamiltonian
-from folt.sampling import capped
-from folt.sampling.presets import preset_of
+from folt.sampling.options import Options
 from folt.training.effort import EFFORTS
 
 LEVEL = 1e-5  # about twenty checks: a false alarm about once in 5000 runs
@@ -341,19 +340,19 @@ def test_black_boxes_are_capped_unless_the_effort_is_the_users_own():
     box = folt.from_callable(lambda x: -np.sum(x**2), 4, Permutation(2, 2))
     own = dataclasses.replace(folt.Effort.default(), particles=2_000)
     for pace, cap in ((1e-6, 400_000), (2e-4, 400_000), (2e-3, 60_000), (0.02, 30_000)):
-        assert capped(box, None, "default", None, pace).evaluations == cap
-        assert capped(box, None, "default", None, 1.4 * pace).evaluations == cap  # a slow day
-    assert capped(box, folt.Effort.quick(), "default", None, 1.0).evaluations == 30_000
-    assert capped(box, own, "default", None, 1.0) is own
-    assert capped(box, folt.Effort.thorough(), "default", None, 1.0).evaluations is None
-    assert capped(two_components(0), None, "default", None, 1.0) is None
-    assert capped(two_components(0), None, "default", 50_000, 1.0).evaluations == 50_000
+        assert Options().effort_for(box, pace).evaluations == cap
+        assert Options().effort_for(box, 1.4 * pace).evaluations == cap  # a slow day
+    assert Options(effort=folt.Effort.quick()).effort_for(box, 1.0).evaluations == 30_000
+    assert Options(effort=own).effort_for(box, 1.0) is own
+    assert Options(effort=folt.Effort.thorough()).effort_for(box, 1.0).evaluations is None
+    assert Options().effort_for(two_components(0), 1.0) == folt.Effort.default()
+    assert Options(evaluations=50_000).effort_for(two_components(0), 1.0).evaluations == 50_000
 
 
 @pytest.mark.parametrize("name", EFFORTS)
 def test_no_effort_saves_on_the_search_for_modes(name):
     """Ten moves per temperature on a ladder half as close lost a mode of 3 %, called good."""
-    effort, sampler = EFFORTS[name](), preset_of(EFFORTS[name]()).reference(two_components(0))
+    effort, sampler = EFFORTS[name](), Options().sampler_for(two_components(0), EFFORTS[name]())
     assert effort.particles >= 1_000
     assert effort.moves >= 10
     assert sampler.share >= 0.8

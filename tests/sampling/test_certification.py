@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 import folt
-import folt.sampling.certification
+import folt.sampling.algorithm
 from arviz_either import from_dict
 from brief import from_moments
 from folt.cli import run
@@ -35,7 +35,7 @@ def stuck_chains(seed=0, length=800):
 def cheap(monkeypatch):
     """The proposal from the moments of the draws: nothing here is about training."""
     monkeypatch.setattr(
-        folt.sampling.certification, "sample", functools.partial(sample, flow=from_moments)
+        folt.sampling.algorithm, "sample", functools.partial(sample, flow=from_moments)
     )
 
 

@@ -15,6 +15,7 @@ from folt.groups import Permutation, Product, SignedPermutation, Trivial
 from folt.proposals import Gaussian
 from folt.reference import Exact, HostChains
 from folt.sampling.checks import check
+from folt.sampling.options import Options
 from folt.sampling.spending import free_memory
 from folt.training import OrbitMixture
 
@@ -298,7 +299,7 @@ CALLS = [
     (lambda: folt.sample(problem(), reference=[["a", "b"]] * 200), "real reference draws"),
     (lambda: folt.sample(problem(), labels="odd"), "labels 'sorted' or 'proposal'"),
     (lambda: folt.sample(problem(), preset="odd"), "expected preset"),
-    (lambda: folt.sample(problem(), preset=3), "preset as a word or a Preset"),
+    (lambda: folt.sample(problem(), preset=3), "preset 'default' or 'paper'"),
     (lambda: folt.sample(problem(), progress="yes"), "progress to be True or False"),
     (lambda: folt.sample(problem(), whole_orbit=None), "whole_orbit to be True or False"),
     (lambda: folt.sample(problem(symmetry=Permutation(21, 1))), "at most 20 exchangeable"),
@@ -364,10 +365,12 @@ def test_check_refuses_what_sample_refuses(number, monkeypatch):
 
 
 def test_check_takes_the_options_of_sample_and_says_what_it_did():
-    mine, theirs = (inspect.signature(f).parameters for f in (check, folt.sample))
-    assert {name: mine[name].default for name in theirs} == {
-        name: option.default for name, option in theirs.items()
-    }
+    parameters = inspect.signature(folt.sample).parameters
+    theirs = {name: option.default for name, option in parameters.items() if name != "problem"}
+    assert vars(Options()) == theirs
+    assert list(theirs) == list(vars(Options()))  # `sample` hands them over in order
+    with pytest.raises(TypeError, match="got seeds"):
+        check(problem(), seeds=3)
     account = check(problem(), chains=3, draws=100)
     assert account.holds
     assert account.memory == 3 * 100 * 4 * 8 * 6

@@ -20,8 +20,9 @@ from folt.problem.ratio import LogRatio, Target
 from folt.proposals import Gaussian, Mixture, Pushed
 from folt.proposals.fold import Folded
 from folt.reference import Concern, Exact, HostChains
-from folt.sampling import presets, settled, spending
+from folt.sampling import options, spending
 from folt.training import OrbitMixture
+from folt.training.proposal import settled
 
 LEVEL = 1e-4  # about twenty goodness-of-fit checks: a false alarm about once in 500 runs
 
@@ -262,10 +263,8 @@ def test_a_truncated_orbit_is_exact_and_never_better(problem):
 
 @pytest.mark.extended
 def test_the_papers_preset_made_smaller(problem):
-    tiny = dataclasses.replace(
-        presets.PRESETS["paper"](), trainer=PaperFlow(layers=2, width=8, steps=50)
-    )
-    fit = sampled(problem, flow=None, preset=tiny, draws=100)
+    tiny = PaperFlow(layers=2, width=8, steps=50)
+    fit = sampled(problem, flow=tiny, preset="paper", draws=100)
     assert isinstance(fit.proposal, Pushed)  # no safety in the paper
     assert isinstance(fit.proposal.base, SpectralCoupling)
     assert fit.certificate.safety.weight == 0.0
@@ -357,7 +356,7 @@ def test_a_flow_in_single_precision_is_judged_in_double():
 def test_a_cap_says_what_it_cost():
     """Particles and proposals against the same effort without it; nothing where nothing is cut."""
     effort = folt.Effort.default()
-    (caution,) = presets.cap_cautions(effort.within(30_000))
+    (caution,) = options.cap_cautions(effort.within(30_000))
     assert caution.concern is Concern.CAPPED
     cut = effort.within(30_000)
     assert caution.numbers["particles"] == cut.particles < caution.numbers["usual"]
@@ -365,8 +364,8 @@ def test_a_cap_says_what_it_cost():
         (effort.certification_draws / cut.certification_draws) ** 0.5
     )
     assert "30000 evaluations" in str(caution)
-    assert presets.cap_cautions(effort) == ()
-    assert presets.cap_cautions(effort.within(10**9)) == ()
+    assert options.cap_cautions(effort) == ()
+    assert options.cap_cautions(effort.within(10**9)) == ()
 
 
 def test_the_summary_says_what_was_spent_and_what_more_would_buy(problem):

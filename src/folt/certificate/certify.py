@@ -19,6 +19,7 @@ import numpy as np
 from jaxtyping import Float
 from scipy.special import logsumexp
 
+from folt.certificate.cautions import Reference
 from folt.certificate.certificate import Certificate
 from folt.certificate.diagnostics import (
     RHOS,
@@ -53,6 +54,17 @@ UNDER_REACHED = 10.0
 
 MOST_WEIGHT = 50.0
 """Logarithm at which weights are held: what is far above one is lost anyway."""
+
+
+def audited(
+    key: Key, ratio: LogRatio, fresh: np.ndarray, run: Reference
+) -> ExplorationFacts | None:
+    """Return what the exploration found, and how much of it the finished proposal under-reaches."""
+    modes = None if run.explored is None else run.explored.components
+    if run.exploration is None or modes is None:
+        return run.exploration
+    missed, error = audit(key, ratio, fresh, modes)
+    return dataclasses.replace(run.exploration, audited=missed, audited_error=error)
 
 
 def audit(key: Key, ratio: LogRatio, fresh: np.ndarray, modes: Components) -> tuple[float, float]:

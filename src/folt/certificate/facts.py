@@ -15,11 +15,15 @@ from folt.certificate.diagnostics import (
     rhat_by_chance,
     split_rhat,
     summarise_chains,
+    switching,
 )
 from folt.certificate.outcomes import AMBIGUOUS, MIXED, REFRESHED_ALARM, REFRESHED_RHAT, RHAT_DOUBT
 from folt.chains import Chains
-from folt.problem.ratio import BoundaryMass
-from folt.problem.symmetry import turning_words
+from folt.problem.ratio import BoundaryMass, LogRatio, boundary_mass, label_switch_rate
+from folt.problem.symmetry import SymmetryAccount, check, turning_words
+
+SYMMETRY_DRAWS = 2_048
+"""Held-out draws at which labels are looked at."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -107,6 +111,37 @@ class SymmetryFacts:
     switch_rate: float | None
     switching: Switching | None = None
     turning: tuple[str, ...] = ()
+
+    @classmethod
+    def of(
+        cls,
+        ratio: LogRatio,
+        held_out: np.ndarray,
+        run: Reference,
+        account: SymmetryAccount,
+        chains: Chains,
+        labels: str,
+    ) -> SymmetryFacts:
+        """Return what the check before the run, held-out draws and chains say of the symmetry."""
+        problem = ratio.target.problem
+        points = held_out.reshape(-1, problem.dim)
+        points = points[:: max(len(points) // SYMMETRY_DRAWS, 1)][:SYMMETRY_DRAWS]
+        within = check(problem, points=points[:: max(len(points) // account.points, 1)])
+        boundary = boundary_mass(problem.group, points, ratio.proposal)
+        if labels == "proposal":
+            boundary = dataclasses.replace(boundary, mixed=0.0)
+        found = problem.symmetry_found
+        rotations = () if found is None else found.rotations
+        return cls(
+            order=account.order,
+            invariant=problem.invariant,
+            defect=max(account.defect, within.defect),
+            holds=account.holds and within.holds,
+            boundary=boundary,
+            switch_rate=None if run.raw is None else label_switch_rate(problem.group, run.raw),
+            switching=switching(chains.draws, problem.names) if account.order == 1 else None,
+            turning=tuple(site for each in rotations for site in each.sites) or account.turning,
+        )
 
     @property
     def suspected(self) -> bool:

@@ -63,10 +63,10 @@ def reproduce(
     names the files; the rows are in NAME.json.
     """
     from folt.paper import tables_named
-    from folt.sampling.presets import preset_named
+    from folt.sampling.options import require_preset
 
     tables = tables_named(name)
-    preset_named(preset)
+    require_preset(preset)
     from folt.paper.rows import Settings
     from folt.paper.runner import reproduce as run_tables
 

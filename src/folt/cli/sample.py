@@ -156,7 +156,7 @@ def certify(
     Chains stuck in different labellings are welcome. The JSON document is that of `folt sample`.
     """
     from folt.report.kept import claim, files_of, from_source, keep_fit, request_for
-    from folt.sampling.certification import certify as run_certify
+    from folt.sampling import certify as run_certify
     from folt.store import Store
     from folt.store.draws import draws_by_name
 

@@ -11,6 +11,7 @@ Numbers that cannot be: what no fit holds, whoever wrote its file.
 from __future__ import annotations
 
 import dataclasses
+import importlib
 import io
 import math
 import os
@@ -117,14 +118,13 @@ def group_names(data: bytes) -> list[str]:
         return list(file.groups)
 
 
-ROOMS = (folt.groups.__name__, folt.proposals.__name__, "folt.paper.flow")
-"""Only classes defined in these rooms are stored and built."""
+PAPER = "folt.paper.flow"
+ROOMS = (folt.groups.__name__, folt.proposals.__name__, PAPER)
+"""Only classes defined in these modules are stored and built."""
 
 
 def _known() -> dict[str, type[object]]:
-    """Folt's own groups, their parts and proposals by name; the paper's flow is above this room."""
-    import folt.paper.flow  # its classes are found below
-
+    """Return folt's own groups, their parts and proposals by name, as far as they are imported."""
     found: dict[str, type[object]] = {}
     queue: list[type[object]] = [eqx.Module, folt.groups.Part]
     while queue:
@@ -178,6 +178,8 @@ def unpack(tree: PyTree, arrays: list[np.ndarray]) -> PyTree:
         return tree
     if "kind" not in tree:
         return _plain(tree, arrays)
+    if tree["kind"] not in _known():
+        importlib.import_module(PAPER)  # above this room, for whoever used it
     kind = _known()[tree["kind"]]
     # Fields are set directly: some classes are built from other arguments than they hold.
     module = object.__new__(kind)

@@ -30,6 +30,7 @@ from folt.batching import map_points
 from folt.paper.flow import SpectralCoupling, certified, paper_architecture, refreshed
 from folt.proposals import Pushed, whitening
 from folt.store.packages import require
+from folt.training.effort import Effort
 from folt.training.task import TrainingTask
 from folt.types import (
     Density,
@@ -281,3 +282,9 @@ class PaperFlow:
                 progress(done / steps, f"step {done} of {steps}, loss {loss:.3f}")
 
         return fit_paper_flow(fit_key, start, points, task.target, steps, tell)
+
+
+def protocol() -> tuple[Effort, PaperFlow]:
+    """Return the paper's own protocol: what it costs, and its trainer; it has no tail safety."""
+    effort = dataclasses.replace(Effort.thorough(), training_draws=50_000, burn_in=1_000)
+    return dataclasses.replace(effort, certification_draws=20_000, safety_weight=0.0), PaperFlow()

@@ -6,12 +6,15 @@ with advice that does not help. So it is tried at a few points before anything e
 A log density takes one point and returns one number; asked without evaluating it.
 
 A continuous rotation of signed columns, which no finite group folds away.
+
+Functions and names that come with a problem are tried at one point.
 """
 
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable, Iterator
+import math
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, NamedTuple
 
 import equinox as eqx
@@ -22,7 +25,7 @@ from jaxtyping import Float, PyTree
 
 from folt.groups import Group, Product, SignedPermutation
 from folt.problem.problem import Problem
-from folt.types import HostPoints, Key, Scalar, host_generator
+from folt.types import Distribution, HostPoints, Key, Scalar, host_generator
 
 if TYPE_CHECKING:
     from folt.problem.problem import Problem
@@ -218,3 +221,93 @@ def _signed(group: Group, start: int) -> list[tuple[int, SignedPermutation]]:
     starts = start + np.cumsum([0, *(each.dim for each in group.groups)])
     pairs = zip(group.groups, starts[:-1].tolist(), strict=True)
     return [found for each, first in pairs for found in _signed(each, first)]
+
+
+def named(value: object) -> str:
+    """Return what came instead of what was expected, in a few words."""
+    if isinstance(value, type):
+        return f"the class {value.__name__}: give an instance, {value.__name__}(...)"
+    return f"{value!r}" if isinstance(value, str | int | float) else type(value).__name__
+
+
+_RESERVED = ("chain", "draw")
+"""Names of the axes of every posterior; a parameter cannot have them."""
+
+
+def require_parts(problem: Problem) -> int:
+    """Try the functions of a problem at one point; return how many numbers its parameters are.
+
+    Raises:
+        ValueError: naming the function and what is wrong with it.
+    """
+    key = jax.eval_shape(lambda: jax.random.key(0))
+    point = jax.ShapeDtypeStruct((problem.dim,), jnp.float64)
+    for name in ("prior", "sampler"):
+        part = getattr(problem, name)
+        if name == "prior" and part is not None:
+            if not isinstance(part, Distribution):
+                raise ValueError(f"expected prior to be a Distribution, got {named(part)}")
+            part = part.sample
+        if part is not None:
+            _require_draw(name, _tried(name, part, key), problem.dim)
+    if problem.pointwise is not None:
+        _require_arrays("pointwise", _tried("pointwise", problem.log_likelihoods, point))
+    return _require_arrays("constrain", _parameters(problem, point))
+
+
+def _parameters(problem: Problem, point: jax.ShapeDtypeStruct) -> PyTree:
+    if problem.black_box is None:
+        return _tried("constrain", problem._parameters, point)
+    # Beside a black box, this function may be plain NumPy.
+    return _called("constrain", lambda: problem.parameters(np.zeros(problem.dim)))
+
+
+def _tried(name: str, function: Callable[..., PyTree], *arguments: PyTree) -> PyTree:
+    return _called(name, lambda: eqx.filter_eval_shape(function, *arguments))
+
+
+def _called(name: str, call: Callable[[], PyTree]) -> PyTree:
+    try:
+        return call()
+    except Exception as error:
+        what = f"{type(error).__name__}: {error}".split("\n")[0]
+        raise ValueError(f"{name} fails at a point of the problem: {what}") from error
+
+
+def _require_draw(name: str, drawn: PyTree, dim: int) -> None:
+    if jnp.shape(drawn) != (dim,):
+        shape = getattr(drawn, "shape", type(drawn).__name__)
+        raise ValueError(f"expected {name} to draw points of shape ({dim},), got {shape}")
+
+
+def _require_arrays(name: str, tree: PyTree) -> int:
+    """Refuse what is no dictionary of named arrays; how many numbers they are."""
+    if not isinstance(tree, Mapping) or not tree:
+        raise ValueError(f"expected {name} to return {{name: value}}, got {named(tree)}")
+    require_names(name, tree)
+    total = 0
+    for key, value in tree.items():
+        shape, kind = np.shape(value), np.dtype(getattr(value, "dtype", None) or type(value)).kind
+        if kind not in "fiub":
+            raise ValueError(f"expected {name} to return real numbers, got {key!r} of kind {kind}")
+        total += math.prod(shape)
+    return total
+
+
+def require_names(what: str, names: Iterable[object]) -> None:
+    """Refuse names under which parameters cannot be kept in a file.
+
+    Raises:
+        ValueError: naming the first of them.
+    """
+    for name in names:
+        if not isinstance(name, str) or not name.strip():
+            raise ValueError(f"expected names of {what} to be words, got {name!r}")
+        if "/" in name:
+            raise ValueError(
+                f"the name {name!r} of {what} holds '/', which netCDF keeps for groups: expected "
+                f"one without, such as {name.replace('/', '.')!r} (in NumPyro, "
+                "handlers.scope(divider='.'))"
+            )
+        if name in _RESERVED:
+            raise ValueError(f"the name {name!r} of {what} is that of an axis: expected another")

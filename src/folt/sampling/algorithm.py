@@ -16,36 +16,29 @@ import jax
 import numpy as np
 
 from folt.certificate.cautions import Caution, Concern, Reference
-from folt.certificate.certify import audit, certify, examine
-from folt.certificate.diagnostics import switching
-from folt.certificate.exploration import ExplorationFacts
+from folt.certificate.certify import audited, examine
+from folt.certificate.certify import certify as certificate_of
 from folt.certificate.facts import ReferenceFacts, SymmetryFacts
-from folt.certificate.held_out import Judged
 from folt.certificate.learnt import Learnt, known_first, split_by_chain
-from folt.chains import Chains, one_blas_thread, run_chains
+from folt.chains import one_blas_thread, run_chains
 from folt.fit import Fit, ReferenceSummary
 from folt.problem import Problem
 from folt.problem.named_values import Naming, SortKey
-from folt.problem.ratio import IDENTITY_ONLY, LogRatio, Target, boundary_mass, label_switch_rate
-from folt.problem.symmetry import SymmetryAccount, check, require_symmetry
-from folt.reference import AdaptiveRandomWalk, Exact, Given, HostChains, reference_for
+from folt.problem.ratio import IDENTITY_ONLY, LogRatio, Target
+from folt.problem.symmetry import require_symmetry
+from folt.reference import AdaptiveRandomWalk, Exact, Given, HostChains
 from folt.reference.landscape import require_numbers_around
 from folt.sampling.checks import require_possible
-from folt.sampling.presets import Options, Preset, cap_cautions, capped, preset_named
+from folt.sampling.options import Options, cap_cautions
 from folt.sampling.progress import Stages
-from folt.sampling.proposals import TrainingData, proposal_from, worthwhile
 from folt.sampling.spending import Spending, draws_within_budget, forecast, reference_work
 from folt.store.strict_json import Document
-from folt.training import proposal_maker
 from folt.training.effort import Effort
+from folt.training.proposal import TrainingData, proposal_from, worthwhile
 from folt.types import Distribution, Key, Progress, ReferenceSampler, Trainer, in_float64, root_key
 
 EARLIER_DRAWS = 64
 """Draws of an earlier fit, about, from which descents begin."""
-
-SYMMETRY_DRAWS = 2_048
-"""Held-out draws at which labels are looked at."""
-
 
 _FRESH = (AdaptiveRandomWalk, Exact, HostChains)
 """Samplers whose draws are new whenever their key is."""
@@ -63,7 +56,7 @@ def sample(
     flow: Trainer | Distribution | None = None,
     effort: Effort | None = None,
     evaluations: int | None = None,
-    preset: Literal["default", "paper"] | Preset = "default",
+    preset: Literal["default", "paper"] = "default",
     labels: Literal["sorted", "proposal"] = "sorted",
     sort_by: str | SortKey | None = None,
     sign: str | None = None,
@@ -93,8 +86,7 @@ def sample(
             timed and gets about a minute of them unless this is given; its number makes draws
             repeatable on machines of any speed (`fit.provenance["evaluations_cap"]`).
             Black boxes have such a cap unless the effort is thorough or your own.
-        preset: "default", "paper" for the architecture and objective of the paper, or a
-            `folt.sampling.presets.Preset` of your own.
+        preset: "default", or "paper" for the architecture and objective of the paper.
         labels: report draws in the order of the fold, which `print(problem)` names, or under the
             labels the proposal finds likeliest.
         sort_by: sort labels by this parameter, or function, instead, as `Fit.relabelled` does;
@@ -115,11 +107,9 @@ def sample(
         ValueError: wrong shapes or parts, a density that is not a number.
         SymmetryError: a density declared invariant that is not.
     """
-    asked = (seed, chains, draws, reference, flow, effort)
-    options = Options(*asked, evaluations, preset, labels, start, whole_orbit, progress)
-    options = dataclasses.replace(options, naming=Naming(sort_by, sign))
-    width = require_possible(problem, options)
-    return _sampled(problem, options, width)
+    budget = (seed, chains, draws, reference, flow, effort, evaluations, preset)
+    asked = Options(*budget, labels, sort_by, sign, start, whole_orbit, progress)
+    return _sampled(problem, asked, require_possible(problem, asked))
 
 
 def _sampled(problem: Problem, asked: Options, width: int) -> Fit:
@@ -128,50 +118,48 @@ def _sampled(problem: Problem, asked: Options, width: int) -> Fit:
     with Stages(asked.progress) as stages, problem.evaluating():
         with stages.stage("symmetry"):
             account = require_symmetry(problem, asked.seed)
-        limit = capped(problem, asked.effort, asked.preset, asked.evaluations, account.pace)
-        preset = preset_named(asked.preset, limit)
-        sampler = reference_for(problem, asked.reference, preset.reference)
-        maker = proposal_maker(problem, asked.flow, preset.trainer, preset.effort)
+        effort = asked.effort_for(problem, account.pace)
+        sampler = asked.sampler_for(problem, effort)
+        maker = asked.proposal_for(problem, effort)
         stages.expect("reference", *forecast(problem, account, reference_work(problem, sampler)))
         with stages.stage("reference") as tell:
             run = _reference_draws(keys, sampler, target, tell, asked.start)
             stages.set_apart("exploration", run.exploring)
             if asked.reference is None and not run.exact:
-                run = dataclasses.replace(run, cautions=run.cautions + cap_cautions(preset.effort))
+                run = dataclasses.replace(run, cautions=run.cautions + cap_cautions(effort))
             train, select, sealed = split_by_chain(
-                run, preset.training_draws, preset.effort.held_out_draws
+                run, effort.training_draws, effort.held_out_draws
             )
             learnt = _learnt(problem, (train, select), asked.start)
         with stages.stage("training") as tell:
-            data = TrainingData.of(run, train, select, target, preset)
-            proposal = proposal_from(
-                maker, keys["training"], target, data, preset, asked.start, tell
-            )
+            data = TrainingData.of(run, train, select, target, effort)
+            earlier = None if asked.start is None else asked.start.flow
+            proposal = proposal_from(maker, keys["training"], target, data, effort, earlier, tell)
         kept = None if asked.whole_orbit else IDENTITY_ONLY
         ratio = LogRatio(target, proposal, problem.group, kept)
         with stages.stage("certificate"):
             steps, fresh = worthwhile(
-                keys["training"], ratio, data.selection, preset, isinstance(sampler, Given)
+                keys["training"], ratio, data.selection, effort, isinstance(sampler, Given)
             )
             draws = asked.draws or _affordable(target, fresh, steps, asked.chains, width)
             examined = examine(keys["certificate"], ratio, sealed, fresh, draws * steps)
-            burn_in = examined.burn_in(preset.burn_in)
+            burn_in = examined.burn_in(effort.burn_in)
         work = asked.chains * (burn_in + draws * steps)
         stages.expect("sampling", *forecast(problem, account, work))
         with stages.stage("sampling"):
             chains = run_chains(keys["chains"], ratio, asked.chains, draws, burn_in, steps)
         with stages.stage("certificate"):
             judged = examined.judged
-            certificate = certify(
+            certificate = certificate_of(
                 examined,
                 chains,
-                _symmetry_facts(ratio, judged, run, account, chains, asked.labels),
+                SymmetryFacts.of(ratio, judged.points, run, account, chains, asked.labels),
                 ReferenceFacts.of(
-                    run, judged.points, judged.steps, judged.stayed, preset.effort.evaluations
+                    run, judged.points, judged.steps, judged.stayed, effort.evaluations
                 ),
                 burn_in=burn_in,
-                safety_weight=preset.safety_weight,
-                exploration=_audited(keys["audit"], ratio, examined.fresh, run),
+                safety_weight=effort.safety_weight,
+                exploration=audited(keys["audit"], ratio, examined.fresh, run),
             )
     fit = Fit.assemble(
         problem=problem,
@@ -185,7 +173,7 @@ def _sampled(problem: Problem, asked: Options, width: int) -> Fit:
         whole_orbit=asked.whole_orbit,
         learnt=learnt,
         provenance={
-            **_provenance(problem, asked, preset.effort, steps),
+            **_provenance(problem, asked, effort, steps),
             "spent": spending.so_far(),
         },
     )
@@ -259,51 +247,6 @@ def _learnt(
     return None if start.learnt is None else found | start.learnt
 
 
-def _audited(
-    key: Key, ratio: LogRatio, fresh: np.ndarray, run: Reference
-) -> ExplorationFacts | None:
-    """Return what the exploration found, and how much of it the finished proposal under-reaches."""
-    modes = None if run.explored is None else run.explored.components
-    if run.exploration is None or modes is None:
-        return run.exploration
-    missed, error = audit(key, ratio, fresh, modes)
-    return dataclasses.replace(run.exploration, audited=missed, audited_error=error)
-
-
-def _symmetry_facts(
-    ratio: LogRatio,
-    judged: Judged,
-    run: Reference,
-    account: SymmetryAccount,
-    chains: Chains,
-    labels: str,
-) -> SymmetryFacts:
-    problem = ratio.target.problem
-    points = judged.points.reshape(-1, problem.dim)
-    points = points[:: max(len(points) // SYMMETRY_DRAWS, 1)][:SYMMETRY_DRAWS]
-    within = check(problem, points=points[:: max(len(points) // account.points, 1)])
-    boundary = boundary_mass(problem.group, points, ratio.proposal)
-    if labels == "proposal":
-        boundary = dataclasses.replace(boundary, mixed=0.0)
-    return SymmetryFacts(
-        order=account.order,
-        invariant=problem.invariant,
-        defect=max(account.defect, within.defect),
-        holds=account.holds and within.holds,
-        boundary=boundary,
-        switch_rate=None if run.raw is None else label_switch_rate(problem.group, run.raw),
-        switching=switching(chains.draws, problem.names) if account.order == 1 else None,
-        turning=_turning(problem, account),
-    )
-
-
-def _turning(problem: Problem, account: SymmetryAccount) -> tuple[str, ...]:
-    """Return what a rotation that was left in turns: sites of the model, or coordinates."""
-    found = problem.symmetry_found
-    rotations = () if found is None else found.rotations
-    return tuple(site for each in rotations for site in each.sites) or account.turning
-
-
 def _named_keys(seed: int) -> dict[str, Key]:
     names = ("reference", "training", "chains", "certificate", "probes", "audit")
     root = root_key(seed)
@@ -314,7 +257,7 @@ def _provenance(problem: Problem, asked: Options, effort: Effort, steps: int) ->
     packages = ("folt", "jax", "equinox", "numpy")
     return {
         "seed": asked.seed,
-        "preset": preset_named(asked.preset).name,
+        "preset": asked.preset,
         "invariant": problem.invariant,
         "proportional": problem.proportional,
         "divided_out": "" if problem.quotient is None else problem.quotient.words(),
@@ -333,3 +276,39 @@ def _unfolded(problem: Problem) -> list[str]:
     """Return sites with repeated structure of a model in which no symmetry was found to fold."""
     found = problem.symmetry_found
     return list(found.repeated) if found is not None and found.missed else []
+
+
+def certify(
+    problem: Problem,
+    draws: object,
+    *,
+    seed: int = 0,
+    effort: Effort | None = None,
+    labels: Literal["sorted", "proposal"] = "sorted",
+    progress: bool = True,
+) -> Fit:
+    """Return a certificate and the evidence for a posterior of which you have draws.
+
+    The draws are folded, so that chains stuck in different labellings are welcome; a proposal is
+    trained on some of the chains, and the others, which it never saw, make the certificate. The fit
+    holds new draws of that proposal's chain: where the verdict is good they are as good as
+    independent ones, under one labelling.
+
+    Args:
+        problem: the posterior that the draws are of.
+        draws: InferenceData, a DataTree, the path of a netCDF file or of CmdStan's CSV files (a
+            folder, a pattern such as out_*.csv, or a list), a NumPyro MCMC that has run,
+            `{name: (chain, draw, ...)}`, points (chain, draw, dim), or
+            `folt.reference.Given(draws, chains=4)` for draws without a chain axis.
+        seed: same seed, same result.
+        effort: what it may cost, as for `folt.sample`.
+        labels: as for `folt.sample`.
+        progress: as for `folt.sample`.
+
+    Raises:
+        ValueError: draws of another model, or of a form that is not known.
+    """
+    reference = draws if isinstance(draws, Given) else Given(draws)
+    return sample(
+        problem, reference=reference, seed=seed, effort=effort, labels=labels, progress=progress
+    )

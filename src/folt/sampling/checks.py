@@ -4,28 +4,22 @@ from __future__ import annotations
 
 import dataclasses
 import math
-from collections.abc import Callable, Iterable, Mapping
-from typing import Literal
+from typing import Any
 
-import equinox as eqx
 import jax
-import jax.numpy as jnp
 import numpy as np
-from jaxtyping import PyTree
 
 from folt.certificate.diagnostics import Faults
 from folt.certificate.held_out import named_point
 from folt.fit import Fit
 from folt.problem import Problem
-from folt.problem.named_values import Naming, SortKey
-from folt.problem.requirements import require_scalar
+from folt.problem.requirements import require_parts, require_scalar
 from folt.problem.symmetry import SymmetryAccount, scattered_points
 from folt.problem.symmetry import check as check_symmetry
 from folt.proposals.sums import HostDistribution
-from folt.sampling.presets import Options, Preset, named
+from folt.sampling.options import Options
 from folt.sampling.spending import FEWEST, in_bytes, require_memory
-from folt.training.effort import Effort
-from folt.types import Distribution, HostPoints, Trainer, host_generator, in_float64, root_key
+from folt.types import HostPoints, host_generator, in_float64, root_key
 
 _FAR, _FAR_CALLS = 256, 32
 """Points far out at which the density is tried; fewer where every one is a call of a function."""
@@ -38,9 +32,6 @@ _FARTHEST = 8.0
 
 _RADII = (1e-2, 1e3)
 """Distances between which the search of a reference run begins."""
-
-_RESERVED = ("chain", "draw")
-"""Names of the axes of every posterior; a parameter cannot have them."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -78,22 +69,9 @@ class Account(SymmetryAccount):
 def check(
     problem: Problem,
     *,
-    seed: int = 0,
-    chains: int = 4,
-    draws: int | None = None,
-    reference: object = None,
-    flow: Trainer | Distribution | None = None,
-    effort: Effort | None = None,
-    preset: Literal["default", "paper"] | Preset = "default",
-    labels: Literal["sorted", "proposal"] = "sorted",
-    sort_by: str | SortKey | None = None,
-    sign: str | None = None,
-    start: Fit | None = None,
-    whole_orbit: bool = True,
-    progress: bool = True,
-    evaluations: int | None = None,
     points: HostPoints | None = None,
     allow_rotation: bool = False,
+    **options: Any,
 ) -> Account:
     """Check all that `folt.sample` checks before it starts, with the same options; sample nothing.
 
@@ -104,24 +82,11 @@ def check(
 
     Args:
         problem: what to check; a symmetry that is broken is told, not raised.
-        seed: chooses the points.
-        chains: as in `folt.sample`, like all that follow.
-        draws: draws per chain; the fewest that `folt.sample` would choose if None.
-        reference: draws or a sampler.
-        flow: a trainer or a distribution.
-        effort: what the fit may cost.
-        preset: the protocol.
-        labels: how components are numbered.
-        sort_by: what they are sorted by.
-        sign: which signs are reported.
-        start: an earlier fit.
-        whole_orbit: whether the whole orbit is summed.
-        progress: whether progress is shown.
-        evaluations: most evaluations of a black box.
         points: where the symmetry is tested; draws of the prior or of the sampler, or normal
             points, if None.
         allow_rotation: say it in the account, instead of refusing, where signed columns may even
             be rotated into each other.
+        options: those of `folt.sample`; the seed chooses the points.
 
     Returns:
         What was found; `print` it.
@@ -130,17 +95,19 @@ def check(
         ValueError: the first thing that is wrong, with what was expected.
         RotationError: a continuous rotation symmetry that was not allowed.
     """
-    asked = (seed, chains, draws, reference, flow, effort)
-    options = Options(*asked, evaluations, preset, labels, start, whole_orbit, progress)
-    options = dataclasses.replace(options, naming=Naming(sort_by, sign))
-    width = require_possible(problem, options)
-    found = check_symmetry(problem, seed=seed, points=points, allow_rotation=allow_rotation)
-    far = _far_points(problem, seed, start)
+    unknown = options.keys() - {field.name for field in dataclasses.fields(Options)}
+    if unknown:
+        raise TypeError(f"expected options of folt.sample, got {', '.join(sorted(unknown))}")
+    asked = Options(**options)
+    width = require_possible(problem, asked)
+    found = check_symmetry(problem, seed=asked.seed, points=points, allow_rotation=allow_rotation)
+    far = _far_points(problem, asked.seed, asked.start)
     values = problem.log_folds(far)
     wrong = far[np.isnan(values) | np.isposinf(values)]
+    draws = FEWEST if asked.draws is None else asked.draws
     return Account(
         **vars(found),
-        memory=require_memory(chains, FEWEST if draws is None else draws, width),
+        memory=require_memory(asked.chains, draws, width),
         tried=len(far),
         undefined=len(wrong),
         undefined_point=named_point(problem, wrong[0]) if len(wrong) else (),
@@ -181,85 +148,6 @@ def require_possible(problem: Problem, options: Options) -> int:
     """
     options.require_usable(problem)
     require_scalar(problem)
-    width = problem.dim + _require_parts(problem)
+    width = problem.dim + require_parts(problem)
     require_memory(options.chains, FEWEST if options.draws is None else options.draws, width)
     return width
-
-
-def _require_parts(problem: Problem) -> int:
-    """Try the functions of a problem at one point; how many numbers its parameters are.
-
-    Raises:
-        ValueError: naming the function and what is wrong with it.
-    """
-    key = jax.eval_shape(lambda: jax.random.key(0))
-    point = jax.ShapeDtypeStruct((problem.dim,), jnp.float64)
-    for name in ("prior", "sampler"):
-        part = getattr(problem, name)
-        if name == "prior" and part is not None:
-            if not isinstance(part, Distribution):
-                raise ValueError(f"expected prior to be a Distribution, got {named(part)}")
-            part = part.sample
-        if part is not None:
-            _require_draw(name, _tried(name, part, key), problem.dim)
-    if problem.pointwise is not None:
-        _require_arrays("pointwise", _tried("pointwise", problem.log_likelihoods, point))
-    return _require_arrays("constrain", _parameters(problem, point))
-
-
-def _parameters(problem: Problem, point: jax.ShapeDtypeStruct) -> PyTree:
-    if problem.black_box is None:
-        return _tried("constrain", problem._parameters, point)
-    # Beside a black box, this function may be plain NumPy.
-    return _called("constrain", lambda: problem.parameters(np.zeros(problem.dim)))
-
-
-def _tried(name: str, function: Callable[..., PyTree], *arguments: PyTree) -> PyTree:
-    return _called(name, lambda: eqx.filter_eval_shape(function, *arguments))
-
-
-def _called(name: str, call: Callable[[], PyTree]) -> PyTree:
-    try:
-        return call()
-    except Exception as error:
-        what = f"{type(error).__name__}: {error}".split("\n")[0]
-        raise ValueError(f"{name} fails at a point of the problem: {what}") from error
-
-
-def _require_draw(name: str, drawn: PyTree, dim: int) -> None:
-    if jnp.shape(drawn) != (dim,):
-        shape = getattr(drawn, "shape", type(drawn).__name__)
-        raise ValueError(f"expected {name} to draw points of shape ({dim},), got {shape}")
-
-
-def _require_arrays(name: str, tree: PyTree) -> int:
-    """Refuse what is no dictionary of named arrays; how many numbers they are."""
-    if not isinstance(tree, Mapping) or not tree:
-        raise ValueError(f"expected {name} to return {{name: value}}, got {named(tree)}")
-    require_names(name, tree)
-    total = 0
-    for key, value in tree.items():
-        shape, kind = np.shape(value), np.dtype(getattr(value, "dtype", None) or type(value)).kind
-        if kind not in "fiub":
-            raise ValueError(f"expected {name} to return real numbers, got {key!r} of kind {kind}")
-        total += math.prod(shape)
-    return total
-
-
-def require_names(what: str, names: Iterable[object]) -> None:
-    """Refuse names under which parameters cannot be kept in a file.
-
-    Raises:
-        ValueError: naming the first of them.
-    """
-    for name in names:
-        if not isinstance(name, str) or not name.strip():
-            raise ValueError(f"expected names of {what} to be words, got {name!r}")
-        if "/" in name:
-            raise ValueError(
-                f"the name {name!r} of {what} holds '/', which netCDF keeps for groups: expected "
-                f"one without, such as {name.replace('/', '.')!r} (in NumPyro, "
-                "handlers.scope(divider='.'))"
-            )
-        if name in _RESERVED:
-            raise ValueError(f"the name {name!r} of {what} is that of an axis: expected another")

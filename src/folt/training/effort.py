@@ -32,6 +32,8 @@ class Effort(Shown):
         steps_per_draw: most steps of the chain per recorded draw.
         walk_steps: random-walk steps per reference draw, where there is no gradient.
         evaluations: log densities that the counts above were cut down to; None for no limit.
+        safety_weight: λ, the share of the proposal that is its tail safety; zero for none.
+        burn_in: steps thrown away at the start of every chain, at least.
     """
 
     name: str
@@ -48,6 +50,8 @@ class Effort(Shown):
     steps_per_draw: int
     walk_steps: int = 8
     evaluations: int | None = None
+    safety_weight: float = 0.02
+    burn_in: int = 100
 
     def _card(self) -> Card:
         rounds = "as long as it gains" if self.rounds is None else f"at most {self.rounds} rounds"

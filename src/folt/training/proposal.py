@@ -11,13 +11,11 @@ from jaxtyping import PyTree
 
 from folt.certificate.cautions import Reference
 from folt.chains import chances_to_leave, steps_worth_taking
-from folt.fit import Fit
 from folt.problem.ratio import LogRatio, Target
 from folt.proposals import Mixture, OrbitSafety, Safety
 from folt.proposals.components import Components
-from folt.sampling.presets import Preset
-from folt.training import Sample, TrainingTask, guard_of, invariant_guard
-from folt.training.task import Differentiate
+from folt.training.effort import Effort
+from folt.training.task import Differentiate, Sample, TrainingTask, guard_of, invariant_guard
 from folt.types import Distribution, Key, OrbitSummed, Progress, Trainer
 
 PILOT = 1_000
@@ -55,7 +53,7 @@ class TrainingData(NamedTuple):
         train: np.ndarray,
         select: np.ndarray,
         target: Target,
-        preset: Preset,
+        effort: Effort,
     ) -> TrainingData:
         """Draws with the values that the reference run knows already, or with computed ones."""
         known = run.log_target
@@ -64,7 +62,7 @@ class TrainingData(NamedTuple):
             points = draws.reshape(-1, draws.shape[-1])
             values = target(points) if known is None else known[first : first + len(draws)].ravel()
             parts.append(Sample(points, values))
-        expensive = preset.effort.evaluations is not None
+        expensive = effort.evaluations is not None
         visited = _visited(run, len(parts[0].points)) if expensive else None
         modes = None if run.explored is None else run.explored.components
         return cls(parts[0], parts[1], visited, modes)
@@ -84,12 +82,12 @@ def proposal_from(
     key: Key,
     target: Target,
     data: TrainingData,
-    preset: Preset,
-    start: Fit | None,
+    effort: Effort,
+    start: Distribution | None,
     tell: Progress,
 ) -> Distribution:
     """Train on what may be learnt from, or take what was given, and add the tail safety."""
-    problem, weight, points = target.problem, preset.safety_weight, data.training.points
+    problem, weight, points = target.problem, effort.safety_weight, data.training.points
     guard = guard_of(points, weight) if weight > 0 else None
     if isinstance(maker, Distribution):
         fitted: Distribution = maker
@@ -104,9 +102,9 @@ def proposal_from(
             selection=data.selection,
             visited=data.visited,
             modes=data.modes,
-            differentiate=_gradients(target, preset),
+            differentiate=_gradients(target, effort),
         )
-        fitted = maker(key, task, None if start is None else start.flow, tell)
+        fitted = maker(key, task, start, tell)
     fitted = settled(fitted)
     if guard is None:
         return fitted
@@ -115,9 +113,9 @@ def proposal_from(
     return Safety(fitted, guard, weight)
 
 
-def _gradients(target: Target, preset: Preset) -> Differentiate | None:
+def _gradients(target: Target, effort: Effort) -> Differentiate | None:
     """Gradients of log π_F, where there are some and no cap counts every evaluation."""
-    if not target.problem.differentiable or preset.effort.evaluations is not None:
+    if not target.problem.differentiable or effort.evaluations is not None:
         return None
     return target.with_gradients
 
@@ -141,7 +139,7 @@ def settled(flow: Distribution) -> Distribution:
 
 
 def worthwhile(
-    key: Key, ratio: LogRatio, selection: Sample, preset: Preset, given: bool = False
+    key: Key, ratio: LogRatio, selection: Sample, effort: Effort, given: bool = False
 ) -> tuple[int, int]:
     """Return steps of the chain per recorded draw, and fresh proposals for the certificate.
 
@@ -149,7 +147,7 @@ def worthwhile(
     log Z would exceed `SHARP`, and where reference draws were given. A few proposals beforehand
     tell.
     """
-    effort, proposals = preset.effort, preset.certification_draws
+    proposals = effort.certification_draws
     if effort.evaluations is not None:
         return 1, proposals
     proposals += proposals // 2 if given else 0  # a reference run is saved
@@ -161,4 +159,4 @@ def worthwhile(
         return steps, proposals
     weights = np.exp(finite - finite.max())
     needed = (fresh.size * np.sum(weights**2) / np.sum(weights) ** 2 - 1.0) / SHARP**2
-    return steps, int(min(max(proposals, needed), 3 * preset.certification_draws))
+    return steps, int(min(max(proposals, needed), 3 * effort.certification_draws))
