@@ -45,7 +45,12 @@ R = TypeVar("R")
 
 
 def one_blas_thread(function: Callable[P, R]) -> Callable[P, R]:
-    """Run a function with one BLAS thread; the setting from before comes back afterwards."""
+    """Run a function with one BLAS thread; the setting from before comes back afterwards.
+
+    XLA hands triangular systems to BLAS, whose threads wait for each other by spinning: a normal
+    density at 250 observations in eight dimensions takes 5 microseconds with one thread, and with
+    two on busy cores between 50 and 10 000.
+    """
 
     @functools.wraps(function)
     def wrapped(*args: P.args, **kwargs: P.kwargs) -> R:

@@ -250,9 +250,11 @@ def _evidence_in_doubt(c: Certificate) -> Shortfalls:
     difference = c.evidences.difference
     # Where proposals are nearly exact both estimates are made of nearly the same numbers: their
     # difference is then far below the error of either, and so rough is its own error.
-    error = max(difference.standard_error, SMALLEST_DIFFERENCE * c.evidence.standard_error)
+    smallest = SMALLEST_DIFFERENCE * c.evidence.standard_error
+    score = abs(difference.score)
+    if smallest > difference.standard_error:
+        score = min(score, abs(difference.value) / smallest)
     what = "difference of two estimates of log Z in its errors"
-    score = abs(difference.value) / error if error > 0.0 else abs(difference.score)
     return _found(_at_most(what, score, EVIDENCE_ERRORS))
 
 

@@ -13,6 +13,7 @@ import jax
 import numpy as np
 from jaxtyping import PyTree
 
+from folt.chains import one_blas_thread
 from folt.groups import Group
 from folt.groups.base import LARGEST_ENUMERATED
 from folt.interop.model import (
@@ -150,6 +151,7 @@ def named_axes(
     return named
 
 
+@one_blas_thread
 def arrange(
     sites: Sequence[Site],
     exchangeable: Exchangeable,

@@ -11,6 +11,7 @@ import numpy as np
 
 from folt.certificate.diagnostics import Faults
 from folt.certificate.held_out import named_point
+from folt.chains import one_blas_thread
 from folt.fit import Fit
 from folt.problem import Problem
 from folt.problem.requirements import require_parts, require_scalar
@@ -66,6 +67,7 @@ class Account(SymmetryAccount):
 
 
 @in_float64
+@one_blas_thread
 def check(
     problem: Problem,
     *,

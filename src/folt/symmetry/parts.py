@@ -9,6 +9,7 @@ from collections.abc import Callable, Sequence
 import numpy as np
 from jaxtyping import PyTree
 
+from folt.chains import one_blas_thread
 from folt.groups import Blocks, Fixed, Group, Part, Square, Trivial, ZeroSum, ZeroSumRows
 from folt.groups.base import LARGEST_ENUMERATED
 from folt.problem.problem import Problem
@@ -30,6 +31,7 @@ from folt.types import HostPoints, Scalar, in_float64
 
 
 @in_float64
+@one_blas_thread
 def detect(
     log_density: Callable[..., Scalar],
     m: int,
