@@ -279,6 +279,10 @@ few steps on a small support would otherwise have nowhere to start."""
 class Ratio(Protocol):
     """What chains need of a target and a proposal: draws of the one with h of both."""
 
+    @property
+    def dim(self) -> int:
+        """Coordinates of a draw."""
+
     def draw(self, key: Key, count: int, /) -> tuple[np.ndarray, np.ndarray]:
         """Draw proposals, with their h; -inf for those outside the support."""
 
@@ -289,10 +293,22 @@ class Proposals(NamedTuple):
     points: Float[np.ndarray, "chain step dim"]
     log_ratio: Float[np.ndarray, "chain step"]
 
-    def joined(self, others: Proposals) -> Proposals:
+    def joined(self, *others: Proposals) -> Proposals:
         """These, followed by others of the same chains."""
-        both = zip(self, others, strict=True)
-        return Proposals(*(np.concatenate(parts, axis=1) for parts in both))
+        parts = zip(self, *others, strict=True)
+        return Proposals(*(np.concatenate(part, axis=1) for part in parts))
+
+    def every(self, number: int) -> Proposals:
+        """Every so many-th of them: they are independent, so that any of them do."""
+        return self if number == 1 else Proposals(*(part[:, ::number].copy() for part in self))
+
+
+AT_ONCE = 1 << 22
+"""Coordinates of proposals that are in memory at once, 32 MB: four copies of them live. A million
+proposals in 80 dimensions took 3.2 GB together."""
+
+KEPT = 1 << 25
+"""Coordinates of proposals that are kept for averages over them, 256 MB."""
 
 
 class Chains(NamedTuple):
@@ -306,15 +322,19 @@ class Chains(NamedTuple):
     accepted: Bool[np.ndarray, "chain draw"]
     proposals: Proposals | None = None
 
+    def joined(self, *others: Chains) -> Chains:
+        """These, followed by what comes after them."""
+        all_ = (self, *others)
+        known = [part.proposals for part in all_ if part.proposals is not None]
+        plain = zip(*(part[:3] for part in all_), strict=True)
+        draws, log_ratio, accepted = (np.concatenate(part, axis=1) for part in plain)
+        return Chains(draws, log_ratio, accepted, known[0].joined(*known[1:]) if known else None)
+
 
 def run_chains(
     key: Key, ratio: Ratio, chains: int, draws: int, burn_in: int, steps_per_draw: int = 1
 ) -> Chains:
-    """New chains: all proposals and their h in one batch, then scalars only.
-
-    Every chain starts at its first proposal inside the support. Proposals before that one are no
-    steps: where proposals die or miss the support, more are drawn, so that the burn-in is counted
-    from the start.
+    """New chains, piece after piece where the coordinates of all proposals are very many.
 
     Args:
         key: proposals and uniforms come from it.
@@ -326,6 +346,36 @@ def run_chains(
 
     Raises:
         ValueError: no proposal of some chain hit the support.
+    """
+    per_draw = chains * steps_per_draw * ratio.dim
+    piece = min(draws, max(1, AT_ONCE // per_draw))
+    every = -(-draws * per_draw // KEPT)
+    last = _first_chains(key, ratio, chains, piece, burn_in, steps_per_draw)
+    parts = [_thinned(last, every)]
+    for number, done in enumerate(range(piece, draws, piece)):
+        new_key = jax.random.fold_in(key, FOLLOWING + number)
+        last = continue_chains(new_key, ratio, last, min(piece, draws - done), steps_per_draw)
+        parts.append(_thinned(last, every))
+    return parts[0].joined(*parts[1:]) if len(parts) > 1 else parts[0]
+
+
+FOLLOWING = 100
+"""Number of the first random stream that continues chains which were just begun."""
+
+
+def _thinned(chains: Chains, every: int) -> Chains:
+    """The chains with every so many-th of their proposals."""
+    return chains._replace(proposals=chains.proposals and chains.proposals.every(every))
+
+
+def _first_chains(
+    key: Key, ratio: Ratio, chains: int, draws: int, burn_in: int, steps_per_draw: int
+) -> Chains:
+    """New chains: all proposals and their h in one batch, then scalars only.
+
+    Every chain starts at its first proposal inside the support. Proposals before that one are no
+    steps: where proposals die or miss the support, more are drawn, so that the burn-in is counted
+    from the start.
     """
     propose_key, sweep_key = (jax.random.fold_in(key, number) for number in range(2))
     steps = draws * steps_per_draw + burn_in

@@ -224,7 +224,7 @@ class Counting:
     """A log ratio that remembers what it drew."""
 
     def __init__(self, ratio, drawn):
-        self.ratio, self.drawn = ratio, drawn
+        self.ratio, self.drawn, self.dim = ratio, drawn, ratio.dim
 
     def draw(self, key, count):
         points, values = self.ratio.draw(key, count)

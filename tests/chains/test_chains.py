@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
+from folt import chains as chains_room
 from folt.chains import accepts, init, relabelled_sweep, run_chains, step, sweep, sweeps
 from folt.groups import Permutation, Reflection
 from folt.proposals import Gaussian
@@ -166,6 +167,8 @@ def test_host_sweeps_equal_the_compiled_sweep():
 class Rare:
     """Proposals, uniform on (0, 1), of which one in fifty lies in the support of the target."""
 
+    dim = 1
+
     def draw(self, key, count):
         points = np.asarray(jax.random.uniform(key, (count, 1)))
         return points, np.where(points[:, 0] < 0.02, 0.0, -np.inf)
@@ -189,3 +192,29 @@ def test_chains_without_a_support_say_so():
 
     with pytest.raises(ValueError, match="nowhere to start"):
         run_chains(jax.random.key(0), Nowhere(), chains=2, draws=1, burn_in=0)
+
+
+class Sloped(Rare):
+    """Uniform proposals of a target with density 2x."""
+
+    def draw(self, key, count):
+        points = np.asarray(jax.random.uniform(key, (count, 1)))
+        return points, np.log(points[:, 0])
+
+
+def test_chains_in_pieces_are_chains(monkeypatch):
+    """A draw that did not move is the one before it, across pieces too; the law is the target's.
+
+    Kolmogorov-Smirnov at a false-alarm rate of 1e-6, of every twentieth draw.
+    """
+    monkeypatch.setattr(chains_room, "AT_ONCE", 3_000)
+    monkeypatch.setattr(chains_room, "KEPT", 5_000)
+    chains = run_chains(jax.random.key(0), Sloped(), chains=4, draws=10_001, burn_in=50)
+    assert chains.draws.shape == (4, 10_001, 1)
+    np.testing.assert_array_equal(chains.log_ratio, np.log(chains.draws[..., 0]))
+    stayed = ~chains.accepted[:, 1:]
+    assert 0.1 < stayed.mean() < 0.5
+    moved = np.diff(chains.draws[..., 0], axis=1) != 0.0
+    np.testing.assert_array_equal(moved, ~stayed)
+    assert 4_000 <= chains.proposals.log_ratio.size <= 5_500
+    assert stats.kstest(chains.draws[:, ::20].ravel() ** 2, stats.uniform.cdf).pvalue > 1e-6

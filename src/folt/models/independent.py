@@ -168,22 +168,27 @@ def _slope_of_pieces(
 
 
 def _over_pieces(function: Callable[[Array, Array], PyTree], observations: Array) -> PyTree:
-    """Return the sum of a function of pieces of equal length, and of which rows of them count."""
+    """Return the sum of a function of pieces of equal length, and of which rows of them count.
+
+    The last piece begins where it ends with the data, and what it repeats does not count: so the
+    data are never copied.
+    """
     count = observations.shape[0]
     pieces = -(-count // PIECE)
     length = -(-count // pieces)
-    rows = np.arange(pieces * length).reshape(pieces, length)
-    missing = rows.size - count
-    filled = jnp.concatenate([observations, observations[:missing]])
-    parts = filled.reshape(pieces, length, *observations.shape[1:])
 
-    def add(total: PyTree, part: tuple[Array, Array]) -> tuple[PyTree, None]:
-        return jax.tree.map(jnp.add, total, function(*part)), None
+    def of(number: Array) -> PyTree:
+        begin = jnp.minimum(number * length, count - length)
+        piece = jax.lax.dynamic_slice_in_dim(observations, begin, length)
+        return function(piece, begin + np.arange(length) >= number * length)
 
-    counts = jnp.asarray(rows < count)
-    shapes = jax.eval_shape(function, parts[0], counts[0])
+    def add(total: PyTree, number: Array) -> tuple[PyTree, None]:
+        return jax.tree.map(jnp.add, total, of(number)), None
+
+    numbers = np.arange(pieces)
+    shapes = jax.eval_shape(of, numbers[0])
     nothing = jax.tree.map(lambda one: jnp.zeros(one.shape, one.dtype), shapes)
-    return jax.lax.scan(add, nothing, (parts, counts))[0]
+    return jax.lax.scan(add, nothing, numbers)[0]
 
 
 LOG_TWO_PI = math.log(2 * math.pi)

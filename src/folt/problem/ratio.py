@@ -97,6 +97,11 @@ class LogRatio:
         if self.kept is not None and 0 not in self.kept:
             raise ValueError(f"a truncated orbit must keep the identity, got {self.kept}")
 
+    @property
+    def dim(self) -> int:
+        """Coordinates of a point."""
+        return self.group.dim
+
     def at(self, points: HostPoints, log_target: HostValues | None = None) -> HostValues:
         """H at points of the domain D; log π_F there may be known already."""
         points = np.asarray(points)  # threads that sum have settings of JAX of their own
@@ -189,8 +194,8 @@ def _difference(log_target: HostValues, log_proposal: HostValues) -> HostValues:
 
 _Draws = Float[np.ndarray, "..."]
 
-_IMAGES_AT_ONCE = 1 << 18
-"""Images of points that are in memory at once."""
+_NUMBERS_AT_ONCE = 1 << 21
+"""Coordinates of images of points that are in memory at once."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -287,7 +292,8 @@ def mirror_distances(
         spread: the covariance Σ of the draws.
         points: draws.
     """
-    length = max(1, _IMAGES_AT_ONCE // min(action.group.order, action.group.dim**2))
+    dim = action.group.dim
+    length = max(1, _NUMBERS_AT_ONCE // (dim * min(action.group.order, dim**2)))
     parts = []
     for start in range(0, len(points), length):
         some = points[start : start + length]

@@ -17,7 +17,7 @@ import numpy as np
 import scipy.linalg
 from jaxtyping import Float
 
-from folt.proposals.components import Components, log_sum_exp, log_sum_of
+from folt.proposals.components import Components, log_sum_exp
 from folt.proposals.sums import ListedSum, Part
 from folt.training.orbit_em import images_at
 from folt.types import HostPoints
@@ -137,7 +137,7 @@ def resolve(
         # Below rounding the rest is as good as nothing.
         log_rest = np.log(np.where(rest > 1e-14, rest, 0.0)) + main.log_sum(points)
     if guard is not None:
-        log_rest = np.logaddexp(log_rest, log_sum_of(guard.folded, points))
+        log_rest = np.logaddexp(log_rest, guard.log_sum(points))
     return Pool(images_at(main.action, points, places), log_rest, log_target)
 
 
