@@ -185,7 +185,7 @@ def _over_pieces(function: Callable[[Array, Array], PyTree], observations: Array
     def add(total: PyTree, number: Array) -> tuple[PyTree, None]:
         return jax.tree.map(jnp.add, total, of(number)), None
 
-    numbers = np.arange(pieces)
+    numbers = jnp.arange(pieces)
     shapes = jax.eval_shape(of, numbers[0])
     nothing = jax.tree.map(lambda one: jnp.zeros(one.shape, one.dtype), shapes)
     return jax.lax.scan(add, nothing, numbers)[0]
