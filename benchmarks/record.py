@@ -130,14 +130,14 @@ def provenance(
     command: str, cpu_s: float, commits: Iterable[str | None] | None = None
 ) -> dict[str, Any]:
     """Where numbers come from: made just now, or by runs at these commits."""
-    from folt.paper.document import processor, versions
+    from folt.paper.document import package_versions, processor
 
     found = [commit()] if commits is None else dict.fromkeys(commits)
     return {
         "command": command,
         "commit": ", ".join(one for one in found if one) or None,
         "date": datetime.now(UTC).date().isoformat(),
-        "versions": versions(),
+        "versions": package_versions(),
         "machine": processor(),
         "cpu_s": round(cpu_s, 1),
     }

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from folt.paper import table_named
-from folt.paper.document import page, read_document
+from folt.paper.document import document_page, read_document
 
 ROOT = Path(__file__).parent.parent
 RESULTS = ROOT / "results"
@@ -34,7 +34,7 @@ def body_of(table: Any, folder: Path) -> str | None:
     path = folder / f"{table.name}.json"
     if not path.is_file():
         return None
-    text = page(table, read_document(path)).split("\n", 1)[1].strip()
+    text = document_page(table, read_document(path)).split("\n", 1)[1].strip()
     parts = [f"### `results/{folder.name}`", re.sub(r"^## ", "#### ", text, flags=re.MULTILINE)]
     if path.with_suffix(".png").is_file():
         parts.insert(1, f"![{table.title}](../results/{folder.name}/{table.name}.png)")

@@ -17,7 +17,7 @@ import typer
 import folt
 import folt.cli.demonstration
 from folt.cli import app, run
-from folt.cli.mixture_data import observations
+from folt.cli.mixture_data import read_observations
 from folt.cli.user_code import problem_at
 from folt.fit.text import entries
 from folt.models import gaussian_pair
@@ -442,5 +442,5 @@ def test_the_demo_leaves_data_and_a_model_that_work(folder: Path) -> None:
     found = problem_at("model.py:problem")
     assert folt.check(found).holds
     assert found.dim == 6
-    values = observations(data, "y", False).values
+    values = read_observations(data, "y", False).values
     np.testing.assert_array_equal(values[:, 0], found.data)

@@ -7,7 +7,6 @@ import errno
 import shutil
 import sys
 from pathlib import Path
-from types import ModuleType
 
 import jax.numpy as jnp
 import numpy as np
@@ -26,8 +25,9 @@ from folt.fleet import Here, fit_many
 from folt.fleet import Job as FleetJob
 from folt.models import label_switching
 from folt.paper.document import read_document
-from folt.paper.rows import Job, Settings, row
+from folt.paper.rows import ReproductionSettings, TableJob, row
 from folt.paper.runner import reproduce
+from folt.paper.tables import Experiment
 from folt.proposals import Gaussian
 from folt.reference import Exact
 from folt.store import Entry, Step, watched
@@ -229,21 +229,20 @@ def test_another_runs_numbers_are_never_served(place):
     assert "'seed': 0" in fit.read_text()
 
 
-class Table(ModuleType):
+class Table(Experiment):
     """Two rows that cost nothing, and a count of how often they are made."""
 
-    NAME, TITLE = "table", "A table"
+    name, title = "table", "A table"
 
     def __init__(self):
-        super().__init__("table")
         self.made = []
 
     def cases(self, settings):
-        return [Job(case, ("folded",), 0) for case in "ab"]
+        return [TableJob(case, ("folded",), 0) for case in "ab"]
 
     def run(self, fits, job):
         self.made.append(job.case)
-        return [row(self.NAME, job.case, "folded", job.seed, accept=0.5)]
+        return [row(self.name, job.case, "folded", job.seed, accept=0.5)]
 
     def report(self, rows):
         return [("Rows", ", ".join(one["case"] for one in rows))]
@@ -253,7 +252,7 @@ class Table(ModuleType):
 
 
 def test_rows_of_a_table_survive_a_kill_at_every_moment(tmp_path):
-    out, settings = tmp_path / "out", Settings(seeds=1)
+    out, settings = tmp_path / "out", ReproductionSettings(seeds=1)
     reproduce([Table()], settings, out, show=False)
     names = {path.name for path in out.iterdir()}
 

@@ -9,7 +9,7 @@ import folt
 import folt.sampling
 from brief import REFERENCE, from_moments
 from folt.cli import run
-from folt.cli.mixture_data import Reading, observations
+from folt.cli.mixture_data import Reading, read_observations
 from folt.cli.mixture_jobs import job_for
 from folt.fleet.identity import identity
 
@@ -31,7 +31,7 @@ def survey(tmp_path):
 
 def test_what_is_no_number_is_left_aside_and_named(survey):
     told = []
-    found = observations(survey, Reading(drop_missing=True), False, told.append)
+    found = read_observations(survey, Reading(drop_missing=True), False, told.append)
     assert found.names == ("height (m)", "x (s)")
     kept = [i for i in range(30) if i not in (3, 7)]
     np.testing.assert_array_equal(found.values[:, 0], HEIGHTS[kept])
@@ -43,7 +43,7 @@ def test_what_is_no_number_is_left_aside_and_named(survey):
 
 def test_a_chosen_column_needs_no_other_to_be_complete(survey):
     told = []
-    found = observations(survey, "height", False, told.append)
+    found = read_observations(survey, "height", False, told.append)
     np.testing.assert_array_equal(found.values[:, 0], HEIGHTS)
     assert told == []
 
@@ -51,7 +51,7 @@ def test_a_chosen_column_needs_no_other_to_be_complete(survey):
 def test_standardised_columns_say_their_units(survey):
     told = []
     reading = Reading("height", standardize=True)
-    found = observations(survey, reading, False, told.append)
+    found = read_observations(survey, reading, False, told.append)
     np.testing.assert_allclose(found.values.mean(), 0.0, atol=1e-12)
     np.testing.assert_allclose(found.values.std(), 1.0)
     ((mean, deviation),) = found.scales
@@ -68,7 +68,7 @@ def test_a_changed_reading_is_another_job(survey):
         Reading("height,x", drop_missing=True),
     ]
     known = [
-        json.dumps(identity(job_for("a", observations(survey, reading, False), 2, {}).files))
+        json.dumps(identity(job_for("a", read_observations(survey, reading, False), 2, {}).files))
         for reading in [*readings, readings[0]]
     ]
     assert len(set(known)) == len(readings)
@@ -110,7 +110,7 @@ def test_files_that_cannot_be_used(text, words, tmp_path):
     path = tmp_path / "data.csv"
     path.write_text(text)
     with pytest.raises(ValueError, match=words):
-        observations(path, Reading(drop_missing=True), False)
+        read_observations(path, Reading(drop_missing=True), False)
 
 
 def test_units_reach_the_results_and_a_changed_reading_is_fitted_anew(

@@ -24,7 +24,7 @@ from folt.paper.theorems.covering import (
     CoveringRadius,
     covering_radius,
     diameter,
-    effective_draws,
+    effective_count,
     hpd_threshold,
     log_ball_volume,
     overlap_scales,
@@ -220,7 +220,7 @@ def test_threshold_and_effective_draws():
     values = np.random.default_rng(0).permutation(np.arange(1.0, 101.0))
     assert hpd_threshold(values, 0.05) == 95.0
     assert hpd_threshold(values, 0.999) == 1.0
-    assert effective_draws(20_000, 0.1, 0.05) == pytest.approx(
+    assert effective_count(20_000, 0.1, 0.05) == pytest.approx(
         18_000 - math.sqrt(10_000 * math.log(60))
     )
 
@@ -278,7 +278,7 @@ def test_draws_of_a_uniform_square_fail_to_cover_it():
         diameter=math.sqrt(2),
         log_floor=0.0,
         dim=2,
-        effective=effective_draws(count, alpha, DELTA),
+        effective=effective_count(count, alpha, DELTA),
     )
     widest = edge_distances(np.random.default_rng(0), count, runs)
     assert np.sum(widest > found.radius) >= 50
@@ -288,7 +288,7 @@ def test_draws_of_a_uniform_square_fail_to_cover_it():
         log_floor=np.array([-np.inf]),
         radii=np.array([math.sqrt(2)]),
         dim=2,
-        effective=effective_draws(count, alpha, DELTA),
+        effective=effective_count(count, alpha, DELTA),
     )
     assert not beyond.feasible  # around the square there is no density: nothing is promised
 
@@ -305,7 +305,7 @@ def test_corrected_radius_covers_a_gaussian_core():
     common = {
         "diameter": 2 * edge,
         "dim": 2,
-        "effective": effective_draws(count, alpha, DELTA),
+        "effective": effective_count(count, alpha, DELTA),
     }
     constant = -math.log(2 * math.pi)
     corrected = covering_radius(

@@ -13,7 +13,7 @@ import folt
 from folt.certificate.diagnostics.ranks import LEVEL, Band, covered, rank_among
 from folt.fleet import Here, Simulated, Study
 from folt.fleet.calibration import calibration_of
-from folt.fleet.simulation import folded
+from folt.fleet.simulation import folded_points
 from folt.fleet.work import FailedJobsError
 from folt.groups import Permutation
 
@@ -38,7 +38,7 @@ def exact(problem, seed, width=1.0, fold=True, verdict="good"):
     total = float(problem.data)
     covariance = np.linalg.inv(np.eye(2) + 1.0)
     draws = generator.multivariate_normal([total / 3, total / 3], width**2 * covariance, 2_000)
-    draws = folded(problem, draws) if fold else draws
+    draws = folded_points(problem, draws) if fold else draws
     # ∫ of the prior times the likelihood is N(total; 0, 3).
     evidence = -0.5 * total**2 / 3 - 0.5 * np.log(2 * np.pi * 3)
     return SimpleNamespace(
@@ -115,7 +115,7 @@ def test_raw_labels_are_not_calibrated_and_folded_ones_are():
         draws = exact(drawn.problem, number).draws[0][::20]  # of the sorted labelling alone
         points = np.vstack([drawn.truth, draws])
         raw.append(rank_among(generator, points[0, 0], points[1:, 0]))
-        points = folded(drawn.problem, points)
+        points = folded_points(drawn.problem, points)
         mended.append(rank_among(generator, points[0, 0], points[1:, 0]))
     band = Band(COUNT, 100)
     assert band.compare(np.array(raw)).p_value < 0.01

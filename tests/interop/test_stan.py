@@ -11,7 +11,7 @@ from tests import stan_models as stan
 
 import folt
 from folt.certificate.comparison import compare
-from folt.interop.stan_blocks import Kind, blocks_of
+from folt.interop.stan_blocks import BlockKind, program_blocks
 from folt.interop.stan_density import Way
 from folt.interop.stan_model import Program, without_comments
 from folt.problem.requirements import GradientError
@@ -19,26 +19,26 @@ from folt.reference import HostChains
 from folt.training import OrbitMixture
 
 ZOO = {
-    "a": (stan.real(), Kind.REAL, ()),
-    "v": (stan.real(3), Kind.REAL, (3,)),
-    "m": (stan.real(3, 2), Kind.REAL, (3, 2)),
-    "positive": (stan.lower(2, 2), Kind.LOWER, (2, 2)),
-    "third": (stan.lower(bound=1 / 3), Kind.LOWER, ()),
-    "below": (stan.upper(2, bound=3.0), Kind.UPPER, (2,)),
-    "between": (stan.interval(2, low=-1.0, high=2.0), Kind.INTERVAL, (2,)),
-    "scaled": (stan.affine(2), Kind.AFFINE, (2,)),
-    "above": (stan.above("a", 2), Kind.OPAQUE, (2,)),
-    "sticks": (stan.simplex(4), Kind.STICKS, (3,)),
-    "stick_rows": (stan.simplex(3, 2), Kind.STICKS, (2, 2)),
-    "ratios": (stan.simplex(4, log_ratios=True), Kind.LOG_RATIOS, (3,)),
-    "ratio_rows": (stan.simplex(3, 2, log_ratios=True), Kind.LOG_RATIOS, (2, 2)),
-    "zero": (stan.zero_sum(3), Kind.ZERO_SUM, (2,)),
-    "up": (stan.ordered(3), Kind.ORDERED, (3,)),
-    "up_rows": (stan.ordered(2, 3), Kind.ORDERED, (3, 2)),
-    "unit": (stan.unit_vector(3), Kind.UNIT, (3,)),
-    "factor": (stan.cholesky(), Kind.OPAQUE, (3,)),
-    "factors": (stan.cholesky(3), Kind.OPAQUE, (3, 3)),
-    "pair": (stan.simplex(2), Kind.STICKS, (1,)),
+    "a": (stan.real(), BlockKind.REAL, ()),
+    "v": (stan.real(3), BlockKind.REAL, (3,)),
+    "m": (stan.real(3, 2), BlockKind.REAL, (3, 2)),
+    "positive": (stan.lower(2, 2), BlockKind.LOWER, (2, 2)),
+    "third": (stan.lower(bound=1 / 3), BlockKind.LOWER, ()),
+    "below": (stan.upper(2, bound=3.0), BlockKind.UPPER, (2,)),
+    "between": (stan.interval(2, low=-1.0, high=2.0), BlockKind.INTERVAL, (2,)),
+    "scaled": (stan.affine(2), BlockKind.AFFINE, (2,)),
+    "above": (stan.above("a", 2), BlockKind.OPAQUE, (2,)),
+    "sticks": (stan.simplex(4), BlockKind.STICKS, (3,)),
+    "stick_rows": (stan.simplex(3, 2), BlockKind.STICKS, (2, 2)),
+    "ratios": (stan.simplex(4, log_ratios=True), BlockKind.LOG_RATIOS, (3,)),
+    "ratio_rows": (stan.simplex(3, 2, log_ratios=True), BlockKind.LOG_RATIOS, (2, 2)),
+    "zero": (stan.zero_sum(3), BlockKind.ZERO_SUM, (2,)),
+    "up": (stan.ordered(3), BlockKind.ORDERED, (3,)),
+    "up_rows": (stan.ordered(2, 3), BlockKind.ORDERED, (3, 2)),
+    "unit": (stan.unit_vector(3), BlockKind.UNIT, (3,)),
+    "factor": (stan.cholesky(), BlockKind.OPAQUE, (3,)),
+    "factors": (stan.cholesky(3), BlockKind.OPAQUE, (3, 3)),
+    "pair": (stan.simplex(2), BlockKind.STICKS, (1,)),
 }
 
 
@@ -58,7 +58,7 @@ def zoo():
 
 
 def test_declarations_are_recognised_or_keep_stans_coordinates():
-    found = {block.name: block for block in blocks_of(Program(of(ZOO)))}
+    found = {block.name: block for block in program_blocks(Program(of(ZOO)))}
     assert {name: (b.kind, b.free) for name, b in found.items()} == {
         name: entry[1:] for name, entry in ZOO.items()
     }

@@ -15,7 +15,7 @@ from folt.certificate.diagnostics import Evidence
 from folt.certificate.outcomes import Outcome
 from folt.certificate.verdict import Status
 from folt.cli import app, run
-from folt.cli.modal_options import seconds
+from folt.cli.modal_options import duration
 from folt.modal import (
     Settings,
     Structure,
@@ -396,7 +396,7 @@ def test_bad_input_is_one_line_and_leaves_nothing(arguments, message, folder, br
 
 
 def test_durations():
-    assert [seconds("--window", t) for t in ("90", "90s", "30min", "2h", "0.5 h")] == [
+    assert [duration("--window", t) for t in ("90", "90s", "30min", "2h", "0.5 h")] == [
         90.0,
         90.0,
         1800.0,

@@ -94,23 +94,27 @@ def test_a_window_smears_the_peak_as_a_sum_would():
     through = modal_powers(GRID, PSD, 1, averages=9.0, window=(offsets, weights))
     x = np.array([0.1, -0.5, 0.3, 0.2])
     posterior, data = through.log_density, through.data
-    from folt.modal.models.powers import seen
+    from folt.modal.models.powers import expected_ordinates
 
     parts = posterior.parts(x)
     plain = [
-        seen(averaged_spectrum(GRID + d, PSD, averages=9.0), parts, posterior.exponent)
+        expected_ordinates(
+            averaged_spectrum(GRID + d, PSD, averages=9.0), parts, posterior.exponent
+        )
         for d in offsets
     ]
     expected = sum(w * np.asarray(s) for w, s in zip(weights, plain, strict=True))
-    np.testing.assert_allclose(seen(data, parts, posterior.exponent), expected, rtol=1e-12)
+    np.testing.assert_allclose(
+        expected_ordinates(data, parts, posterior.exponent), expected, rtol=1e-12
+    )
 
 
 def test_simulated_ordinates_have_the_mean_and_variance_of_the_model(problem):
     """4 standard errors on two pooled moments: false alarm below 2e-4."""
     x = np.array([-0.5, -0.3, 0.2, 0.4, 0.1, -0.4, 0.3])
-    from folt.modal.models.powers import seen
+    from folt.modal.models.powers import expected_ordinates
 
-    mean = np.asarray(seen(problem.data, problem.log_density.parts(x), 4))
+    mean = np.asarray(expected_ordinates(problem.data, problem.log_density.parts(x), 4))
     draws = np.array([simulate_powers(jax.random.key(i), problem, x).psd / mean for i in range(60)])
     count = draws.size
     assert abs(draws.mean() - 1) < 4 / np.sqrt(9 * count)

@@ -169,7 +169,9 @@ def test_an_initial_state_of_its_own_is_found_out():
         rows, ratios = problem.prior.pieces(x)
         terms = problem.log_density.emission.terms(rows.reshape(2, 2), observations)
         transition = problem.log_density.transition.push(ratios)
-        return jnp.sum(markov.forward(jnp.log(jnp.array([0.99, 0.01])), transition, terms))
+        return jnp.sum(
+            markov.forward_log_likelihood(jnp.log(jnp.array([0.99, 0.01])), transition, terms)
+        )
 
     assert not folt.check(folt.Problem(started, problem.group, data=data)).holds
 

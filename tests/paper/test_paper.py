@@ -12,11 +12,19 @@ import pytest
 from folt.cli import run
 from folt.paper import TABLES, known_targets, modal, shared_fits, table_named, tables_named
 from folt.paper.bayes_mixture import MEANS, distance_from_means
-from folt.paper.document import open_document, page, read_document
-from folt.paper.rows import EMPTY, Job, Settings, figure_of, published, published_figures, row
+from folt.paper.document import document_page, open_document, read_document
+from folt.paper.rows import (
+    EMPTY,
+    ReproductionSettings,
+    TableJob,
+    figure_of,
+    published,
+    published_figures,
+    row,
+)
 from folt.paper.runner import reproduce, write_table
 from folt.paper.shared_fits import problem_named, unfolded
-from folt.paper.tables import Experiment, floor_claim, number, spread, verdict
+from folt.paper.tables import Experiment, claim_verdict, figure_text, floor_claim, range_text
 from folt.proposals import Gaussian
 from folt.report.style import png
 from folt.store import Entry
@@ -27,7 +35,7 @@ CONTRACT = {
     "mixing", "wall_s", "estimates", "published", "figure",
 }  # fmt: skip
 RHOS = ("0.025", "0.05", "0.1", "0.25")
-QUICK = Settings(quick=True, seeds=1)
+QUICK = ReproductionSettings(quick=True, seeds=1)
 
 
 def cores(osc: float) -> dict:
@@ -65,7 +73,7 @@ def invented(table: str, case: str, method: str, seed: int = 0, osc: float = 0.1
 
 def document_of(name: str, rows: list[dict]) -> dict:
     facts = {"wall_s": 1.0, "command": "c", "cpu": "1 x p", "git": None, "versions": {}}
-    settings = Settings().fingerprint(name)
+    settings = ReproductionSettings().fingerprint(name)
     return {
         "name": name, "preset": "default", "quick": False, "settings": settings,
         "provenance": facts, "rows": rows,
@@ -80,12 +88,14 @@ class Counting(Experiment):
     def __init__(self, names: str = "abc", stop_at: str = "") -> None:
         self.names, self.stop_at, self.made = names, stop_at, []
 
-    def cases(self, settings: Settings) -> list[Job]:
+    def cases(self, settings: ReproductionSettings) -> list[TableJob]:
         return [
-            Job(name, ("folded",), seed) for name in self.names for seed in settings.folded_seeds
+            TableJob(name, ("folded",), seed)
+            for name in self.names
+            for seed in settings.folded_seeds
         ]
 
-    def run(self, fits, job: Job) -> list[dict]:
+    def run(self, fits, job: TableJob) -> list[dict]:
         if job.case == self.stop_at:
             raise KeyboardInterrupt
         if job.case == "x":
@@ -141,14 +151,14 @@ def test_every_row_has_what_the_contract_names():
 
 def test_a_second_run_makes_nothing_again(tmp_path):
     table = Counting()
-    files = reproduce([table], Settings(seeds=2), tmp_path, show=False)
+    files = reproduce([table], ReproductionSettings(seeds=2), tmp_path, show=False)
     assert [path.name for path in files] == ["counting.json", "counting.md"]
     assert len(table.made) == 6
     before = files[0].read_bytes()
-    reproduce([table], Settings(seeds=2), tmp_path, show=False)
+    reproduce([table], ReproductionSettings(seeds=2), tmp_path, show=False)
     assert len(table.made) == 6
     assert files[0].read_bytes() == before
-    reproduce([table], Settings(seeds=3), tmp_path, show=False)
+    reproduce([table], ReproductionSettings(seeds=3), tmp_path, show=False)
     assert table.made[6:] == [("a", 2), ("b", 2), ("c", 2)]
     order = [(r["case"], r["seed"]) for r in read_document(files[0])["rows"]]
     assert order == [(name, seed) for name in "abc" for seed in range(3)]
@@ -156,18 +166,18 @@ def test_a_second_run_makes_nothing_again(tmp_path):
 
 def test_an_interrupted_run_keeps_its_rows_and_goes_on(tmp_path):
     with pytest.raises(KeyboardInterrupt):
-        reproduce([Counting(stop_at="c")], Settings(seeds=1), tmp_path, show=False)
+        reproduce([Counting(stop_at="c")], ReproductionSettings(seeds=1), tmp_path, show=False)
     names = {"counting.json", "counting.note.json"}
     assert {path.name for path in tmp_path.iterdir()} == {*names, "rows"}
     after = Counting()
-    reproduce([after], Settings(seeds=1), tmp_path, show=False)
+    reproduce([after], ReproductionSettings(seeds=1), tmp_path, show=False)
     assert after.made == [("c", 0)]
     assert {path.name for path in tmp_path.iterdir()} == {*names, "counting.md"}
 
 
 def test_training_that_diverges_is_a_row_and_the_others_go_on(tmp_path):
     table = Counting("axb")
-    reproduce([table], Settings(seeds=1), tmp_path, show=False)
+    reproduce([table], ReproductionSettings(seeds=1), tmp_path, show=False)
     rows = read_document(tmp_path / "counting.json")["rows"]
     assert [r["case"] for r in rows] == ["a", "x", "b"]
     assert "not finite" in rows[1]["error"]
@@ -179,14 +189,14 @@ def test_training_that_diverges_is_a_row_and_the_others_go_on(tmp_path):
 @pytest.mark.parametrize(
     "other",
     [
-        Settings(quick=True),
-        Settings(preset="paper"),
-        Settings(identity_orbit=True),
-        Settings(seed=5),
+        ReproductionSettings(quick=True),
+        ReproductionSettings(preset="paper"),
+        ReproductionSettings(identity_orbit=True),
+        ReproductionSettings(seed=5),
     ],
 )
 def test_rows_of_other_settings_are_refused(tmp_path, other):
-    reproduce([Counting()], Settings(seeds=1), tmp_path, show=False)
+    reproduce([Counting()], ReproductionSettings(seeds=1), tmp_path, show=False)
     before = (tmp_path / "counting.json").read_bytes()
     with pytest.raises(ValueError, match="give another --out"):
         reproduce([Counting()], other, tmp_path, show=False)
@@ -196,24 +206,24 @@ def test_rows_of_other_settings_are_refused(tmp_path, other):
 def test_a_file_that_is_no_document_is_refused(tmp_path):
     (tmp_path / "counting.json").write_text("[1, 2]")
     with pytest.raises(ValueError, match="expected results that folt reproduce wrote"):
-        open_document(tmp_path / "counting.json", "counting", Settings())
+        open_document(tmp_path / "counting.json", "counting", ReproductionSettings())
 
 
 def test_verdicts():
     def judged(*oscs: float) -> str:
-        return verdict([invented("dimension", "5", "unfolded", osc=osc) for osc in oscs])
+        return claim_verdict([invented("dimension", "5", "unfolded", osc=osc) for osc in oscs])
 
     assert judged(3.0) == "reproduced"
     assert judged(3.7) == "reproduced"
     assert judged(2.0, 4.0) == "reproduced"
     assert judged(0.1) == "better"
     assert judged(4.5) == "worse"
-    assert verdict([invented("banana", "broken", "folded")]) == "–"
+    assert claim_verdict([invented("banana", "broken", "folded")]) == "–"
     nothing = invented("dimension", "5", "unfolded", qc=None)
-    assert verdict([nothing]) == "not feasible"
+    assert claim_verdict([nothing]) == "not feasible"
     twin = invented("dimension", "5", "folded", osc=9.0)
     twin["identity_orbit"] = {"qc": cores(0.12)}
-    assert verdict([twin]) == "reproduced"
+    assert claim_verdict([twin]) == "reproduced"
 
 
 def test_a_bar_is_missed_by_one_bad_seed_or_one_missing_number():
@@ -226,27 +236,27 @@ def test_a_bar_is_missed_by_one_bad_seed_or_one_missing_number():
 
 
 def test_words_for_numbers():
-    assert [number(v) for v in (None, True, 0.5, 1.5e-27, 443.2)] == [
+    assert [figure_text(v) for v in (None, True, 0.5, 1.5e-27, 443.2)] == [
         "–", "yes", "0.500", "1.5e-27", "443.2",
     ]  # fmt: skip
-    assert spread([0.91, None, 0.92]) == "0.910 to 0.920"
-    assert spread([2, 2], 0) == "2"
+    assert range_text([0.91, None, 0.92]) == "0.910 to 0.920"
+    assert range_text([2, 2], 0) == "2"
 
 
 @pytest.mark.parametrize("name", ["banana", "dimension", "label-switching"])
 def test_pages_and_figures_of_pairs_come_from_rows_alone(name):
     table = table_named(name)
-    jobs = table.cases(Settings())
+    jobs = table.cases(ReproductionSettings())
     assert len(jobs) == 4 * len({job.case for job in jobs})
     rows = [
         invented(name, job.case, job.methods[0], job.seed, osc=0.1 + (job.methods[0] != "folded"))
         for job in jobs
     ]
-    text = page(table, document_of(name, rows))
+    text = document_page(table, document_of(name, rows))
     for job in jobs:
         assert f"| {job.case} | {job.methods[0]} |" in text
     assert "does not hold" in text
-    assert text == page(table, json.loads(json.dumps(document_of(name, rows))))
+    assert text == document_page(table, json.loads(json.dumps(document_of(name, rows))))
     figure = table.figure(document_of(name, rows))
     if figure is not None:
         assert png(figure)[:4] == b"\x89PNG"
@@ -258,10 +268,10 @@ def test_pages_of_the_other_tables_name_every_method(name):
     table = table_named(name)
     rows = [
         invented(name, job.case, method, job.seed)
-        for job in table.cases(Settings())
+        for job in table.cases(ReproductionSettings())
         for method in job.methods
     ]
-    text = page(table, document_of(name, rows))
+    text = document_page(table, document_of(name, rows))
     for one in rows:
         assert f"| {one['method']} |" in text
     figure = table.figure(document_of(name, rows))
@@ -293,7 +303,7 @@ def test_unfolded_is_the_same_target_without_symmetry():
 def test_spectra_are_read_and_refused(tmp_path):
     path = tmp_path / "window.csv"
     path.write_text("# a remark\nfrequency_hz,psd\n0.7,1.0\n0.8,2.0\n")
-    assert modal.read_spectrum(path) == ((0.7, 0.8), (1.0, 2.0))
+    assert modal.read_window(path) == ((0.7, 0.8), (1.0, 2.0))
     assert modal.window_name(path) == "measured"
     assert modal.window_name(None) == "simulated"
     for number_of, text in enumerate(
@@ -302,7 +312,7 @@ def test_spectra_are_read_and_refused(tmp_path):
         wrong = tmp_path / f"wrong{number_of}.csv"
         wrong.write_text(text)
         with pytest.raises(ValueError, match="expected"):
-            modal.read_spectrum(wrong)
+            modal.read_window(wrong)
 
 
 def test_all_is_every_table():

@@ -12,7 +12,7 @@ from scipy.special import logsumexp
 
 from folt.groups import Reflection
 from folt.paper import training as paper
-from folt.paper.flow import SpectralCoupling, refreshed
+from folt.paper.flow import SpectralCoupling, refreshed_couplings
 from folt.proposals import Gaussian
 from folt.proposals.fold import Folded
 from folt.types import Density
@@ -96,8 +96,8 @@ def test_soft_oscillation_brackets_the_oscillation() -> None:
 
 def test_ramps_and_learning_rate() -> None:
     step = jnp.array([0.0, 150.0, 300.0, 650.0, 1000.0])
-    released = paper.Schedule(*(1000.0 * jnp.array([1.0, *paper.RELEASED_RAMP])))
-    printed = paper.Schedule(*(1000.0 * jnp.array([1.0, *paper.PRINTED_RAMP])))
+    released = paper.TrainingSchedule(*(1000.0 * jnp.array([1.0, *paper.RELEASED_RAMP])))
+    printed = paper.TrainingSchedule(*(1000.0 * jnp.array([1.0, *paper.PRINTED_RAMP])))
     np.testing.assert_allclose(released.ramp(step), [0, 0, 0, 0.5, 1], atol=1e-12)
     np.testing.assert_allclose(printed.ramp(step), [0, 0.5, 1, 1, 1], atol=1e-12)
     cosine = optax.cosine_decay_schedule(1e-3, 1000)
@@ -154,7 +154,7 @@ def test_the_compiled_scan_equals_the_plain_loop(training: jax.Array) -> None:
         batch = paper._minibatch(jax.random.fold_in(key, step), valued)
         ramp = jnp.float32(min(step, 1))
         updates, state = optimiser.update(gradient(slow, batch, ramp), state)
-        slow = refreshed(eqx.apply_updates(slow, updates))
+        slow = refreshed_couplings(eqx.apply_updates(slow, updates))
     slow = paper._cast(slow, jnp.float64).certified()
     points = training[:50]
     np.testing.assert_allclose(

@@ -446,7 +446,7 @@ def test_demo_writes_all_it_promises(
 ) -> None:
     monkeypatch.setattr(demo, "UNFOLDED_STEPS", STEPS)
     monkeypatch.setattr(demo, "sample", lambda problem, **options: mixture_fit)
-    result = demo.run(tmp_path / "new" / "folder", progress=False)
+    result = demo.run_demonstration(tmp_path / "new" / "folder", progress=False)
     names = {"fit.nc", "report.html", "chains.png", "marginals.png", "data.png"}
     assert {path.name for path in result.files.values()} == names
     there = {path.name for path in (tmp_path / "new" / "folder").iterdir()}

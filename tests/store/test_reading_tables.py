@@ -5,7 +5,7 @@ import gzip
 import numpy as np
 import pytest
 
-from folt.store.columns import Kind, suspected
+from folt.store.columns import ColumnKind, suspected
 from folt.store.tables import read_table
 from folt.store.words import Style, moments, style_of
 
@@ -70,7 +70,7 @@ def test_a_table_is_read_right(case, tmp_path):
     path.write_bytes(text.encode())
     table = read_table(path)
     found = table.numbers()
-    assert tuple(table.names[j] for j in table.of_kind(Kind.NUMBERS)) == names
+    assert tuple(table.names[j] for j in table.of_kind(ColumnKind.NUMBERS)) == names
     np.testing.assert_array_equal(found, values)
     assert table.lines[0] == line
 
@@ -197,9 +197,9 @@ def test_spreadsheets_and_parquet(name, package, tmp_path):
     table = read_table(path)
     np.testing.assert_array_equal(table.numbers()[:, 0], [1.5, np.nan, 1 / 3])
     assert [table.columns[table.names.index(name)].kind for name in frame] == [
-        Kind.DATES,
-        Kind.NUMBERS,
-        Kind.TEXT,
+        ColumnKind.DATES,
+        ColumnKind.NUMBERS,
+        ColumnKind.TEXT,
     ]
     path.write_bytes(b"no such thing")
     with pytest.raises(ValueError, match="cannot be read as"):

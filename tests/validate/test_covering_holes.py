@@ -8,7 +8,7 @@ from scipy.spatial import cKDTree
 from scipy.stats import binom, chi2
 from table import write_table
 
-from folt.paper.theorems.covering import covering_radius, effective_draws
+from folt.paper.theorems.covering import covering_radius, effective_count
 
 RUNS, DELTA = 200, 0.05
 TURN = np.linspace(0.0, 2.0 * np.pi, 1200)
@@ -34,7 +34,7 @@ def edge_of(shape, alpha):
 
 def radii(shape, count, alpha):
     """Published and corrected radius, from the exact floors."""
-    effective = effective_draws(count, alpha, DELTA)
+    effective = effective_count(count, alpha, DELTA)
     reach = math.sqrt(chi2.isf(alpha, 2))
     width = 2 * reach if shape is disc else math.sqrt(2)
     steps = width * np.geomspace(1e-3, 1.0, 200)

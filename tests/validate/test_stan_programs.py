@@ -14,7 +14,7 @@ from table import write_table
 
 import folt
 from folt.certificate.diagnostics.chains import effective_size
-from folt.interop.stan_blocks import Kind, blocks_of
+from folt.interop.stan_blocks import BlockKind, program_blocks
 from folt.interop.stan_files import _services
 from folt.interop.stan_model import Program
 
@@ -125,21 +125,21 @@ def test_densities_and_gradients_are_numpyros():
 def test_every_declaration_is_recognised_or_kept():
     """24 kinds of declarations: the density is Stan's own times the determinant of z → u."""
     model = compiled("declarations", {})
-    blocks = blocks_of(Program(model))
+    blocks = program_blocks(Program(model))
     kinds = {block.name: block.kind for block in blocks}
     known = {
-        Kind.REAL: ("a", "v", "r", "m"),
-        Kind.LOWER: ("positive", "positive_matrix", "own_bounds"),
-        Kind.UPPER: ("below",),
-        Kind.INTERVAL: ("between", "shares"),
-        Kind.AFFINE: ("scaled",),
-        Kind.STICKS: ("weights", "rows", "table"),
-        Kind.ORDERED: ("ascending", "positive_ascending", "ascending_rows"),
-        Kind.UNIT: ("direction",),
+        BlockKind.REAL: ("a", "v", "r", "m"),
+        BlockKind.LOWER: ("positive", "positive_matrix", "own_bounds"),
+        BlockKind.UPPER: ("below",),
+        BlockKind.INTERVAL: ("between", "shares"),
+        BlockKind.AFFINE: ("scaled",),
+        BlockKind.STICKS: ("weights", "rows", "table"),
+        BlockKind.ORDERED: ("ascending", "positive_ascending", "ascending_rows"),
+        BlockKind.UNIT: ("direction",),
     }
     for kind, names in known.items():
         assert all(kinds.pop(name) is kind for name in names)
-    assert set(kinds.values()) == {Kind.OPAQUE}
+    assert set(kinds.values()) == {BlockKind.OPAQUE}
     problem = folt.from_stan(model, exchangeable=[])
     density, step = problem.log_density.function.__self__, 1e-4
     worst = 0.0

@@ -100,7 +100,7 @@ class Demo:
     files: dict[str, Path]
 
 
-def run(out: str | Path = "demo", seed: int = 0, progress: bool = True) -> Demo:
+def run_demonstration(out: str | Path = "demo", seed: int = 0, progress: bool = True) -> Demo:
     """Fit the mixture, then write `fit.nc`, `report.html` and three figures into a folder.
 
     Args:

@@ -69,7 +69,7 @@ def fleet(
     rows = run_jobs(
         found,
         out,
-        runner_for(workers, scheduler),
+        chosen_runner(workers, scheduler),
         retries=retries,
         timeout=timeout,
         resume=resume,
@@ -101,7 +101,7 @@ def jobs_at(place: str) -> list[Job]:
     return in_user_code(f"the jobs of {place}", source, lambda: list(found))
 
 
-def runner_for(workers: int | None, scheduler: str | None, *, here: bool = False) -> Runner:
+def chosen_runner(workers: int | None, scheduler: str | None, *, here: bool = False) -> Runner:
     """Return the runner that the options ask for.
 
     Args:
@@ -197,7 +197,7 @@ def calibrate(
         out=out,
         seed=seed,
         title=found.title or study,
-        runner=runner_for(workers, scheduler),
+        runner=chosen_runner(workers, scheduler),
         timeout=timeout,
         progress=not quiet,
     )

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Annotated, NamedTuple
 
 import typer
 
-from folt.cli.fleet import Scheduler, Workers, runner_for
-from folt.cli.mixture_data import Observations, Reading, observations, to_standard_error
+from folt.cli.fleet import Scheduler, Workers, chosen_runner
+from folt.cli.mixture_data import Observations, Reading, read_observations, to_standard_error
 from folt.cli.mixture_jobs import (
     COMPARISON,
     advice,
@@ -18,7 +18,7 @@ from folt.cli.mixture_jobs import (
     fit_files,
     job_for,
     left_words,
-    problem_for,
+    mixture_problem,
     ranking_table,
     told_of,
 )
@@ -115,10 +115,10 @@ def mixture(
     numbers = component_numbers(components)
     reading = Reading(columns, missing, drop_missing, standardize)
     notes: list[str] = []
-    tables = {path: observations(path, reading, counts, notes.append) for path in data}
+    tables = {path: read_observations(path, reading, counts, notes.append) for path in data}
     _require_apart(list(tables), len(data))
     problems = {
-        (path, m): problem_for(table.values, m, counts, table.axes)
+        (path, m): mixture_problem(table.values, m, counts, table.axes)
         for path, table in tables.items()
         for m in numbers
     }
@@ -131,7 +131,7 @@ def mixture(
         (problem,) = problems.values()
         _single(problem, tables[data[0]], numbers[0], settings, out, as_json, quiet)
         return
-    runner = runner_for(workers, scheduler, here=True)
+    runner = chosen_runner(workers, scheduler, here=True)
     fits = _compared(tables, numbers, settings, out, runner, not quiet, not (quiet or as_json))
     files = _files(out, tables, numbers)
     if as_json and len(tables) == 1:

@@ -87,7 +87,7 @@ def to_standard_error(sentence: str) -> None:
     typer.echo(f"folt: {sentence}", err=True)
 
 
-def observations(
+def read_observations(
     path: Path,
     columns: str | Reading,
     counts: bool,
@@ -106,7 +106,7 @@ def observations(
     """
     import numpy as np
 
-    from folt.store.columns import Kind
+    from folt.store.columns import ColumnKind
     from folt.store.tables import read_table
 
     reading = columns if isinstance(columns, Reading) else Reading(columns)
@@ -118,7 +118,7 @@ def observations(
     values = table.numbers(chosen or None)
     notes = list(table.notes)
     if not chosen:
-        chosen = table.of_kind(Kind.NUMBERS)
+        chosen = table.of_kind(ColumnKind.NUMBERS)
         notes.append(table.aside(chosen))
     kept, dropped = _complete(table, chosen, values, reading.drop_missing)
     notes.append(dropped)

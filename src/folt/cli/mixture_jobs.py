@@ -23,7 +23,9 @@ if TYPE_CHECKING:
     from folt.store.strict_json import Document
 
 
-def problem_for(values: np.ndarray, components: int, counts: bool, names: Sequence[str]) -> Problem:
+def mixture_problem(
+    values: np.ndarray, components: int, counts: bool, names: Sequence[str]
+) -> Problem:
     """The mixture for a table: of Poissons, of normals, or of normals with full covariances."""
     from folt import models
 
@@ -60,7 +62,7 @@ def job_for(name: str, table: Observations, components: int, options: Document) 
     return Job(
         name,
         functools.partial(
-            problem_for, components=components, counts=table.counts, names=table.axes
+            mixture_problem, components=components, counts=table.counts, names=table.axes
         ),
         data=table.values,
         options=options,

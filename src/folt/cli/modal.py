@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from folt.cli.fleet import Scheduler, Workers, runner_for
+from folt.cli.fleet import Scheduler, Workers, chosen_runner
 from folt.cli.modal_options import (
-    Averages,
-    Band,
-    Channels,
+    AveragesOption,
+    BandOption,
+    ChannelsOption,
     CorrelatedOption,
     Damping,
     Draws,
@@ -32,12 +32,12 @@ from folt.cli.modal_options import (
     Segment,
     ShapesOption,
     SpectrumFile,
-    Step,
+    StepOption,
     Window,
+    duration,
     numbers_of_modes,
     require_one_source,
     require_ranges,
-    seconds,
 )
 from folt.cli.terminal import (
     EffortName,
@@ -57,7 +57,7 @@ if TYPE_CHECKING:
     from folt.fleet import Runner
     from folt.modal import Identification, Measured, Record, Settings
     from folt.modal.geometry import Geometry
-    from folt.modal.identification import Model
+    from folt.modal.identification import ModalModel
     from folt.modal.tracking import Windows
     from folt.store import Store
     from folt.store.strict_json import Document
@@ -70,7 +70,7 @@ folt modal long.csv --rate 32 --band 0.7 1.1 --window 30min --step 10min --worke
 ONE_SPECTRUM_DRAWS, WINDOW_DRAWS = 5000, 1000
 
 
-MODELS: dict[ModelName, Model | None] = {
+MODELS: dict[ModelName, ModalModel | None] = {
     ModelName.auto: None,
     ModelName.paper: "paper",
     ModelName.powers: "powers",
@@ -81,13 +81,13 @@ def modal(
     record: RecordFile = None,
     psd: SpectrumFile = None,
     modes: NumberOfModes = "3",
-    band: Band = None,
+    band: BandOption = None,
     rate: Rate = None,
-    channels: Channels = "",
+    channels: ChannelsOption = "",
     out: Out = Path("folt-modal"),
     model: ModelOption = ModelName.auto,
     shapes: ShapesOption = True,
-    averages: Averages = None,
+    averages: AveragesOption = None,
     frequencies: Frequencies = None,
     damping: Damping = (0.1, 5.0),
     motion: MotionOption = MotionName.acceleration,
@@ -97,7 +97,7 @@ def modal(
     segment: Segment = None,
     overlap: Overlap = 0.75,
     window: Window = None,
-    step: Step = None,
+    step: StepOption = None,
     workers: Workers = None,
     scheduler: Scheduler = None,
     draws: Draws = None,
@@ -140,21 +140,21 @@ def modal(
         seed=seed,
         effort=effort.chosen(),
     )
-    length = None if segment is None else seconds("--segment", segment)
+    length = None if segment is None else duration("--segment", segment)
     wanted = shapes and model is ModelName.auto
     if window is not None and band is not None:
         loaded = _record(record, rate, channels, quiet)
         from folt.modal.tracking import Windows
 
         cut = Windows(
-            seconds("--window", window),
-            seconds("--step", step or window),
+            duration("--window", window),
+            duration("--step", step or window),
             band,
             length,
             overlap,
             shapes=wanted and loaded.values.shape[1] > 1,
         )
-        runner = runner_for(workers, scheduler, here=True)
+        runner = chosen_runner(workers, scheduler, here=True)
         _windows(loaded, cut, numbers[0], settings, out, runner, as_json, quiet)
         return
     read = functools.partial(_record, record, rate, channels, quiet)

@@ -55,13 +55,13 @@ SpectrumFile = Annotated[
     ),
 ]
 NumberOfModes = Annotated[str, typer.Option(help="Number of modes, or a range such as 1:4.")]
-Band = Annotated[
+BandOption = Annotated[
     tuple[float, float] | None, typer.Option(help="Lowest and highest frequency in Hz.")
 ]
 Rate = Annotated[
     float | None, typer.Option(help="Samples per second, where no column tells the time.")
 ]
-Channels = Annotated[
+ChannelsOption = Annotated[
     str,
     typer.Option(help="Channels to use, by name or number of column: a,b. All if not given."),
 ]
@@ -89,7 +89,9 @@ GeometryFile = Annotated[
 CorrelatedOption = Annotated[
     bool, typer.Option("--correlated", help="Forces of different modes may be correlated.")
 ]
-Averages = Annotated[float | None, typer.Option(help="Effective number of averages behind --psd.")]
+AveragesOption = Annotated[
+    float | None, typer.Option(help="Effective number of averages behind --psd.")
+]
 Frequencies = Annotated[
     tuple[float, float] | None, typer.Option(help="Prior range of natural frequencies, Hz.")
 ]
@@ -102,7 +104,7 @@ Overlap = Annotated[float, typer.Option(help="Share that segments overlap.")]
 Window = Annotated[
     str | None, typer.Option(help="Window after window of a long record, such as 30min.")
 ]
-Step = Annotated[
+StepOption = Annotated[
     str | None, typer.Option(help="From one window to the next; the window if not given.")
 ]
 Draws = Annotated[
@@ -176,7 +178,7 @@ def numbers_of_modes(text: str) -> range:
     raise ValueError(f"expected --modes M or FIRST:LAST with 1 ≤ FIRST ≤ LAST, got {text!r}")
 
 
-def seconds(option: str, text: str) -> float:
+def duration(option: str, text: str) -> float:
     """Return seconds from a duration such as 90, 90s, 30min or 2h."""
     matched = re.fullmatch(r"(\d+(?:\.\d*)?|\.\d+)\s*(s|min|h|)", text.strip())
     if not matched or not 0 < float(matched[1]) < math.inf:

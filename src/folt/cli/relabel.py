@@ -77,7 +77,11 @@ def relabel(
     list with name, rhat_before, rhat_after, ess_before and ess_after of every scalar.
     """
     from folt.fit.serial import netcdf_bytes
-    from folt.interop.relabelling.inference_data import account, read_posterior, relabel_posterior
+    from folt.interop.relabelling.inference_data import (
+        read_posterior,
+        relabel_posterior,
+        relabelling_account,
+    )
     from folt.interop.relabelling.relabel import METHODS
     from folt.report.kept import claim, keep_first, request_for
     from folt.report.style import png
@@ -109,7 +113,7 @@ def relabel(
         claim(entry, request)
         files = keep_first(entry, request, {"relabelled.nc": draws}, picture)
     if as_json:
-        print_json("relabel", files, account(done))
+        print_json("relabel", files, relabelling_account(done))
     elif not quiet:
         _say(done, files)
 

@@ -7,7 +7,7 @@ from typing import Annotated, Literal, cast
 
 import typer
 
-from folt.cli.fleet import Scheduler, Workers, runner_for
+from folt.cli.fleet import Scheduler, Workers, chosen_runner
 from folt.cli.terminal import (
     EffortName,
     EffortOption,
@@ -67,10 +67,10 @@ def reproduce(
 
     tables = tables_named(name)
     require_preset(preset)
-    from folt.paper.rows import Settings
+    from folt.paper.rows import ReproductionSettings
     from folt.paper.runner import reproduce as run_tables
 
-    settings = Settings(
+    settings = ReproductionSettings(
         preset=cast(Literal["default", "paper"], preset),
         quick=quick,
         seed=seed,
@@ -79,7 +79,7 @@ def reproduce(
         data=data,
         effort=effort.value,
     )
-    runner = runner_for(workers, scheduler, here=True)
+    runner = chosen_runner(workers, scheduler, here=True)
     files = run_tables(tables, settings, out, runner=runner, show=not quiet)
     if as_json:
         print_json("reproduce", files, {"tables": [table.name for table in tables]})

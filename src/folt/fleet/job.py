@@ -16,10 +16,10 @@ if TYPE_CHECKING:
     from folt.fit import Fit
     from folt.problem import Problem
 
-FORMAT = 1
+JOB_FORMAT = 1
 """Of rows; another one is not taken for finished."""
 
-NAME = re.compile(r"\w[\w .+=,@-]{0,119}")
+JOB_NAME = re.compile(r"\w[\w .+=,@-]{0,119}")
 _LONGEST = 200
 """Bytes of a name: systems of files take 255, and ours for a moment carry more than the name."""
 
@@ -65,7 +65,7 @@ class Job:
         Raises:
             ValueError: some part cannot be recognised again; with which.
         """
-        tree: Document = {"command": "job", "format": FORMAT, "name": self.name}
+        tree: Document = {"command": "job", "format": JOB_FORMAT, "name": self.name}
         for field in dataclasses.fields(self):
             value = getattr(self, field.name)
             if field.name in ("name", "start") or value is None:
@@ -104,7 +104,7 @@ def require_jobs(jobs: Sequence[object]) -> None:
 
 
 def _require_name(name: object) -> None:
-    usable = isinstance(name, str) and NAME.fullmatch(name) and name == name.strip(" .")
+    usable = isinstance(name, str) and JOB_NAME.fullmatch(name) and name == name.strip(" .")
     if usable and len(str(name).encode()) > _LONGEST:
         raise ValueError(f"expected names of jobs of at most {_LONGEST} bytes, got {name!r}")
     if not usable or str(name).casefold() in _RESERVED:

@@ -10,10 +10,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from folt.fleet.job import Job, require_jobs
-from folt.fleet.rows import INDEX, Bar, Row, Table, columns, estimates_in, frame
+from folt.fleet.rows import INDEX, Bar, Row, RowTable, columns, estimates_in, frame
 from folt.fleet.runners import Runner
 from folt.fleet.schedule import Schedule, opened, requests_of
-from folt.fleet.work import PAGE, ROW, TOKEN, TRACE, Ended, Place, Ticket, versions
+from folt.fleet.work import PAGE, ROW, TOKEN, TRACE, Ended, SharedPlace, Ticket, versions
 from folt.store import Entry, IncompleteError, Store, WriteError
 from folt.store.files import make_part, remove
 from folt.store.packages import require
@@ -146,7 +146,7 @@ def run_jobs(
         if (store.folder / TOKEN).exists():  # of a run that was killed
             remove(store.folder / TOKEN)
         done = opened(store, jobs, requests, command, resume, changed)
-        table = Table(store, [job.name for job in jobs])
+        table = RowTable(store, [job.name for job in jobs])
         ledger = _Ledger(store, table, requests, tell)
         for name, row in done.items():
             ledger.put(name, row)
@@ -158,7 +158,7 @@ def run_jobs(
                 shown = progress and runner.aside
                 with _token(store) as token, runner, Bar(shown, len(jobs)) as bar:
                     folder, told = str(store.folder.absolute()), progress and not runner.aside
-                    place = Place(folder, token, versions(), timeout, told)
+                    place = SharedPlace(folder, token, versions(), timeout, told)
                     _course(schedule, runner, place, ledger, bar)
         finally:
             table.write()
@@ -170,7 +170,7 @@ class _Ledger:
     """Where what became of jobs is written down."""
 
     def __init__(
-        self, store: Store, table: Table, requests: dict[str, Document], tell: _Told | None
+        self, store: Store, table: RowTable, requests: dict[str, Document], tell: _Told | None
     ) -> None:
         self._store, self.table, self._requests, self._tell = store, table, requests, tell
         self.ended = self.failed = 0
@@ -201,7 +201,9 @@ class _Ledger:
         return f"{self.ended} of {len(self._requests)} jobs{failed}"
 
 
-def _course(schedule: Schedule, runner: Runner, place: Place, ledger: _Ledger, bar: Bar) -> None:
+def _course(
+    schedule: Schedule, runner: Runner, place: SharedPlace, ledger: _Ledger, bar: Bar
+) -> None:
     """Hand out jobs while there is room, take in what has ended, until nothing is left."""
     while not schedule.is_over:
         slots = runner.slots
@@ -242,7 +244,7 @@ def _require_numbers(retries: object, timeout: object, runner: Runner) -> None:
 
 def _write_derived(
     store: Store,
-    table: Table,
+    table: RowTable,
     jobs: Sequence[Job],
     after: _After | None,
 ) -> None:
@@ -266,7 +268,7 @@ def _write_derived(
 
 
 def _write_page(
-    store: Store, table: Table, jobs: Sequence[Job], sections: Sequence[Section]
+    store: Store, table: RowTable, jobs: Sequence[Job], sections: Sequence[Section]
 ) -> None:
     """Write the page of the fleet; what is read of it is the table alone."""
     from folt.report.fleet_page import fleet_page

@@ -15,7 +15,7 @@ from folt.fleet.runners import Lost
 from folt.fleet.work import (
     Ended,
     Fault,
-    Place,
+    SharedPlace,
     Ticket,
     difference,
     packed,
@@ -51,7 +51,7 @@ class OnDask:
         if not hasattr(client, "submit") or not hasattr(client, "scheduler_info"):
             raise ValueError(f"expected a client of Dask, got {type(client).__name__}")
         self.client = client
-        self._futures: dict[Any, tuple[int, float, Place, int]] = {}
+        self._futures: dict[Any, tuple[int, float, SharedPlace, int]] = {}
 
     @property
     def slots(self) -> int:
@@ -91,7 +91,7 @@ class OnDask:
                 self.client.cancel(list(self._futures), force=True)
         self._futures.clear()
 
-    def submit(self, number: int, tickets: Sequence[Ticket], place: Place) -> None:
+    def submit(self, number: int, tickets: Sequence[Ticket], place: SharedPlace) -> None:
         """Send the jobs as bytes; data that lie on the workers already are named, not sent."""
         jobs, given = packed(tickets)
         future = self.client.submit(
@@ -196,7 +196,7 @@ async def _greeted(address: str, host: str, port: int) -> None:
 
 
 def on_worker(
-    names: list[str], jobs: bytes, place: Place, given: list[object]
+    names: list[str], jobs: bytes, place: SharedPlace, given: list[object]
 ) -> tuple[str, list[Ended]]:
     """Unpack jobs where they are to run, run them, and say where that was."""
     from distributed import get_worker

@@ -19,7 +19,7 @@ from types import TracebackType
 from typing import Any, NamedTuple
 
 from folt.fleet.runners import Lost, require_at_hand
-from folt.fleet.work import Ended, Fault, Place, Ticket, packed, performed, require_packable
+from folt.fleet.work import Ended, Fault, SharedPlace, Ticket, packed, performed, require_packable
 
 ONE_THREAD = {
     "OMP_NUM_THREADS": "1",
@@ -41,7 +41,7 @@ class _Call(NamedTuple):
 
     number: int
     end: float
-    place: Place
+    place: SharedPlace
 
 
 class _Worker:
@@ -108,7 +108,7 @@ class Processes:
             self._running.remove(worker)
             worker.end()
 
-    def submit(self, number: int, tickets: Sequence[Ticket], place: Place) -> None:
+    def submit(self, number: int, tickets: Sequence[Ticket], place: SharedPlace) -> None:
         """Send the jobs to a process that has nothing to do, a new one if there is none."""
         jobs, _ = packed(tickets)
         worker = self._idle()

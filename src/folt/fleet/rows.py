@@ -106,7 +106,7 @@ _SHARE = 0.05
 """Of the time that may go into writing it."""
 
 
-class Table:
+class RowTable:
     """Rows by job, written to a folder now and then and at the end.
 
     Args:

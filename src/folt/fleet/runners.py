@@ -11,7 +11,7 @@ from types import TracebackType
 from typing import NamedTuple, Protocol
 
 from folt.fleet.identity import is_future
-from folt.fleet.work import Ended, Place, Ticket, perform
+from folt.fleet.work import Ended, SharedPlace, Ticket, perform
 
 
 class Lost(NamedTuple):
@@ -53,7 +53,7 @@ class Runner(Protocol):
     ) -> None:
         """End at once, whatever is under way."""
 
-    def submit(self, number: int, tickets: Sequence[Ticket], place: Place) -> None:
+    def submit(self, number: int, tickets: Sequence[Ticket], place: SharedPlace) -> None:
         """Send jobs on their way, one after the other on one worker."""
 
     def wait(self, seconds: float) -> list[tuple[int, list[Ended] | Lost]]:
@@ -78,7 +78,7 @@ class Here:
     slots = 1
 
     def __init__(self) -> None:
-        self._waiting: deque[tuple[int, Sequence[Ticket], Place]] = deque()
+        self._waiting: deque[tuple[int, Sequence[Ticket], SharedPlace]] = deque()
 
     def require(self, tickets: Sequence[Ticket]) -> None:
         """Anything can run here that does not lie elsewhere."""
@@ -95,7 +95,7 @@ class Here:
     ) -> None:
         self._waiting.clear()
 
-    def submit(self, number: int, tickets: Sequence[Ticket], place: Place) -> None:
+    def submit(self, number: int, tickets: Sequence[Ticket], place: SharedPlace) -> None:
         """Remember the jobs; they run when their result is waited for."""
         self._waiting.append((number, tickets, place))
 

@@ -13,7 +13,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
 from folt.fleet.identity import look_again
-from folt.fleet.job import FORMAT, Job
+from folt.fleet.job import JOB_FORMAT, Job
 from folt.fleet.rows import Row
 from folt.fleet.runners import Lost
 from folt.fleet.work import FIT, ROW, Ended, Fault, Ticket
@@ -197,7 +197,7 @@ def opened(
             done[name] = row
         elif changed == "refuse":
             _require_unchanged(entry, name, requests[name])
-    whole.replace({"command": command, "format": FORMAT}, {}, {"jobs": names})
+    whole.replace({"command": command, "format": JOB_FORMAT}, {}, {"jobs": names})
     return done
 
 

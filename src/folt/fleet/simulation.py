@@ -122,7 +122,7 @@ def _simulation(
     fitted = _fitted(problem, fit, number)
     draws = fitted.draws.reshape(-1, problem.dim)
     chosen = draws[np.round(np.linspace(0, len(draws) - 1, RANKED)).astype(int)]
-    points = folded(problem, np.vstack([np.asarray(drawn.truth)[None], chosen]))
+    points = folded_points(problem, np.vstack([np.asarray(drawn.truth)[None], chosen]))
     values = dict((quantities if parameters is None else parameters)(problem, points))
     values |= label_free(problem, points, number) if parameters is None else {}
     row: Document = {
@@ -158,7 +158,7 @@ def _rank(generator: np.random.Generator, name: str, values: np.ndarray) -> int:
     return rank_among(generator, flat[0], flat[1:])
 
 
-def folded(problem: Problem, points: np.ndarray) -> np.ndarray:
+def folded_points(problem: Problem, points: np.ndarray) -> np.ndarray:
     """Points on the fundamental domain, the truth like the draws.
 
     Labels of the truth and of the draws mean different things; which chamber they are folded onto

@@ -48,7 +48,7 @@ class Fault(StrEnum):
     LOST = "lost with its worker"
 
 
-class Place(NamedTuple):
+class SharedPlace(NamedTuple):
     """What the jobs of a run share.
 
     Attributes:
@@ -99,12 +99,12 @@ class FailedJobsError(RuntimeError):
     is_failure = True
 
 
-def perform(tickets: Sequence[Ticket], place: Place) -> list[Ended]:
+def perform(tickets: Sequence[Ticket], place: SharedPlace) -> list[Ended]:
     """Run jobs one after the other; what goes wrong with one is no concern of the next."""
     return [_performed(ticket, place) for ticket in tickets]
 
 
-def _performed(ticket: Ticket, place: Place) -> Ended:
+def _performed(ticket: Ticket, place: SharedPlace) -> Ended:
     begun, name = time.perf_counter(), ticket.job.name
     try:
         require_place(place)
@@ -126,7 +126,7 @@ def _trace() -> str:
         return ""
 
 
-def _written(ticket: Ticket, place: Place, begun: float) -> Row:
+def _written(ticket: Ticket, place: SharedPlace, begun: float) -> Row:
     """Compute, then write everything, the row last."""
     files, row = _computed(ticket, place.progress)
     row["seconds"] = round(time.perf_counter() - begun, 3)
@@ -240,7 +240,7 @@ def _in_time(call: Callable[[], Row], timeout: float | None) -> Row:
     return ended[0]
 
 
-def require_place(place: Place) -> None:
+def require_place(place: SharedPlace) -> None:
     """Refuse to work for a run that has ended, in a folder out of sight, or with other software.
 
     Raises:
@@ -321,7 +321,7 @@ def packed(tickets: Sequence[Ticket]) -> tuple[bytes, list[object]]:
 
 
 def performed(
-    names: Sequence[str], jobs: bytes, place: Place, given: Sequence[object] | None = None
+    names: Sequence[str], jobs: bytes, place: SharedPlace, given: Sequence[object] | None = None
 ) -> list[Ended]:
     """Unpack jobs where they are to run, and run them.
 

@@ -29,8 +29,8 @@ from folt.groups.permutation import (
     composed,
     identity_arrangement,
     inverted,
+    require_count,
     require_position,
-    require_positive,
     swap_factors,
 )
 from folt.types import Point
@@ -53,7 +53,7 @@ class Joint(Relabelling):
     dim: int = eqx.field(static=True)
 
     def __init__(self, m: int, parts: Iterable[Part]):
-        require_positive("m", m)
+        require_count("m", m)
         if not isinstance(parts, Iterable):
             raise ValueError(f"parts must be a sequence of parts, got {type(parts).__name__}")
         self.m = m

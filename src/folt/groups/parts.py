@@ -17,7 +17,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float, Int
 
-from folt.groups.permutation import Arrangement, require_position, require_positive
+from folt.groups.permutation import Arrangement, require_count, require_position
 
 
 @functools.lru_cache
@@ -28,7 +28,7 @@ def zero_sum_basis(m: int) -> Float[np.ndarray, "m m-1"]:
     entries against the next. BᵀB = I and BBᵀ = I - 11ᵀ/m, so that w = B·c has coordinates
     c = Bᵀ·w, lengths agree, and a permutation P of w is the rotation BᵀPB of c.
     """
-    require_positive("m", m)
+    require_count("m", m)
     basis = np.zeros((m, m - 1))
     for j in range(1, m):
         basis[:j, j - 1] = 1.0
@@ -76,7 +76,7 @@ class Blocks(Part):
     sort_by: int = 0
 
     def __post_init__(self) -> None:
-        require_positive("size", self.size)
+        require_count("size", self.size)
         require_position("sort_by", self.sort_by, self.size)
 
     def length(self, m: int) -> int:
@@ -230,7 +230,7 @@ class Fixed(Part):
     has_keys = False
 
     def __post_init__(self) -> None:
-        require_positive("size", self.size)
+        require_count("size", self.size)
 
     def length(self, m: int) -> int:
         """The number of coordinates, whatever m is."""

@@ -62,7 +62,7 @@ def whole(name: str, value: SupportsIndex) -> int:
         ) from None
 
 
-def require_positive(name: str, value: SupportsIndex) -> None:
+def require_count(name: str, value: SupportsIndex) -> None:
     """Raise unless the value is a whole number of at least one."""
     if whole(name, value) < 1:
         raise ValueError(f"{name} must be at least 1, got {value}")
@@ -245,8 +245,8 @@ class Permutation(Relabelling):
     dim: int = eqx.field(static=True, init=False)
 
     def __post_init__(self) -> None:
-        require_positive("blocks", self.blocks)
-        require_positive("size", self.size)
+        require_count("blocks", self.blocks)
+        require_count("size", self.size)
         require_position("sort_by", self.sort_by, self.size)
         self.dim = self.blocks * self.size
 

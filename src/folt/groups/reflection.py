@@ -19,7 +19,7 @@ from jaxtyping import Array, Int
 from numpy.typing import ArrayLike
 
 from folt.groups.base import Element, Group, require_enumerable
-from folt.groups.permutation import require_position, require_positive, whole
+from folt.groups.permutation import require_count, require_position, whole
 from folt.types import Key, Point
 
 Signs = Int[Array | np.ndarray, " k"]
@@ -87,7 +87,7 @@ class Trivial(Group):
     dim: int = eqx.field(static=True)
 
     def __check_init__(self) -> None:
-        require_positive("dim", self.dim)
+        require_count("dim", self.dim)
 
     @property
     def order(self) -> int:
@@ -139,7 +139,7 @@ class Reflection(Group):
     axes: tuple[int, ...] = eqx.field(static=True)
 
     def __init__(self, dim: int, axes: Iterable[int]):
-        require_positive("dim", dim)
+        require_count("dim", dim)
         if not isinstance(axes, Iterable):
             raise ValueError(f"axes must be a sequence such as (0,), got {axes!r}")
         chosen = [whole("each axis", axis) for axis in axes]

@@ -11,7 +11,7 @@ import numpy as np
 from jaxtyping import Array, Float
 
 from folt.groups.base import Element, Group
-from folt.groups.permutation import require_positive
+from folt.groups.permutation import require_count
 from folt.types import Key, Point
 
 
@@ -42,8 +42,8 @@ class Rotation(Group):
     dim: int = eqx.field(static=True, init=False)
 
     def __post_init__(self) -> None:
-        require_positive("rows", self.rows)
-        require_positive("columns", self.columns)
+        require_count("rows", self.rows)
+        require_count("columns", self.columns)
         if self.columns > self.rows:
             raise ValueError(
                 f"expected at least as many rows as columns, got {self.rows} rows and "

@@ -21,8 +21,8 @@ from folt.groups.permutation import (
     identity_arrangement,
     inverted,
     random_arrangement,
+    require_count,
     require_position,
-    require_positive,
     sorting_arrangement,
     swap_factors,
 )
@@ -69,8 +69,8 @@ class SignedPermutation(Group):
     dim: int = eqx.field(static=True, init=False)
 
     def __post_init__(self) -> None:
-        require_positive("columns", self.columns)
-        require_positive("size", self.size)
+        require_count("columns", self.columns)
+        require_count("size", self.size)
         require_position("unsigned", self.unsigned, self.size)
         if self.sort_by is not None:
             require_position("sort_by", self.sort_by, self.size - self.unsigned)

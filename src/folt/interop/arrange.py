@@ -21,11 +21,11 @@ from folt.interop.model import (
     ModelComponents,
     ModelDensity,
     ModelPrior,
-    Plan,
-    Values,
+    SitePlan,
+    SiteValues,
     WithComponents,
     in_blocks,
-    observations,
+    number_of_observations,
 )
 from folt.interop.sites import Site, Sites, laid_out
 from folt.problem import Problem, WithData
@@ -37,7 +37,7 @@ from folt.symmetry.assembly import component_axes
 from folt.symmetry.candidates import LONGEST_AXIS, Place, stems
 from folt.symmetry.declared import Range, require_declared
 from folt.symmetry.findings import Reason, Remark
-from folt.symmetry.probe import TOLERANCE, Probe, Terms
+from folt.symmetry.probe import TOLERANCE, Probe, TermValues
 from folt.symmetry.survey import Survey, survey
 from folt.types import HostPoints, Scalar
 
@@ -57,7 +57,7 @@ class _Arrangement:
         allow_rotation: whether a continuous rotation was allowed.
     """
 
-    plan: Plan
+    plan: SitePlan
     found: SymmetryFound
     allow_rotation: bool
 
@@ -83,7 +83,7 @@ def problem_of(
     data: PyTree,
     *,
     proper: bool,
-    predictive: Callable[..., Values] | None = None,
+    predictive: Callable[..., SiteValues] | None = None,
     dims: Mapping[str, Sequence[str | None]] | None = None,
     coords: Mapping[str, Iterable[Any]] | None = None,
     components: WithComponents | None = None,
@@ -104,7 +104,7 @@ def problem_of(
     """
     density = ModelDensity(model, arranged.sites)
     # Known normal priors of what turns are standard normal in these coordinates.
-    arranged, symmetry = settled(arranged, density, data, 1.0 if proper else None)
+    arranged, symmetry = settled_arrangement(arranged, density, data, 1.0 if proper else None)
     return Problem(
         density,
         symmetry,
@@ -179,8 +179,8 @@ def arrange(
     def probe(uneven: bool) -> Probe:
         return _probe(sites, model, data, uneven)
 
-    def blocks(plan: Plan) -> Plan:
-        return in_blocks(plan, lambda: observations(model, plan.sites, data))
+    def blocks(plan: SitePlan) -> SitePlan:
+        return in_blocks(plan, lambda: number_of_observations(model, plan.sites, data))
 
     return arrange_probed(sites, exchangeable, probe, blocks, allow_rotation, front_end)
 
@@ -189,7 +189,7 @@ def arrange_probed(
     sites: Sequence[Site],
     exchangeable: Exchangeable,
     probe_of: Callable[[bool], Probe],
-    blocks: Callable[[Plan], Plan],
+    blocks: Callable[[SitePlan], SitePlan],
     allow_rotation: bool,
     front_end: str,
 ) -> _Arrangement:
@@ -217,17 +217,17 @@ def arrange_probed(
         named = dict.fromkeys(exchangeable)
     _require_known(sites, list(named))
     if not isinstance(exchangeable, str) and not named:
-        plan = Plan(sites, ())
+        plan = SitePlan(sites, ())
         return _Arrangement(plan, SymmetryFound(plan.group, looked=False), allow_rotation)
     # Who declares labels may mean observations that happen to be equal; who searches does not.
     probe, places = probe_of(not named), _places(sites)
     result = require_declared(probe, places, named) if named else survey(probe, places)
-    plan = blocks(Plan(sites, result.factors))
+    plan = blocks(SitePlan(sites, result.factors))
     found = _account(plan.group, probe, places, result, front_end)
     return _Arrangement(plan, found, allow_rotation)
 
 
-def settled(
+def settled_arrangement(
     arranged: _Arrangement, density: Callable[..., Scalar], data: PyTree, scale: float | None
 ) -> tuple[_Arrangement, Group]:
     """The group to fold with, rotations divided out, and the account told.
@@ -362,7 +362,7 @@ def _probe(sites: Sequence[Site], model: Model, data: PyTree, uneven: bool) -> P
     terms = ModelDensity(model, laid_out(sites, plain=True)).terms
     compiled = jax.jit(jax.vmap(lambda x, data: terms(x, data, uneven), in_axes=(0, None)))
 
-    def evaluate(points: HostPoints) -> Terms:
+    def evaluate(points: HostPoints) -> TermValues:
         return np.asarray(compiled(points, data), np.float64)
 
     alike: dict[tuple[object, tuple[int, ...]], list[Site]] = {}

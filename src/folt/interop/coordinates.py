@@ -121,7 +121,7 @@ class SimplexRows(eqx.Module):
         return jax.vmap(self.scores.log_slope)(x.reshape(-1, self.length - 1))
 
 
-class ZeroSumRows(eqx.Module):
+class ZeroSumVectors(eqx.Module):
     """Vectors along the last axis that sum to zero, (..., V) in (..., V - 1), without stretching.
 
     Args:

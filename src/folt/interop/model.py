@@ -25,14 +25,14 @@ from folt.interop.sites import Site, Sites, laid_out
 from folt.models.gaussian import AUGMENTED_FROM
 from folt.symmetry.assembly import Order, assembled
 from folt.symmetry.findings import Factor
-from folt.symmetry.moves import AlongAxis, Entries, Move, Mover
+from folt.symmetry.moves import AlongAxis, Entries, LabelledCoordinates, Move
 from folt.types import Distribution, Key, Point, Scalar
 
-Values = dict[str, Array]
+SiteValues = dict[str, Array]
 """Arrays by the names of their sites."""
 
 
-class LogTerms(NamedTuple):
+class UnsummedTerms(NamedTuple):
     """The log densities whose sum is the log joint density, each unsummed.
 
     Attributes:
@@ -41,9 +41,9 @@ class LogTerms(NamedTuple):
         factors: what else was added to the log density; its terms need not be observations.
     """
 
-    priors: Values
-    observed: Values
-    factors: Values
+    priors: SiteValues
+    observed: SiteValues
+    factors: SiteValues
 
 
 class Model(Protocol):
@@ -55,16 +55,16 @@ class Model(Protocol):
 
     observed: tuple[str, ...]
 
-    def log_terms(self, values: Values, data: PyTree) -> LogTerms:
+    def log_terms(self, values: SiteValues, data: PyTree) -> UnsummedTerms:
         """Return the log density, term by term."""
 
-    def shown(self, values: Values, data: PyTree) -> Values:
+    def shown(self, values: SiteValues, data: PyTree) -> SiteValues:
         """Return latent and deterministic sites, in the order of the model."""
 
-    def completed(self, key: Key, values: Values, data: PyTree) -> Values:
+    def completed(self, key: Key, values: SiteValues, data: PyTree) -> SiteValues:
         """Return all latent sites, those that are not given drawn from their priors."""
 
-    def transformed(self, values: Values, data: PyTree) -> Values:
+    def transformed(self, values: SiteValues, data: PyTree) -> SiteValues:
         """The values, those that keep a transform of the language's own in its coordinates."""
 
 
@@ -72,7 +72,7 @@ class Model(Protocol):
 class WithComponents(Protocol):
     """A model one of whose observed sites is a mixture."""
 
-    def component_terms(self, values: Values, data: PyTree) -> Array:
+    def component_terms(self, values: SiteValues, data: PyTree) -> Array:
         """Log weight plus log density, (observation, component), up to a constant per row."""
 
 
@@ -86,7 +86,7 @@ class ModelDensity(eqx.Module):
         """Return the log density at one point."""
         return _total(self.log_terms(x, data)) + self.sites.log_slope(x)
 
-    def log_terms(self, x: Point, data: PyTree = None) -> LogTerms:
+    def log_terms(self, x: Point, data: PyTree = None) -> UnsummedTerms:
         """Return the terms of the model at one point."""
         return self.model.log_terms(self.sites.push(x), data)
 
@@ -102,15 +102,15 @@ class ModelDensity(eqx.Module):
         observed = [weighted(each) for each in found.observed.values()]
         return jnp.stack([*priors, sum(observed, _total(found.factors))])
 
-    def constrain(self, x: Point, data: PyTree = None) -> Values:
+    def constrain(self, x: Point, data: PyTree = None) -> SiteValues:
         """Return latent and deterministic sites at a point."""
         return self.model.shown(self.sites.push(x), data)
 
-    def unconstrain(self, values: Values, data: PyTree = None, key: Key | None = None) -> Point:
+    def unconstrain(self, values: SiteValues, data: PyTree = None, key: Key | None = None) -> Point:
         """The point at values of the latent sites; what they leave open is drawn with the key."""
         return self.sites.pull(self.model.transformed(values, data), key)
 
-    def pointwise(self, x: Point, data: PyTree = None) -> Values:
+    def pointwise(self, x: Point, data: PyTree = None) -> SiteValues:
         """Log-likelihood terms of the observations."""
         found = self.log_terms(x, data)
         return {name: {**found.observed, **found.factors}[name] for name in self.model.observed}
@@ -175,7 +175,7 @@ ASSUMED_OBSERVATIONS = 100
 
 
 @dataclasses.dataclass(frozen=True)
-class Plan:
+class SitePlan:
     """Sites, and what moves the coordinates that they have one after the other."""
 
     sites: Sequence[Site]
@@ -192,7 +192,7 @@ class Plan:
         return self.assembled[0]
 
 
-def in_blocks(plan: Plan, count: Callable[[], int]) -> Plan:
+def in_blocks(plan: SitePlan, count: Callable[[], int]) -> SitePlan:
     """The plan with free totals for vectors of weights, where all that moves is then plain blocks.
 
     From `AUGMENTED_FROM` labels on, a proposal sums over the labellings by sets of whole blocks. It
@@ -215,7 +215,7 @@ def in_blocks(plan: Plan, count: Callable[[], int]) -> Plan:
     columns = np.concatenate([start + own for start, own in zip(starts, old, strict=False)])
     moved = [_in_blocks(mover, move, columns, factor.m) for mover, move in pairs]
     movers, moves = zip(*moved, strict=True)
-    blocks = Plan(sites, (dataclasses.replace(factor, movers=movers, moves=moves),))
+    blocks = SitePlan(sites, (dataclasses.replace(factor, movers=movers, moves=moves),))
     return blocks if blocks.group.block_form is not None else plan
 
 
@@ -229,7 +229,9 @@ def _with_total(site: Site, count: int) -> Site:
     return dataclasses.replace(site, shape=(site.coordinate.length,), coordinate=total)
 
 
-def _in_blocks(mover: Mover, move: Move, columns: np.ndarray, m: int) -> tuple[Mover, Move]:
+def _in_blocks(
+    mover: LabelledCoordinates, move: Move, columns: np.ndarray, m: int
+) -> tuple[LabelledCoordinates, Move]:
     """Return a mover where its coordinates stand now, weights with one coordinate per label."""
     if not isinstance(move, Entries):
         return dataclasses.replace(mover, columns=columns[mover.columns]), move
@@ -238,7 +240,7 @@ def _in_blocks(mover: Mover, move: Move, columns: np.ndarray, m: int) -> tuple[M
     return dataclasses.replace(mover, columns=own, moves=(rows,)), rows
 
 
-def observations(model: Model, sites: Sequence[Site], data: PyTree) -> int:
+def number_of_observations(model: Model, sites: Sequence[Site], data: PyTree) -> int:
     """Return the number of observations of a model: the most terms that any observed site has.
 
     A likelihood that is added by `numpyro.factor` or `pm.Potential` need not show them: then it is

@@ -10,8 +10,8 @@ import numpy as np
 from jaxtyping import PyTree
 
 from folt.interop.arrange import Exchangeable, arrange, problem_of, warn_without_data
-from folt.interop.numpyro_model import Predictive, split_call
-from folt.interop.numpyro_sites import seen
+from folt.interop.numpyro_model import NumpyroPredictive, split_call
+from folt.interop.numpyro_sites import two_runs
 from folt.problem import Problem
 from folt.problem.named_values import Naming, SortKey
 from folt.types import in_float64
@@ -64,7 +64,7 @@ def from_numpyro(
         SymmetryError: sites declared exchangeable that are not.
         RotationError: a continuous rotation symmetry that cannot be divided out.
     """
-    shown = seen(model, args, kwargs)
+    shown = two_runs(model, args, kwargs)
     shown.require_numbers()
     data, call = split_call(
         model, jax.tree.map(_on_host, (args, kwargs)), shown.observed, shown.mixture
@@ -74,7 +74,9 @@ def from_numpyro(
     if forgotten or not shown.values:
         warn_without_data(sites, forgotten)
     found = arrange(sites, exchangeable, call, data, allow_rotation, "numpyro")
-    predictive = Predictive(call, found.sites, shown.replicated) if shown.replicated else None
+    predictive = (
+        NumpyroPredictive(call, found.sites, shown.replicated) if shown.replicated else None
+    )
     return problem_of(
         call,
         found,

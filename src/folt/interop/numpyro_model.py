@@ -21,7 +21,7 @@ from numpyro.distributions import (
 )
 from numpyro.infer.util import compute_log_probs
 
-from folt.interop.model import LogTerms, Values
+from folt.interop.model import SiteValues, UnsummedTerms
 from folt.interop.sites import Sites
 from folt.types import Key, Point
 
@@ -42,24 +42,24 @@ class Call(eqx.Module):
     observed: tuple[str, ...] = eqx.field(static=True, default=())
     mixture: str | None = eqx.field(static=True, default=None)
 
-    def log_terms(self, values: Values, data: PyTree) -> LogTerms:
+    def log_terms(self, values: SiteValues, data: PyTree) -> UnsummedTerms:
         """Return the log density of every statement, at these values of the latent sites."""
         logs, trace = self.traced(values, data)
-        found = LogTerms({}, {}, {})
+        found = UnsummedTerms({}, {}, {})
         for name, log in logs.items():
             factor = isinstance(trace[name]["fn"], Unit)
             of_its_kind = found.factors if factor else found.observed
             (found.priors if is_latent(trace[name]) else of_its_kind)[name] = log
         return found
 
-    def component_terms(self, values: Values, data: PyTree) -> Array:
+    def component_terms(self, values: SiteValues, data: PyTree) -> Array:
         """Return the log weight plus log density of the mixture, (observation, component)."""
         assert self.mixture is not None
         site = self.traced(values, data)[1][self.mixture]
         terms = plain_base(site["fn"]).component_log_probs(site["value"])
         return jnp.reshape(terms, (-1, jnp.shape(terms)[-1]))
 
-    def shown(self, values: Values, data: PyTree) -> Values:
+    def shown(self, values: SiteValues, data: PyTree) -> SiteValues:
         """Return latent and deterministic sites, in the order of the model."""
         _, trace = self.traced(values, data)
         return {
@@ -68,12 +68,12 @@ class Call(eqx.Module):
             if is_latent(site) or site["type"] == "deterministic"
         }
 
-    def completed(self, key: Key, values: Values, data: PyTree) -> Values:
+    def completed(self, key: Key, values: SiteValues, data: PyTree) -> SiteValues:
         """Return all latent sites of a run of the model forwards."""
         trace = self.run(data, key, values)
         return {name: site["value"] for name, site in trace.items() if is_latent(site)}
 
-    def transformed(self, values: Values, data: PyTree) -> Values:
+    def transformed(self, values: SiteValues, data: PyTree) -> SiteValues:
         """The values: no site keeps a transform that its coordinate does not know."""
         return values
 
@@ -83,14 +83,14 @@ class Call(eqx.Module):
             return self.arguments.values
         return self.arguments if data is None else eqx.combine(data, self.arguments)
 
-    def run(self, data: PyTree, key: Key, values: Values | None = None) -> Trace:
+    def run(self, data: PyTree, key: Key, values: SiteValues | None = None) -> Trace:
         """The model run forwards from a key, with some sites given."""
         args, kwargs = self.filled(data)
         model = handlers.substitute(handlers.seed(self.model, key), data=values or {})
         with ONE_RUN_AT_A_TIME, validation_enabled(False):
             return handlers.trace(model).get_trace(*args, **kwargs)
 
-    def traced(self, values: Values, data: PyTree) -> tuple[Values, Trace]:
+    def traced(self, values: SiteValues, data: PyTree) -> tuple[SiteValues, Trace]:
         """Log densities by site, unsummed, and the trace, at the values of the latent sites."""
         args, kwargs = self.filled(data)
         model = handlers.seed(self.model, 0)
@@ -147,14 +147,14 @@ def _is_array(leaf: object) -> bool:
     return isinstance(leaf, (np.ndarray, jax.Array)) and leaf.dtype != object
 
 
-class Predictive(eqx.Module):
+class NumpyroPredictive(eqx.Module):
     """New values of the observed sites."""
 
     call: Call
     sites: Sites
     replicated: tuple[str, ...] = eqx.field(static=True)
 
-    def __call__(self, key: Key, x: Point, data: PyTree = None) -> Values:
+    def __call__(self, key: Key, x: Point, data: PyTree = None) -> SiteValues:
         """One replicate of every observed site."""
         _, trace = self.call.traced(self.sites.push(x), data)
         keys = jax.random.split(key, len(self.replicated))

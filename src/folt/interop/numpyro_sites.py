@@ -76,7 +76,9 @@ class Seen:
             require_numbers("site", name, given)
 
 
-def seen(model: Callable[..., object], args: tuple[PyTree, ...], kwargs: dict[str, PyTree]) -> Seen:
+def two_runs(
+    model: Callable[..., object], args: tuple[PyTree, ...], kwargs: dict[str, PyTree]
+) -> Seen:
     """Return two runs of the model, compiled as one program where that is possible.
 
     Raises:

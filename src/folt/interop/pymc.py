@@ -22,7 +22,7 @@ from pytensor.graph.replace import clone_replace
 from pytensor.graph.rewriting.utils import rewrite_graph
 
 from folt.interop.arrange import Exchangeable, arrange, problem_of, warn_without_data
-from folt.interop.model import LogTerms, Values
+from folt.interop.model import SiteValues, UnsummedTerms
 from folt.interop.pymc_sites import require_model, transformed_site, variable_site
 from folt.problem import Problem
 from folt.problem.named_values import Naming, SortKey
@@ -121,27 +121,27 @@ class Graph:
         arguments = [*given.values(), *self._stand_ins.values()]
         return self._compiled(outputs, arguments, {**given, **self._stand_ins})
 
-    def log_terms(self, values: Values, data: PyTree) -> LogTerms:
+    def log_terms(self, values: SiteValues, data: PyTree) -> UnsummedTerms:
         """Return the log density, variable by variable."""
         logs = iter(self._logs(*self._called(values, data)))
         names = (self._inputs, self.observed, self._potentials)
-        return LogTerms(*({name: next(logs) for name in each} for each in names))
+        return UnsummedTerms(*({name: next(logs) for name in each} for each in names))
 
-    def component_terms(self, values: Values, data: PyTree) -> Array:
+    def component_terms(self, values: SiteValues, data: PyTree) -> Array:
         """Return the log weight plus log density of the mixture, (observation, component)."""
         (terms,) = self._components(*self._called(values, data))
         return jnp.reshape(terms, (-1, jnp.shape(terms)[-1]))
 
-    def shown(self, values: Values, data: PyTree) -> Values:
+    def shown(self, values: SiteValues, data: PyTree) -> SiteValues:
         """Free and deterministic variables."""
         found = self._values(*self._called(values, data))
         return dict(zip(self._shown, map(jnp.asarray, found), strict=True))
 
-    def completed(self, key: Key, values: Values, data: PyTree) -> Values:
+    def completed(self, key: Key, values: SiteValues, data: PyTree) -> SiteValues:
         """The values: only a model all of whose priors are known and independent is drawn from."""
         return values
 
-    def transformed(self, values: Values, data: PyTree) -> Values:
+    def transformed(self, values: SiteValues, data: PyTree) -> SiteValues:
         """Return values by name, those that keep PyMC's transform in its coordinates."""
         if not self._kept:
             return values
@@ -153,7 +153,7 @@ class Graph:
         found = {name: np.asarray(each.get_value()) for name, each in self._shared.items()}
         return found or None
 
-    def _called(self, values: Values, data: PyTree) -> list[Array]:
+    def _called(self, values: SiteValues, data: PyTree) -> list[Array]:
         """Arguments of the functions: values by name, then data by name."""
         given = [values[name] for name in self._inputs]
         return given + [jnp.asarray((data or {})[name]) for name in self._shared]

@@ -22,7 +22,7 @@ from folt.interop.coordinates import (
     Bounds,
     FreeTotal,
     SimplexRows,
-    ZeroSumRows,
+    ZeroSumVectors,
     known_coordinate,
     plain_coordinate,
 )
@@ -82,7 +82,7 @@ def simplex_site(name: str, shape: tuple[int, ...], concentration: np.ndarray | 
 
 def zero_sum_site(name: str, shape: tuple[int, ...]) -> Site:
     """Return a site of vectors along the last axis that sum to zero: labels act as on scores."""
-    return _rows_site(name, shape, ZeroSumRows(shape[-1]), "zero sum")
+    return _rows_site(name, shape, ZeroSumVectors(shape[-1]), "zero sum")
 
 
 def _rows_site(name: str, shape: tuple[int, ...], coordinate: Coordinate, key: str) -> Site:

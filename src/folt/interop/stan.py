@@ -7,23 +7,23 @@ from typing import Any
 
 import numpy as np
 
-from folt.interop.arrange import Exchangeable, arrange_probed, settled
+from folt.interop.arrange import Exchangeable, arrange_probed, settled_arrangement
 from folt.interop.model import ASSUMED_OBSERVATIONS, in_blocks
 from folt.interop.sites import Site, laid_out
-from folt.interop.stan_blocks import Block, Kind, blocks_of
+from folt.interop.stan_blocks import Block, BlockKind, program_blocks
 from folt.interop.stan_density import StanDensity, StanParameters, StanPoints
 from folt.interop.stan_model import SOMEWHERE, Program
 from folt.problem import Problem
 from folt.problem.black_box import BlackBox
 from folt.problem.named_values import SortKey
-from folt.symmetry.probe import Probe, Terms
+from folt.symmetry.probe import Probe, TermValues
 from folt.types import HostPoints, in_float64
 
 _DISTANCES = {
-    Kind.REAL: (1e3, 1e6, 1e9, 1e12),
-    Kind.AFFINE: (1e3, 1e6, 1e9, 1e12),
-    Kind.LOWER: (30.0, 100.0, 300.0, 600.0),
-    Kind.UPPER: (30.0, 100.0, 300.0, 600.0),
+    BlockKind.REAL: (1e3, 1e6, 1e9, 1e12),
+    BlockKind.AFFINE: (1e3, 1e6, 1e9, 1e12),
+    BlockKind.LOWER: (30.0, 100.0, 300.0, 600.0),
+    BlockKind.UPPER: (30.0, 100.0, 300.0, 600.0),
 }
 """How far from the midst a proper density has fallen, in plain coordinates: those of bounded values
 are logarithms."""
@@ -79,7 +79,7 @@ def from_stan(
         RotationError: a continuous rotation symmetry that cannot be divided out.
     """
     program = Program(model)
-    blocks = blocks_of(program)
+    blocks = program_blocks(program)
     _require_order(blocks, keep_order)
     sites = [block.site() for block in blocks]
     plain = StanDensity(program, blocks, laid_out(sites, plain=True))
@@ -95,7 +95,7 @@ def from_stan(
     density = StanDensity(program, blocks, arranged.sites)
     black_box = BlackBox(density.values, True, workers=workers, gradient=density.gradients)
     black_box.close()  # what cannot be sent to other processes is refused here
-    arranged, symmetry = settled(arranged, black_box, None, None)
+    arranged, symmetry = settled_arrangement(arranged, black_box, None, None)
     return Problem(
         black_box,
         symmetry,
@@ -115,7 +115,7 @@ def from_stan(
 def _probe(plain: StanDensity, sites: Sequence[Site]) -> Probe:
     """Return the log density in plain coordinates, as one term."""
 
-    def evaluate(points: HostPoints) -> Terms:
+    def evaluate(points: HostPoints) -> TermValues:
         return plain.values(points)[:, None]
 
     centre = _midst(plain)
@@ -144,7 +144,7 @@ def _observations(program: Program) -> int:
 
 def _require_order(blocks: Sequence[Block], keep_order: bool) -> None:
     """Refuse to undo an order that the compiled program cannot do without."""
-    ordered = [block.name for block in blocks if block.kind is Kind.ORDERED]
+    ordered = [block.name for block in blocks if block.kind is BlockKind.ORDERED]
     if ordered and not keep_order:
         raise ValueError(
             f"{', '.join(map(repr, ordered))} is declared ordered, and a compiled program has no "
@@ -162,7 +162,7 @@ def _require_proper(plain: StanDensity, blocks: Sequence[Block]) -> None:
     rays = []
     for block, start in zip(blocks, starts, strict=False):
         for place, index in enumerate(np.ndindex(block.shape)):
-            for sign in (1.0, -1.0) if block.kind in (Kind.REAL, Kind.AFFINE) else (1.0,):
+            for sign in (1.0, -1.0) if block.kind in (BlockKind.REAL, BlockKind.AFFINE) else (1.0,):
                 if block.kind in _DISTANCES:
                     rays.append((block, index, start + place, sign))
     if not rays:
@@ -175,7 +175,7 @@ def _require_proper(plain: StanDensity, blocks: Sequence[Block]) -> None:
     for (block, index, _, sign), values in zip(rays, far, strict=True):
         if np.isfinite(middle) and np.all(values > middle - FALL):
             entry = f"[{','.join(str(i + 1) for i in index)}]" if index else ""
-            way = "falls" if (sign < 0) != (block.kind is Kind.UPPER) else "grows"
+            way = "falls" if (sign < 0) != (block.kind is BlockKind.UPPER) else "grows"
             raise ValueError(
                 f"the log density of the program does not fall as {block.name}{entry} {way} "
                 f"without end, so its posterior is improper: give {block.name} a prior in the "

@@ -21,7 +21,7 @@ from jaxtyping import Array, Float
 from folt.coordinates import Identity
 from folt.interop.sites import Site, bounded_site, opaque_site, simplex_site, zero_sum_site
 from folt.interop.stan_model import Program
-from folt.store.draws import shape_of, stems
+from folt.store.draws import declared_entries, shape_of
 from folt.types import Scalar
 
 _POINTS = 6
@@ -40,7 +40,7 @@ EQUAL = 1e-9
 """Largest difference, relative to one plus the size, at which two forms are the same."""
 
 
-class Kind(enum.Enum):
+class BlockKind(enum.Enum):
     """How a parameter is constrained."""
 
     REAL = "real"
@@ -56,7 +56,7 @@ class Kind(enum.Enum):
     OPAQUE = "opaque"
 
 
-OWN = (Kind.ORDERED, Kind.UNIT, Kind.OPAQUE)
+OWN = (BlockKind.ORDERED, BlockKind.UNIT, BlockKind.OPAQUE)
 """Kinds that keep Stan's own coordinates."""
 
 
@@ -78,7 +78,7 @@ class Block(eqx.Module):
 
     name: str = eqx.field(static=True)
     shape: tuple[int, ...] = eqx.field(static=True)
-    kind: Kind = eqx.field(static=True)
+    kind: BlockKind = eqx.field(static=True)
     free: tuple[int, ...] = eqx.field(static=True)
     places: tuple[int, ...] = eqx.field(static=True)
     entries: tuple[int, ...] = eqx.field(static=True)
@@ -93,50 +93,50 @@ class Block(eqx.Module):
 
     def unconstrained(self, x: Array) -> Float[Array, " free"]:
         """Stan's unconstrained numbers at a value, or at Stan's own coordinates themselves."""
-        if self.kind in (Kind.STICKS, Kind.LOG_RATIOS, Kind.ZERO_SUM):
+        if self.kind in (BlockKind.STICKS, BlockKind.LOG_RATIOS, BlockKind.ZERO_SUM):
             rows = x.reshape(-1, self.shape[-1])
             return _FREE[self.kind](rows).reshape(-1)
         flat = x.reshape(-1)
-        if self.kind is Kind.LOWER:
+        if self.kind is BlockKind.LOWER:
             return jnp.log(flat - self.low)
-        if self.kind is Kind.UPPER:
+        if self.kind is BlockKind.UPPER:
             return jnp.log(self.high - flat)
-        if self.kind is Kind.INTERVAL:
+        if self.kind is BlockKind.INTERVAL:
             return jnp.log(flat - self.low) - jnp.log(self.high - flat)
-        return (flat - self.low) / self.high if self.kind is Kind.AFFINE else flat
+        return (flat - self.low) / self.high if self.kind is BlockKind.AFFINE else flat
 
     def log_jacobian(self, x: Array) -> Scalar:
         """The log Jacobian that Stan adds for it, where folt's coordinates take its place."""
-        if self.kind in (Kind.STICKS, Kind.LOG_RATIOS):
+        if self.kind in (BlockKind.STICKS, BlockKind.LOG_RATIOS):
             return jnp.sum(_JACOBIAN[self.kind](x.reshape(-1, self.shape[-1])))
         flat = x.reshape(-1)
-        if self.kind is Kind.LOWER:
+        if self.kind is BlockKind.LOWER:
             return jnp.sum(jnp.log(flat - self.low))
-        if self.kind is Kind.UPPER:
+        if self.kind is BlockKind.UPPER:
             return jnp.sum(jnp.log(self.high - flat))
-        if self.kind is Kind.INTERVAL:
+        if self.kind is BlockKind.INTERVAL:
             width = jnp.log(self.high - self.low)
             return jnp.sum(jnp.log(flat - self.low) + jnp.log(self.high - flat) - width)
-        if self.kind is Kind.AFFINE:
+        if self.kind is BlockKind.AFFINE:
             return jnp.sum(jnp.log(self.high))
         return jnp.zeros(())
 
     def site(self) -> Site:
         """Return the parameter as folt sees it."""
         if self.kept:
-            ordered = self.kind is Kind.ORDERED and not self.axes
+            ordered = self.kind is BlockKind.ORDERED and not self.axes
             return opaque_site(self.name, self.free, Identity(), self.axes, ordered)
-        if self.kind in (Kind.STICKS, Kind.LOG_RATIOS):
+        if self.kind in (BlockKind.STICKS, BlockKind.LOG_RATIOS):
             return simplex_site(self.name, self.shape, None)
-        if self.kind is Kind.ZERO_SUM:
+        if self.kind is BlockKind.ZERO_SUM:
             return zero_sum_site(self.name, self.shape)
-        low = self.low if self.kind in (Kind.LOWER, Kind.INTERVAL) else None
-        high = self.high if self.kind in (Kind.UPPER, Kind.INTERVAL) else None
+        low = self.low if self.kind in (BlockKind.LOWER, BlockKind.INTERVAL) else None
+        high = self.high if self.kind in (BlockKind.UPPER, BlockKind.INTERVAL) else None
         bounds = tuple(None if b is None else b.reshape(self.shape) for b in (low, high))
         return bounded_site(self.name, self.shape, bounds, None)  # type: ignore[arg-type]
 
 
-def blocks_of(program: Program, seed: int = 0) -> tuple[Block, ...]:
+def program_blocks(program: Program, seed: int = 0) -> tuple[Block, ...]:
     """Return the declared parameters of a program, in their order."""
     looked = _Looked(program, seed)
     return tuple(looked.blocks())
@@ -159,7 +159,7 @@ class _Looked:
     def blocks(self) -> Iterator[Block]:
         """Parameters follow each other among the unconstrained numbers as they are declared."""
         start = 0
-        for name, entries in stems(self.program.names).items():
+        for name, entries in declared_entries(self.program.names).items():
             shape = shape_of([index for _, index in entries])
             where = np.empty(shape, int)
             for place, index in entries:
@@ -204,20 +204,20 @@ class _Looked:
         )
         shape = where.shape
 
-        def made(kind: Kind, low: Any = None, high: Any = None) -> Block:
+        def made(kind: BlockKind, low: Any = None, high: Any = None) -> Block:
             numbers = tuple(map(int, places)), tuple(map(int, entries))
             return Block(name, shape, kind, shape, *numbers, low=low, high=high)
 
-        yield made(Kind.REAL)
+        yield made(BlockKind.REAL)
         if np.isfinite(below).all():
-            yield made(Kind.LOWER, low=below)
+            yield made(BlockKind.LOWER, low=below)
         if np.isfinite(above).all():
-            yield made(Kind.INTERVAL, low=below, high=above)
+            yield made(BlockKind.INTERVAL, low=below, high=above)
             # An upper bound falls as the unconstrained number grows: x = U - exp(u).
         if np.isfinite(below).all():
-            yield made(Kind.UPPER, high=below)
+            yield made(BlockKind.UPPER, high=below)
         if np.all(one > middle):
-            yield made(Kind.AFFINE, low=middle, high=one - middle)
+            yield made(BlockKind.AFFINE, low=middle, high=one - middle)
 
     def _one_by_one(self, where: np.ndarray, own: np.ndarray) -> np.ndarray | None:
         """The one number of its own that every value depends on; None where that is not so."""
@@ -244,10 +244,10 @@ class _Looked:
         numbers = tuple(map(int, places.reshape(-1))), tuple(map(int, where.reshape(-1)))
         free = (*shape[:-1], shape[-1] - 1)
         sums = self.values[:, where].sum(axis=-1)
-        kinds: tuple[Kind, ...] = ()
+        kinds: tuple[BlockKind, ...] = ()
         if np.allclose(sums, 1.0, atol=EQUAL):
-            kinds = (Kind.STICKS, Kind.LOG_RATIOS)
-        kinds = (Kind.ZERO_SUM,) if np.allclose(sums, 0.0, atol=EQUAL) else kinds
+            kinds = (BlockKind.STICKS, BlockKind.LOG_RATIOS)
+        kinds = (BlockKind.ZERO_SUM,) if np.allclose(sums, 0.0, atol=EQUAL) else kinds
         for kind in kinds:
             yield Block(name, shape, kind, free, *numbers)
 
@@ -280,13 +280,13 @@ class _Looked:
             if cells is not None and not axes:
                 places, axes = cells, leading
         x, u = self.values[:, where], self.free[:, places]
-        kind = Kind.OPAQUE
+        kind = BlockKind.OPAQUE
         if shape and shape[-1] > 1 and places.shape == shape:
             length = np.linalg.norm(u, axis=-1, keepdims=True)
             if np.all(np.diff(x, axis=-1) > 0.0) and self._builds_up(where, places):
-                kind = Kind.ORDERED
+                kind = BlockKind.ORDERED
             elif np.allclose(x * length, u, atol=EQUAL):
-                kind = Kind.UNIT
+                kind = BlockKind.UNIT
         numbers = tuple(map(int, places.reshape(-1))), tuple(map(int, where.reshape(-1)))
         return Block(name, shape, kind, places.shape, *numbers, axes=tuple(range(axes)))
 
@@ -323,8 +323,8 @@ def _zero_sum_free(rows: Array) -> Array:
 
 
 _FREE = {
-    Kind.STICKS: _stick_free,
-    Kind.LOG_RATIOS: _log_ratio_free,
-    Kind.ZERO_SUM: _zero_sum_free,
+    BlockKind.STICKS: _stick_free,
+    BlockKind.LOG_RATIOS: _log_ratio_free,
+    BlockKind.ZERO_SUM: _zero_sum_free,
 }
-_JACOBIAN = {Kind.STICKS: _stick_jacobian, Kind.LOG_RATIOS: _log_ratio_jacobian}
+_JACOBIAN = {BlockKind.STICKS: _stick_jacobian, BlockKind.LOG_RATIOS: _log_ratio_jacobian}

@@ -16,7 +16,7 @@ from jaxtyping import Array, Float
 
 from folt.batching import map_points
 from folt.interop.sites import Sites
-from folt.interop.stan_blocks import Block, Kind
+from folt.interop.stan_blocks import Block, BlockKind
 from folt.interop.stan_model import Program
 from folt.types import HostPoints, HostValues, Key, Point, Scalar, host_generator, in_float64
 
@@ -130,7 +130,7 @@ class StanPoints:
             random = host_generator(jax.random.key(0) if key is None else key)
             for block in kept:
                 u = free[:, list(block.places)].reshape(-1, *block.free)
-                if block.kind is Kind.UNIT:
+                if block.kind is BlockKind.UNIT:
                     length = np.sqrt(random.chisquare(block.shape[-1], (*u.shape[:-1], 1)))
                     u = u / np.linalg.norm(u, axis=-1, keepdims=True) * length
                 own[block.name] = u

@@ -7,7 +7,7 @@ from typing import NamedTuple
 import numpy as np
 from jaxtyping import Float
 
-from folt.store.columns import Column, Kind, Table
+from folt.store.columns import Column, ColumnKind, Table
 from folt.store.layout import TIME_NAMES
 from folt.store.words import BRACKET
 
@@ -75,7 +75,7 @@ def clocks_of(table: Table) -> list[_Clock]:
     found = []
     first = next((j for j, column in enumerate(table.columns) if _can_be_clock(column)), -1)
     for j, column in enumerate(table.columns):
-        if column.kind is Kind.DATES:
+        if column.kind is ColumnKind.DATES:
             clock = _Clock(j, column.values, np.full(len(column.values), column.resolution))
             if not column.has_clock:
                 days = clock
@@ -203,7 +203,7 @@ def _refuse_uneven(table: Table, clock: _Clock, usual: float, step: float) -> No
 
 
 def _can_be_clock(column: Column) -> bool:
-    return column.kind in (Kind.NUMBERS, Kind.DATES, Kind.INDEX)
+    return column.kind in (ColumnKind.NUMBERS, ColumnKind.DATES, ColumnKind.INDEX)
 
 
 def _is_clock(table: Table, column: Column, first: bool) -> bool:
@@ -273,7 +273,7 @@ def _over_midnight(clock: _Clock) -> _Clock:
 
 
 def _is_time_of_day(column: Column) -> bool:
-    return column.kind is Kind.DATES and not column.has_date
+    return column.kind is ColumnKind.DATES and not column.has_date
 
 
 def _require_complete(table: Table, clock: _Clock) -> None:

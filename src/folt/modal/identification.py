@@ -23,7 +23,7 @@ from folt.store.strict_json import Document, plain
 from folt.training import OrbitMixture, Widening
 from folt.training.effort import EFFORTS, Effort
 
-Model = Literal["paper", "powers", "shapes"]
+ModalModel = Literal["paper", "powers", "shapes"]
 
 _FEW_CHAINS = 40
 """Chains of a model with powers, whose power and damping pull on each other along a bend: fewer and
@@ -53,7 +53,7 @@ class Settings:
         effort: what a fit may cost, as for `folt.sample`.
     """
 
-    model: Model | None = None
+    model: ModalModel | None = None
     frequency_range: tuple[float, float] | None = None
     damping_range: tuple[float, float] = (0.001, 0.05)
     motion: Motion = "acceleration"
@@ -71,7 +71,7 @@ class Settings:
         found: Document = plain(dataclasses.asdict(self))
         return {**found, "effort": name} if usual else found
 
-    def model_for(self, measured: Measured) -> Model:
+    def model_for(self, measured: Measured) -> ModalModel:
         """Return the model asked for, or the one that the spectrum allows."""
         if self.model is not None:
             return self.model
@@ -91,7 +91,7 @@ class Identification:
     """
 
     measured: Measured
-    model: Model
+    model: ModalModel
     fits: dict[int, Fit]
 
     @property
@@ -187,7 +187,7 @@ def problem_for(measured: Measured, modes: int, settings: Settings) -> Problem:
 
 def fitted(
     problem: Problem,
-    model: Model,
+    model: ModalModel,
     settings: Settings,
     start: Fit | None = None,
     progress: bool = True,
@@ -214,7 +214,7 @@ def fitted(
     return fresh
 
 
-def reference_of(model: Model, effort: Effort, share: float = 1.0) -> HostChains | None:
+def reference_of(model: ModalModel, effort: Effort, share: float = 1.0) -> HostChains | None:
     """Return the reference run of a model at an effort; None for the effort's own.
 
     Args:

@@ -11,7 +11,7 @@ import numpy as np
 
 from folt.modal.clock import clocks_of, rate_of
 from folt.modal.spectrum import Record, record_of
-from folt.store.columns import Column, Kind, Table, suspected
+from folt.store.columns import Column, ColumnKind, Table, suspected
 from folt.store.files import require_readable
 from folt.store.layout import TIME_NAMES
 from folt.store.tables import read_table
@@ -52,7 +52,7 @@ def table_of_arrays(path: Path) -> tuple[Table, float | None]:
         for j, values in enumerate(array.T):
             known = name if single and (name or len(columns) > 1) else f"{name} {j + 1}"
             own = str(j + 1) if alone == [name] else known
-            found.append(Column(own, Kind.NUMBERS, values.astype(float)))
+            found.append(Column(own, ColumnKind.NUMBERS, values.astype(float)))
     lines = np.arange(1, len(found[0].values) + 1)
     return Table(str(path), tuple(found), lines, named=True, row_word="sample"), rate
 
@@ -145,7 +145,7 @@ def _channels(table: Table, clocks: list[int], channels: str) -> list[int]:
     for j in chosen:
         if j in clocks:
             raise ValueError(f"{table.place(j)} is the clock: expected channels in --channels")
-    found = chosen or [j for j in table.of_kind(Kind.NUMBERS) if j not in clocks]
+    found = chosen or [j for j in table.of_kind(ColumnKind.NUMBERS) if j not in clocks]
     if not found:
         table.numbers()  # says what the columns hold
         raise ValueError(f"{table.where} has a clock and no channel: expected columns of samples")

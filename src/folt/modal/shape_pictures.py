@@ -14,7 +14,7 @@ from jaxtyping import Array, Float, PyTree
 from folt.batching import map_points
 from folt.fit import Fit
 from folt.modal.models.coherence import transfer
-from folt.modal.models.powers import ModalPowersPosterior, seen
+from folt.modal.models.powers import ModalPowersPosterior, expected_ordinates
 from folt.modal.models.shapes import ModalShapesPosterior
 from folt.modal.models.spectrum import AveragedSpectrum, ModalPosterior, Spectrum, response
 from folt.modal.shapes import INTERVAL, SingularValues, shape_draws, singular_values
@@ -82,7 +82,8 @@ def _of_powers(
     found = posterior.parts(x)
     on_grid = spectrum._replace(frequency=grid)
     parts = [
-        seen(on_grid, _only(found, j), posterior.exponent) for j in range(found.frequency.shape[0])
+        expected_ordinates(on_grid, _only(found, j), posterior.exponent)
+        for j in range(found.frequency.shape[0])
     ]
     return jnp.stack(parts), found.floor
 

@@ -18,7 +18,7 @@ from jaxtyping import Float
 from folt.batching import map_points
 from folt.fit import Fit
 from folt.modal.cross_spectra import OVERLAP, welch
-from folt.modal.models.coherence import pairs_of
+from folt.modal.models.coherence import mode_pairs
 from folt.modal.models.ordinates import FourierOrdinates, fourier_ordinates
 from folt.modal.models.spectrum_start import averaged_matrices, averaging_reach
 from folt.modal.spectrum import Measured, Record
@@ -160,7 +160,7 @@ def _coherences(fit: Fit) -> Float[np.ndarray, "draw mode mode"] | None:
     order = np.argsort(fit.posterior["frequency"], axis=-1)
     pairs, modes = fit.posterior["coherence"], order.shape[-1]
     found = np.ones((*order.shape, modes))
-    for number, (i, j) in enumerate(pairs_of(modes)):
+    for number, (i, j) in enumerate(mode_pairs(modes)):
         found[..., i, j] = found[..., j, i] = pairs[..., number]
     found = np.take_along_axis(found, order[..., None], axis=-2)
     found = np.take_along_axis(found, order[..., None, :], axis=-1)

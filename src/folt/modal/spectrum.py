@@ -14,7 +14,7 @@ import numpy as np
 from jaxtyping import Float
 
 from folt.modal.models.ordinates import FourierOrdinates
-from folt.store.columns import Kind
+from folt.store.columns import ColumnKind
 from folt.store.tables import read_table
 
 
@@ -154,7 +154,7 @@ def read_spectrum(
     """
     path = Path(path)
     table = read_table(path, missing=())
-    used = [j for j in range(len(table.names)) if table.columns[j].kind is not Kind.INDEX]
+    used = [j for j in range(len(table.names)) if table.columns[j].kind is not ColumnKind.INDEX]
     names = [table.names[j] for j in used]
     if not table.named or tuple(names[:2]) != REQUIRED or len(names) > 3:
         got = ",".join(names) if table.named else "no heading"

@@ -17,7 +17,7 @@ from folt.fleet import Here, Job, Runner
 from folt.fleet.many import run_jobs
 from folt.fleet.rows import Row
 from folt.modal.cross_spectra import OVERLAP, welch
-from folt.modal.identification import Model, Settings, fitted, problem_for
+from folt.modal.identification import ModalModel, Settings, fitted, problem_for
 from folt.modal.links import linked, tidy, tidy_shapes
 from folt.modal.shapes import measured_channels, shape_rows
 from folt.modal.spectrum import Measured, Record
@@ -194,7 +194,7 @@ def _problem(part: Record, *, windows: Windows, modes: int, settings: Settings) 
 
 
 def _fit(
-    problem: Problem, start: Fit | None, progress: bool, *, model: Model, settings: Settings
+    problem: Problem, start: Fit | None, progress: bool, *, model: ModalModel, settings: Settings
 ) -> Fit:
     return fitted(problem, model, settings, start, progress)
 

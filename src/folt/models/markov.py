@@ -37,7 +37,7 @@ from folt.models.observations import (
     series,
     steps_ahead,
 )
-from folt.models.poisson import draw_counts, poisson_terms, rate_location
+from folt.models.poisson import poisson_draws, poisson_terms, rate_location
 from folt.problem import Problem
 from folt.problem.observed import Forecast, LogTerms, Paths, Pointwise, Predictive
 from folt.types import Key, Point, Scalar, host_generator, in_float64
@@ -58,7 +58,7 @@ class HiddenMarkovPosterior(eqx.Module):
         rows, ratios = self.prior.pieces(x)
         terms = self.emission.terms(rows.reshape(-1, self.emission.size), jnp.asarray(observations))
         transition = self.transition.push(ratios)
-        steps = forward(initial_log(transition, self.initial), transition, terms)
+        steps = forward_log_likelihood(initial_log(transition, self.initial), transition, terms)
         return jnp.sum(steps) + self.prior.log_prob(x)
 
     def constrain(self, x: Point) -> dict[str, Array]:
@@ -77,7 +77,7 @@ class HiddenMarkovPosterior(eqx.Module):
         return jnp.concatenate([rows.reshape(-1), self.transition.pull(values["transition"])])
 
 
-def forward(
+def forward_log_likelihood(
     log_initial: Float[Array, " m"],
     transition: Float[Array, "m m"],
     terms: Float[Array, "m t"],
@@ -214,7 +214,7 @@ def _gaussian_emission(
 def pointwise(parameters: dict[str, Array], data: Float[ArrayLike, " t"]) -> Float[Array, " t"]:
     """Return the log predictive density of every observation given those before it."""
     terms = _terms(parameters, jnp.asarray(data, float))
-    return forward(jnp.log(parameters["initial"]), parameters["transition"], terms)
+    return forward_log_likelihood(jnp.log(parameters["initial"]), parameters["transition"], terms)
 
 
 def smoothed(parameters: dict[str, Array], data: Float[ArrayLike, " t"]) -> Float[Array, "m t"]:
@@ -263,7 +263,7 @@ def path_log_prob(
     log_initial, transition = jnp.log(parameters["initial"]), parameters["transition"]
     moves = jnp.sum(jnp.log(transition[path[:-1], path[1:]]))
     emitted = jnp.sum(jnp.take_along_axis(terms, path[None], axis=0))
-    together = jnp.sum(forward(log_initial, transition, terms))
+    together = jnp.sum(forward_log_likelihood(log_initial, transition, terms))
     return log_initial[path[0]] + moves + emitted - together
 
 
@@ -312,7 +312,7 @@ def _simulated(
     keys = jax.random.split(key_states, length)
     states = jax.lax.scan(step, log_first, keys)[1]
     if "rate" in parameters:
-        return draw_counts(key_noise, parameters["rate"][states])
+        return poisson_draws(key_noise, parameters["rate"][states])
     mu, sigma = parameters["mu"], parameters["sigma"]
     return mu[states] + sigma[states] * jax.random.normal(key_noise, (length,), mu.dtype)
 

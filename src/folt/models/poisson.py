@@ -175,10 +175,10 @@ def _predict(
     key_label, key_count = jax.random.split(key)
     shape = jnp.shape(data)
     label = jax.random.categorical(key_label, jnp.log(parameters["weight"]), shape=shape)
-    return draw_counts(key_count, parameters["rate"][label])
+    return poisson_draws(key_count, parameters["rate"][label])
 
 
-def draw_counts(key: Key, rate: Float[Array, " n"]) -> Float[Array, " n"]:
+def poisson_draws(key: Key, rate: Float[Array, " n"]) -> Float[Array, " n"]:
     """One Poisson draw per rate, as floating numbers like the data."""
     return jax.random.poisson(key, rate).astype(rate.dtype)
 

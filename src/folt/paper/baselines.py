@@ -8,7 +8,7 @@ import numpy as np
 
 from folt.certificate.diagnostics import summarise_chains
 from folt.groups import Group
-from folt.paper.rows import Job, Settings, by_method, figure_of, row
+from folt.paper.rows import ReproductionSettings, TableJob, by_method, figure_of, row
 from folt.paper.shared_fits import (
     SharedFits,
     chains_of,
@@ -19,14 +19,14 @@ from folt.paper.tables import (
     NOTHING,
     Claim,
     Experiment,
-    Row,
+    TableRow,
     chain_table,
     core,
     diagnostic_table,
+    figure_text,
     like_with_like,
     markdown,
-    number,
-    spread,
+    range_text,
 )
 from folt.store.strict_json import Document
 
@@ -34,7 +34,7 @@ _CASE = "m3p2"
 _CHAINS = 4
 
 
-def lengths(settings: Settings) -> tuple[int, int]:
+def lengths(settings: ReproductionSettings) -> tuple[int, int]:
     """Kept draws and burn-in of a chain: 10 000 steps of which 2000 are thrown away."""
     return (1_600, 400) if settings.quick else (8_000, 2_000)
 
@@ -63,12 +63,12 @@ class BaselinesTable(Experiment):
     name = "baselines"
     title = "Baselines (Table 4)"
 
-    def cases(self, settings: Settings) -> list[Job]:
+    def cases(self, settings: ReproductionSettings) -> list[TableJob]:
         """Return the folded chain per seed; the two others share an unfolded proposal."""
-        folded = [Job(_CASE, ("folded",), seed) for seed in settings.folded_seeds]
-        return [*folded, Job(_CASE, ("unfolded", "random-permutation"), settings.seed)]
+        folded = [TableJob(_CASE, ("folded",), seed) for seed in settings.folded_seeds]
+        return [*folded, TableJob(_CASE, ("unfolded", "random-permutation"), settings.seed)]
 
-    def run(self, fits: SharedFits, job: Job) -> list[Row]:
+    def run(self, fits: SharedFits, job: TableJob) -> list[TableRow]:
         """Return the rows of one proposal."""
         draws, burn_in = lengths(fits.settings)
         folded = "folded" in job.methods
@@ -91,7 +91,7 @@ class BaselinesTable(Experiment):
             )
         return rows
 
-    def report(self, rows: list[Row]) -> list[tuple[str, str]]:
+    def report(self, rows: list[TableRow]) -> list[tuple[str, str]]:
         """Return the tables of the document, as Markdown."""
         lines = []
         for (_, method), group in by_method(rows).items():
@@ -100,13 +100,13 @@ class BaselinesTable(Experiment):
             lines.append(
                 [
                     method,
-                    *(spread(values) for values in found),
-                    number(figure_of(group[0], "printed", "sorted_ess_per_draw")),
-                    spread(core(twin, "proposal", "predicted_ess") for twin in twins),
-                    spread(one["accept"] for one in group),
-                    number(figure_of(group[0], "printed", "accept")),
-                    spread(core(twin, "proposal") for twin in twins),
-                    number(figure_of(group[0], "printed", "gamma", "0.05")),
+                    *(range_text(values) for values in found),
+                    figure_text(figure_of(group[0], "printed", "sorted_ess_per_draw")),
+                    range_text(core(twin, "proposal", "predicted_ess") for twin in twins),
+                    range_text(one["accept"] for one in group),
+                    figure_text(figure_of(group[0], "printed", "accept")),
+                    range_text(core(twin, "proposal") for twin in twins),
+                    figure_text(figure_of(group[0], "printed", "gamma", "0.05")),
                 ]
             )
         headers = [
@@ -124,7 +124,7 @@ class BaselinesTable(Experiment):
             ("Chains, ours / published", chain_table(rows)),
         ]
 
-    def claims(self, rows: list[Row], preset: str) -> list[Claim]:
+    def claims(self, rows: list[TableRow], preset: str) -> list[Claim]:
         """Return what the paper says about it."""
         groups = by_method(rows)
         folded, plain = groups.get((_CASE, "folded")), groups.get((_CASE, "unfolded"))
@@ -146,7 +146,7 @@ class BaselinesTable(Experiment):
                 Claim(
                     f"The {name} γ/(2−γ) {sentence}",
                     near if close else expected < 0.5 * seen,
-                    f"{number(expected)} predicted, {number(seen)} by batch means",
+                    f"{figure_text(expected)} predicted, {figure_text(seen)} by batch means",
                 )
             )
         shuffled = groups.get((_CASE, "random-permutation"))
@@ -159,7 +159,7 @@ class BaselinesTable(Experiment):
                     "After sorting, the effective draws of all three methods agree within a "
                     "factor 1.6",
                     max(sizes) <= 1.6 * min(sizes) if min(sizes) > 0 else False,
-                    ", ".join(number(size) for size in sizes) or NOTHING,
+                    ", ".join(figure_text(size) for size in sizes) or NOTHING,
                 )
             )
         return found

@@ -10,21 +10,29 @@ import numpy as np
 
 from folt.fit import in_user_parameters
 from folt.paper.baselines import chain_facts
-from folt.paper.rows import Job, Settings, by_method, estimates, figure_of, row, thinned_trace
+from folt.paper.rows import (
+    ReproductionSettings,
+    TableJob,
+    by_method,
+    estimates,
+    figure_of,
+    row,
+    thinned_trace,
+)
 from folt.paper.shared_fits import SharedFits, folded_draws, random_permutation_chains
 from folt.paper.tables import (
     NOTHING,
     Claim,
     Experiment,
-    Row,
+    TableRow,
     chain_table,
     diagnostic_table,
+    figure_text,
     floor_claim,
     gammas,
     like_with_like,
     markdown,
-    number,
-    spread,
+    range_text,
 )
 from folt.problem.ratio import label_switch_rate
 from folt.store.strict_json import Document
@@ -53,14 +61,14 @@ def _described(fits: SharedFits, draws: np.ndarray) -> Document:
     }
 
 
-def _vectors(group: list[Row], name: str, digits: int) -> list[str]:
+def _vectors(group: list[TableRow], name: str, digits: int) -> list[str]:
     means = np.array([one["estimates"][name]["mean"] for one in group])
     theirs = figure_of(group[0], "printed", name)
-    ours = ", ".join(spread(column, digits) for column in means.T.tolist())
-    return [ours, ", ".join(number(v, digits) for v in theirs) if theirs else NOTHING]
+    ours = ", ".join(range_text(column, digits) for column in means.T.tolist())
+    return [ours, ", ".join(figure_text(v, digits) for v in theirs) if theirs else NOTHING]
 
 
-def distance_from_means(row: Row) -> float | None:
+def distance_from_means(row: TableRow) -> float | None:
     """Standard errors between the estimates of a row and the means of a long run, the worst.
 
     None for a chain without standard errors: one that never moved is close to anything.
@@ -83,12 +91,15 @@ class MixtureTable(Experiment):
     name = "bayes-mixture"
     title = "Bayesian mixture (Table 5, Figure 4)"
 
-    def cases(self, settings: Settings) -> list[Job]:
+    def cases(self, settings: ReproductionSettings) -> list[TableJob]:
         """Return the folded chain per seed; the three others share an unfolded proposal."""
-        folded = [Job(_CASE, ("folded",), seed) for seed in settings.folded_seeds]
-        return [*folded, Job(_CASE, ("unfolded", "random-permutation", "post-hoc"), settings.seed)]
+        folded = [TableJob(_CASE, ("folded",), seed) for seed in settings.folded_seeds]
+        return [
+            *folded,
+            TableJob(_CASE, ("unfolded", "random-permutation", "post-hoc"), settings.seed),
+        ]
 
-    def run(self, fits: SharedFits, job: Job) -> list[Row]:
+    def run(self, fits: SharedFits, job: TableJob) -> list[TableRow]:
         """Return the rows of one proposal."""
         folded = "folded" in job.methods
         parts = fits.facts(PROBLEM, job.seed, folded=folded)
@@ -117,7 +128,7 @@ class MixtureTable(Experiment):
         rows.append(row(self.name, _CASE, "post-hoc", job.seed, **parts, **after))
         return rows
 
-    def report(self, rows: list[Row]) -> list[tuple[str, str]]:
+    def report(self, rows: list[TableRow]) -> list[tuple[str, str]]:
         """Return the tables of the document, as Markdown."""
         headers = ["method", "μ̂", "printed", "σ̂", "accept", "printed", "sorted ESS per draw"]
         headers += ["label switches"]
@@ -128,10 +139,10 @@ class MixtureTable(Experiment):
                     method,
                     *_vectors(group, "mu", 2),
                     _vectors(group, "sigma", 2)[0],
-                    spread((one["accept"] for one in group), 4),
-                    number(figure_of(group[0], "printed", "accept"), 5),
-                    spread((one["details"] or {}).get("sorted_ess_per_draw") for one in group),
-                    spread((one["details"] or {}).get("label_switch_rate") for one in group),
+                    range_text((one["accept"] for one in group), 4),
+                    figure_text(figure_of(group[0], "printed", "accept"), 5),
+                    range_text((one["details"] or {}).get("sorted_ess_per_draw") for one in group),
+                    range_text((one["details"] or {}).get("label_switch_rate") for one in group),
                 ]
             )
         diagnosed = [one for one in rows if one["qc"] is not None]
@@ -141,14 +152,14 @@ class MixtureTable(Experiment):
             ("Chains, ours / published", chain_table(rows)),
         ]
 
-    def claims(self, rows: list[Row], preset: str) -> list[Claim]:
+    def claims(self, rows: list[TableRow], preset: str) -> list[Claim]:
         """Return what the paper says about it, and our bar."""
         groups = by_method(rows)
         found: list[Claim] = []
         plain = groups.get((_CASE, "unfolded"))
         if plain:
             accept = plain[0]["accept"]
-            seen = f"acceptance {number(accept, 4)}"
+            seen = f"acceptance {figure_text(accept, 4)}"
             found.append(Claim("The unfolded chain accepts less than 1 %", accept < 0.01, seen))
         folded = groups.get((_CASE, "folded"))
         if folded:
@@ -158,7 +169,7 @@ class MixtureTable(Experiment):
                 Claim(
                     "Folded γ is above 0.5 (0.878 in print)",
                     None if lowest is None else lowest > 0.5,
-                    f"γ {spread(values)}",
+                    f"γ {range_text(values)}",
                 )
             )
             distances = [distance_from_means(one) for one in folded]
@@ -167,14 +178,14 @@ class MixtureTable(Experiment):
                 Claim(
                     "Folded estimates lie within 3 standard errors of the means of a long run",
                     max(known) <= 3.0 if len(known) == len(distances) else None,
-                    f"farthest {number(max(known, default=None), 1)} standard errors",
+                    f"farthest {figure_text(max(known, default=None), 1)} standard errors",
                 )
             )
         return found + ([floor_claim(rows, 0.88)] if preset == "default" else [])
 
     def figure(self, document: Document) -> Figure:
         """Traces of the means by three methods."""
-        from folt.paper.pictures import Trace, traces_figure
+        from folt.paper.pictures import ChainPanel, chain_panels_figure
 
         groups = by_method(document["rows"])
         told = (
@@ -196,5 +207,5 @@ class MixtureTable(Experiment):
             if rows:
                 rate = (rows[0]["details"] or {}).get("label_switch_rate") or 0.0
                 words = remark.format(accept=rows[0]["accept"], switches=rate)
-                traces.append(Trace(title, words, np.array(rows[0]["figure"]["mu"])))
-        return traces_figure(traces, [f"μ{mark}" for mark in "₁₂₃"], "component mean μ")
+                traces.append(ChainPanel(title, words, np.array(rows[0]["figure"]["mu"])))
+        return chain_panels_figure(traces, [f"μ{mark}" for mark in "₁₂₃"], "component mean μ")

@@ -12,9 +12,16 @@ import time
 import jax
 import numpy as np
 
-from folt.paper.rows import Job, Settings, by_method, figure_of, published_figures, row
+from folt.paper.rows import (
+    ReproductionSettings,
+    TableJob,
+    by_method,
+    figure_of,
+    published_figures,
+    row,
+)
 from folt.paper.shared_fits import SharedFits
-from folt.paper.tables import Claim, Experiment, Row, markdown, number, spread
+from folt.paper.tables import Claim, Experiment, TableRow, figure_text, markdown, range_text
 from folt.paper.theorems import conditions
 from folt.paper.theorems.oscillation import boundary_density_ratio, separation_table
 from folt.problem import Problem
@@ -88,7 +95,7 @@ QUANTITIES = (
 )
 
 
-def _condition_table(rows: list[Row]) -> str:
+def _condition_table(rows: list[TableRow]) -> str:
     groups = by_method(rows)
     headers = ["quantity"]
     for case, _ in groups:
@@ -99,15 +106,15 @@ def _condition_table(rows: list[Row]) -> str:
         for group in groups.values():
             values = [_at(one["details"]["conditions"], path) for one in group]
             printed = figure_of(group[0], "printed", theirs) if theirs else None
-            line += [_words(values), number(printed, 2)]
+            line += [_words(values), figure_text(printed, 2)]
         lines.append(line)
     return markdown(headers, lines) if groups else ""
 
 
 def _words(values: list[float | None]) -> str:
     if any(isinstance(value, bool) for value in values):
-        return ", ".join(dict.fromkeys(number(value) for value in values))
-    return spread(values, 2)
+        return ", ".join(dict.fromkeys(figure_text(value) for value in values))
+    return range_text(values, 2)
 
 
 def _at(tree: Document, path: tuple[str, ...]) -> float | None:
@@ -117,7 +124,7 @@ def _at(tree: Document, path: tuple[str, ...]) -> float | None:
     return tree[last]
 
 
-def _covering_table(rows: list[Row]) -> str:
+def _covering_table(rows: list[TableRow]) -> str:
     headers = ["case", "ε_F*", "ε_U*", "ε_F*/ε_U*", "s^(−1/d)", "ε_F* repaired", "ε_U* repaired"]
     lines = []
     for (case, _), group in by_method(rows).items():
@@ -125,11 +132,11 @@ def _covering_table(rows: list[Row]) -> str:
         paths = [("folded", "published", "radius"), ("unfolded", "published", "radius"), ("ratio",)]
         paths += [("scaling",), ("folded", "corrected", "radius")]
         paths += [("unfolded", "corrected", "radius")]
-        lines.append([case, *(spread(_at(cover, path) for cover in covers) for path in paths)])
+        lines.append([case, *(range_text(_at(cover, path) for cover in covers) for path in paths)])
     return markdown(headers, lines)
 
 
-def _boundary_table(rows: list[Row]) -> str:
+def _boundary_table(rows: list[TableRow]) -> str:
     headers = ["d", "χ²", "2√χ²", "printed", "δ clear of it", "printed", "density ratio"]
     headers += ["nudged across", "near the mirror", "nearest of 20 000"]
     theirs = published_figures()["conditions"]["separation"]["folded"]["printed"]
@@ -141,15 +148,15 @@ def _boundary_table(rows: list[Row]) -> str:
         lines.append(
             [
                 dim,
-                number(row_separation["chi_squared"], 2),
-                number(row_separation["needed"], 2),
-                number(theirs["needed"].get(dim), 2),
-                number(row_separation["clear"]),
-                number(theirs["clear"].get(dim)),
-                number(found["density_ratio"]),
-                number(mass["crossing"], 5),
-                number(mass["overlap"], 5),
-                number(found["nearest"], 2),
+                figure_text(row_separation["chi_squared"], 2),
+                figure_text(row_separation["needed"], 2),
+                figure_text(theirs["needed"].get(dim), 2),
+                figure_text(row_separation["clear"]),
+                figure_text(theirs["clear"].get(dim)),
+                figure_text(found["density_ratio"]),
+                figure_text(mass["crossing"], 5),
+                figure_text(mass["overlap"], 5),
+                figure_text(found["nearest"], 2),
             ]
         )
     return markdown(headers, lines)
@@ -161,15 +168,17 @@ class ConditionsTable(Experiment):
     name = "conditions"
     title = "Conditions of the theorem and the fold boundary (supplement)"
 
-    def cases(self, settings: Settings) -> list[Job]:
+    def cases(self, settings: ReproductionSettings) -> list[TableJob]:
         """Return two pairs of proposals per seed, and the boundary in every dimension."""
         pairs = QUICK if settings.quick else THEOREM
-        jobs = [Job(case, ("folded",), seed) for case in pairs for seed in settings.folded_seeds]
+        jobs = [
+            TableJob(case, ("folded",), seed) for case in pairs for seed in settings.folded_seeds
+        ]
         dims = _DIMENSIONS[:2] if settings.quick else _DIMENSIONS
-        boundary = [Job(f"separation-{dim}", ("folded",), settings.seed) for dim in dims]
+        boundary = [TableJob(f"separation-{dim}", ("folded",), settings.seed) for dim in dims]
         return jobs + boundary
 
-    def run(self, fits: SharedFits, job: Job) -> list[Row]:
+    def run(self, fits: SharedFits, job: TableJob) -> list[TableRow]:
         """Return one row; what it holds stands in `details`."""
         started = time.perf_counter()
         if job.case.startswith("separation"):
@@ -179,7 +188,7 @@ class ConditionsTable(Experiment):
         parts = {"quick": fits.settings.quick, "wall_s": time.perf_counter() - started}
         return [row(self.name, job.case, "folded", job.seed, details=details, **parts)]
 
-    def report(self, rows: list[Row]) -> list[tuple[str, str]]:
+    def report(self, rows: list[TableRow]) -> list[tuple[str, str]]:
         """Return the tables of the document, as Markdown."""
         theorem = [one for one in rows if "conditions" in one["details"]]
         boundary = [one for one in rows if "separation" in one["details"]]
@@ -189,7 +198,7 @@ class ConditionsTable(Experiment):
             (f"The fold boundary at δ = {SEPARATION:g}σ", _boundary_table(boundary)),
         ]
 
-    def claims(self, rows: list[Row], preset: str) -> list[Claim]:
+    def claims(self, rows: list[TableRow], preset: str) -> list[Claim]:
         """Return what the paper says about it."""
         found = []
         for (case, _), group in by_method(
@@ -201,7 +210,7 @@ class ConditionsTable(Experiment):
                 Claim(
                     f"{case}: the unfolded proposal misses whole copies, (M′)",
                     all(holds),
-                    f"min Δ_j {spread(deltas, 2)}",
+                    f"min Δ_j {range_text(deltas, 2)}",
                 )
             )
             residual = [one["details"]["conditions"]["residual"] for one in group]
@@ -210,7 +219,7 @@ class ConditionsTable(Experiment):
                 Claim(
                     f"{case}: the rest of the orbit sum is negligible, r_F ≈ 0",
                     bool(known) and max(known) < 0.05,
-                    f"r_F {spread(residual)}",
+                    f"r_F {range_text(residual)}",
                 )
             )
         return found

@@ -13,7 +13,7 @@ from datetime import UTC, datetime
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
-from folt.paper.rows import Job, Settings
+from folt.paper.rows import ReproductionSettings, TableJob
 from folt.paper.tables import Experiment, claim_list
 from folt.store.strict_json import Document
 
@@ -25,7 +25,7 @@ def provenance(command: str, wall_s: float) -> Document:
     return {
         "command": command,
         "wall_s": round(wall_s, 1),
-        "versions": versions(),
+        "versions": package_versions(),
         "git": commit(),
         "date": datetime.now(UTC).date().isoformat(),
         "cpu": processor(),
@@ -55,7 +55,7 @@ def processor() -> str:
     return f"{os.cpu_count()} x {name}"
 
 
-def versions() -> dict[str, str]:
+def package_versions() -> dict[str, str]:
     """Return versions of Python and of the packages that numbers depend on."""
     found = {"python": platform.python_version()}
     for name in _PACKAGES:
@@ -72,7 +72,7 @@ def _git(here: Path, *words: str) -> str:
     return done.stdout.strip()
 
 
-def open_document(path: Path, name: str, settings: Settings) -> Document:
+def open_document(path: Path, name: str, settings: ReproductionSettings) -> Document:
     """Return the document at a path, or a new one.
 
     Raises:
@@ -118,13 +118,13 @@ def document_bytes(document: Document) -> bytes:
     return (text + "\n").encode()
 
 
-def is_done(document: Document, job: Job) -> bool:
+def is_done(document: Document, job: TableJob) -> bool:
     """Return whether every row of a job is there."""
     there = {(row["case"], row["method"], row["seed"]) for row in document["rows"]}
     return all((job.case, method, job.seed) in there for method in job.methods)
 
 
-def put(document: Document, rows: list[Document], order: list[Job]) -> None:
+def put(document: Document, rows: list[Document], order: list[TableJob]) -> None:
     """Add the rows of a job, in the order in which the table lists its jobs."""
     document["rows"] += rows
     places = {
@@ -141,7 +141,7 @@ def finished(document: Document) -> Document:
     return {**document, "rows": [row for row in document["rows"] if not row.get("error")]}
 
 
-def page(table: Experiment, document: Document) -> str:
+def document_page(table: Experiment, document: Document) -> str:
     """Return the Markdown page of a table, from its document alone."""
     facts = document["provenance"]
     rows = finished(document)["rows"]

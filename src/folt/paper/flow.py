@@ -256,7 +256,7 @@ class SpectralCoupling(Distribution):
         return jax.lax.scan(step, start, parts, reverse=reverse)[0]
 
 
-def refreshed(flow: Flow) -> Flow:
+def refreshed_couplings(flow: Flow) -> Flow:
     """Return any flow with every spectral coupling inside it refreshed."""
     return _map_couplings(SpectralCoupling.refreshed, flow)
 

@@ -10,20 +10,20 @@ import math
 import re
 from typing import TYPE_CHECKING
 
-from folt.paper.rows import Job, Settings, by_method, figure_of
+from folt.paper.rows import ReproductionSettings, TableJob, by_method, figure_of
 from folt.paper.shared_fits import SharedFits, folded_and_unfolded, run_pair, sections
 from folt.paper.tables import (
     NOTHING,
     Claim,
     Experiment,
-    Row,
+    TableRow,
+    figure_text,
     floor_claim,
     gammas,
     like_with_like,
     markdown,
     median,
-    number,
-    spread,
+    range_text,
 )
 from folt.store.strict_json import Document
 
@@ -40,19 +40,19 @@ class BananaTable(Experiment):
     name = "banana"
     title = "Banana (Table 1)"
 
-    def cases(self, settings: Settings) -> list[Job]:
+    def cases(self, settings: ReproductionSettings) -> list[TableJob]:
         """Return both bananas, folded and unfolded."""
         return folded_and_unfolded(PROBLEMS, settings)
 
-    def run(self, fits: SharedFits, job: Job) -> list[Row]:
+    def run(self, fits: SharedFits, job: TableJob) -> list[TableRow]:
         """Return the row of one case, method and seed."""
         return run_pair(fits, self.name, PROBLEMS[job.case], job)
 
-    def report(self, rows: list[Row]) -> list[tuple[str, str]]:
+    def report(self, rows: list[TableRow]) -> list[tuple[str, str]]:
         """Return the tables of the document, as Markdown."""
         return sections(rows, ratios=False)
 
-    def claims(self, rows: list[Row], preset: str) -> list[Claim]:
+    def claims(self, rows: list[TableRow], preset: str) -> list[Claim]:
         """Return what the paper says about it."""
         groups = by_method(rows)
         folded = [like_with_like(row) for row in groups.get(("invariant", "folded"), [])]
@@ -66,7 +66,7 @@ class BananaTable(Experiment):
                 "Folding makes the full oscillation larger where the boundary cuts through the "
                 "mass",
                 min(widths[0]) > max(widths[1]) if known else None,
-                f"{spread(widths[0], 1)} folded, {spread(widths[1], 1)} unfolded",
+                f"{range_text(widths[0], 1)} folded, {range_text(widths[1], 1)} unfolded",
             )
         ]
         for rho in ("0.05", "0.025"):
@@ -75,7 +75,8 @@ class BananaTable(Experiment):
                 Claim(
                     f"γ at ρ = {rho} improves all the same",
                     min(sides[0]) > max(sides[1]) if all(sides) else None,
-                    f"{spread(sides[0])} folded, {number(max(sides[1], default=None))} unfolded",
+                    f"{range_text(sides[0])} folded, "
+                    f"{figure_text(max(sides[1], default=None))} unfolded",
                 )
             )
         return found
@@ -90,19 +91,19 @@ class DimensionTable(Experiment):
     name = "dimension"
     title = "Dimension (Table 2, Figure 2)"
 
-    def cases(self, settings: Settings) -> list[Job]:
+    def cases(self, settings: ReproductionSettings) -> list[TableJob]:
         """Return every dimension, folded and unfolded; the two smallest when in a hurry."""
         return folded_and_unfolded(_DIMENSIONS[:2] if settings.quick else _DIMENSIONS, settings)
 
-    def run(self, fits: SharedFits, job: Job) -> list[Row]:
+    def run(self, fits: SharedFits, job: TableJob) -> list[TableRow]:
         """Return the row of one case, method and seed."""
         return run_pair(fits, self.name, f"pair-{job.case}", job)
 
-    def report(self, rows: list[Row]) -> list[tuple[str, str]]:
+    def report(self, rows: list[TableRow]) -> list[tuple[str, str]]:
         """Return the tables of the document, as Markdown."""
         return sections(rows)
 
-    def claims(self, rows: list[Row], preset: str) -> list[Claim]:
+    def claims(self, rows: list[TableRow], preset: str) -> list[Claim]:
         """Return what the paper says about it, and our bar."""
         groups = by_method(rows)
         known = [case for case in _DIMENSIONS if (case, "unfolded") in groups]
@@ -120,12 +121,12 @@ class DimensionTable(Experiment):
                 "print); "
                 f"here from d = {known[0]} to {known[-1]}",
                 None if fall is None else fall > 5.0,
-                f"{spread(first)} to {spread(last)}, a factor {number(fall, 1)}",
+                f"{range_text(first)} to {range_text(last)}, a factor {figure_text(fall, 1)}",
             ),
             Claim(
                 "Folded, γ stays above 0.9 (0.90 to 0.94 in print)",
                 None if lowest is None else lowest >= 0.9,
-                f"lowest {number(lowest)}",
+                f"lowest {figure_text(lowest)}",
             ),
         ]
         return found + ([floor_claim(rows, 0.99)] if preset == "default" else [])
@@ -141,7 +142,7 @@ class DimensionTable(Experiment):
 CASES = ("m2p2", "m3p2", "m3p4", "m4p2")
 
 
-def _factor_table(rows: list[Row]) -> str:
+def _factor_table(rows: list[TableRow]) -> str:
     """By what γ falls when the dimension doubles, and when the copies multiply."""
     groups = by_method(rows)
     changes = (("twice the dimension", "m3p2", "m3p4"), ("four times the copies", "m3p2", "m4p2"))
@@ -161,7 +162,7 @@ def _factor_table(rows: list[Row]) -> str:
 
 def _quotient(pair: list[float | None]) -> str:
     first, last = pair
-    return number(first / last, 1) if first is not None and last else NOTHING
+    return figure_text(first / last, 1) if first is not None and last else NOTHING
 
 
 def size_of(case: str) -> tuple[int, int]:
@@ -178,21 +179,21 @@ class LabelSwitchingTable(Experiment):
     name = "label-switching"
     title = "Label switching (Table 3, Figure 3)"
 
-    def cases(self, settings: Settings) -> list[Job]:
+    def cases(self, settings: ReproductionSettings) -> list[TableJob]:
         """Return every configuration, folded and unfolded; one of them when in a hurry."""
         return folded_and_unfolded(CASES[1:2] if settings.quick else CASES, settings)
 
-    def run(self, fits: SharedFits, job: Job) -> list[Row]:
+    def run(self, fits: SharedFits, job: TableJob) -> list[TableRow]:
         """Return the row of one case, method and seed."""
         return run_pair(fits, self.name, job.case, job)
 
-    def report(self, rows: list[Row]) -> list[tuple[str, str]]:
+    def report(self, rows: list[TableRow]) -> list[tuple[str, str]]:
         """Return the tables of the document, as Markdown."""
         parts = sections(rows)
         parts.insert(2, ("Copies against dimension: γ divided by", _factor_table(rows)))
         return parts
 
-    def claims(self, rows: list[Row], preset: str) -> list[Claim]:
+    def claims(self, rows: list[TableRow], preset: str) -> list[Claim]:
         """Return what the paper says about it, and our bar."""
         groups = by_method(rows)
         plain = {case: gammas(groups.get((case, "unfolded"), []), "proposal") for case in CASES}
@@ -201,7 +202,7 @@ class LabelSwitchingTable(Experiment):
             Claim(
                 "Folded, γ stays above 0.6 (0.62 to 0.82 in print)",
                 min(gammas(folded, "proposal")) >= 0.6 if gammas(folded, "proposal") else None,
-                spread(gammas(folded, "proposal")),
+                range_text(gammas(folded, "proposal")),
             )
         ]
         if all(plain.values()):
@@ -211,13 +212,13 @@ class LabelSwitchingTable(Experiment):
                 Claim(
                     "Unfolded, γ falls by more than 5 from s = 2 to 24 (by 85 in print)",
                     plain["m2p2"][0] / plain["m4p2"][0] > 5.0,
-                    f"{number(plain['m2p2'][0])} to {number(plain['m4p2'][0])}",
+                    f"{figure_text(plain['m2p2'][0])} to {figure_text(plain['m4p2'][0])}",
                 ),
                 Claim(
                     "Unfolded, four times the copies cost more than twice the dimension "
                     "(factors 15 and 2 in print)",
                     copies > dimension,
-                    f"factors {number(copies, 1)} and {number(dimension, 1)}",
+                    f"factors {figure_text(copies, 1)} and {figure_text(dimension, 1)}",
                 ),
             ]
         return found + ([floor_claim(rows, 0.97)] if preset == "default" else [])

@@ -12,19 +12,27 @@ import numpy as np
 
 from folt.fit import in_user_parameters
 from folt.modal.models.spectrum import modal_spectrum, simulate_spectrum
-from folt.paper.rows import Job, Settings, by_method, estimates, figure_of, row, thinned_trace
+from folt.paper.rows import (
+    ReproductionSettings,
+    TableJob,
+    by_method,
+    estimates,
+    figure_of,
+    row,
+    thinned_trace,
+)
 from folt.paper.shared_fits import SharedFits, folded_and_unfolded, sections
 from folt.paper.tables import (
     NOTHING,
     Claim,
     Experiment,
-    Row,
+    TableRow,
+    figure_text,
     floor_claim,
     gammas,
     like_with_like,
     markdown,
-    number,
-    spread,
+    range_text,
 )
 from folt.problem import Problem
 from folt.problem.ratio import label_switch_rate
@@ -52,7 +60,7 @@ def window_name(data: Path | None) -> str:
     """`simulated`, `typhoon` for the paper's window, `measured` for any other."""
     if data is None:
         return "simulated"
-    frequency, psd = read_spectrum(data)
+    frequency, psd = read_window(data)
     mean = sum(psd) / len(psd)
     text = "".join(f"{f:.4f} {p / mean:.4f};" for f, p in zip(frequency, psd, strict=True))
     digest = hashlib.sha256(text.encode()).hexdigest()
@@ -60,7 +68,7 @@ def window_name(data: Path | None) -> str:
 
 
 @functools.cache
-def read_spectrum(path: Path) -> tuple[tuple[float, ...], tuple[float, ...]]:
+def read_window(path: Path) -> tuple[tuple[float, ...], tuple[float, ...]]:
     """Return columns `frequency_hz` and `psd` of a CSV file; lines that begin with # are remarks.
 
     Raises:
@@ -78,7 +86,7 @@ def read_spectrum(path: Path) -> tuple[tuple[float, ...], tuple[float, ...]]:
 def window(data: Path | None) -> Problem:
     """Return the posterior of three modes given the window."""
     if data is not None:
-        return modal_spectrum(*read_spectrum(data))
+        return modal_spectrum(*read_window(data))
     return modal_spectrum(*simulate_spectrum(jax.random.key(0), **SIMULATED))
 
 
@@ -96,11 +104,11 @@ class ModalTable(Experiment):
     name = "modal"
     title = "Closely spaced modes (Table 6, Figure 5)"
 
-    def cases(self, settings: Settings) -> list[Job]:
+    def cases(self, settings: ReproductionSettings) -> list[TableJob]:
         """Return one window, folded and unfolded."""
         return folded_and_unfolded([window_name(settings.data)], settings)
 
-    def run(self, fits: SharedFits, job: Job) -> list[Row]:
+    def run(self, fits: SharedFits, job: TableJob) -> list[TableRow]:
         """Return the row of one case, method and seed."""
         problem = _bring(fits)
         (method,) = job.methods
@@ -112,7 +120,7 @@ class ModalTable(Experiment):
         parts["figure"] = {"frequency": thinned_trace(values["frequency"][0])}
         return [row(self.name, job.case, method, job.seed, **parts)]
 
-    def report(self, rows: list[Row]) -> list[tuple[str, str]]:
+    def report(self, rows: list[TableRow]) -> list[tuple[str, str]]:
         """Return the tables of the document, as Markdown."""
         headers = [
             "case",
@@ -134,16 +142,16 @@ class ModalTable(Experiment):
                 [
                     case,
                     method,
-                    ", ".join(spread(values) for values in medians["frequency"]),
-                    ", ".join(number(value) for value in theirs) if theirs else NOTHING,
-                    ", ".join(spread(values, 4) for values in medians["damping"]),
-                    spread((one["details"]["label_switch_rate"] for one in group), 3),
-                    number(figure_of(group[0], "printed", "label_switch_rate")),
+                    ", ".join(range_text(values) for values in medians["frequency"]),
+                    ", ".join(figure_text(value) for value in theirs) if theirs else NOTHING,
+                    ", ".join(range_text(values, 4) for values in medians["damping"]),
+                    range_text((one["details"]["label_switch_rate"] for one in group), 3),
+                    figure_text(figure_of(group[0], "printed", "label_switch_rate")),
                 ]
             )
         return [*sections(rows), ("Estimates and labels", markdown(headers, lines))]
 
-    def claims(self, rows: list[Row], preset: str) -> list[Claim]:
+    def claims(self, rows: list[TableRow], preset: str) -> list[Claim]:
         """Return what the paper says about it, and our bar."""
         plain = [one for one in rows if one["method"] == "unfolded"]
         folded = [one for one in rows if one["method"] == "folded"]
@@ -157,13 +165,13 @@ class ModalTable(Experiment):
             Claim(
                 "The unfolded chain switches labels (17 % of steps in print), the folded one never",
                 min(rates[0]) > 0.0 and max(rates[1]) == 0.0,
-                f"{spread(rates[0])} unfolded, {spread(rates[1])} folded",
+                f"{range_text(rates[0])} unfolded, {range_text(rates[1])} folded",
             ),
             Claim(
                 "Unfolded γ is below 0.05 (1e-5 in print) and folded it is larger (180 times in "
                 "print)",
                 max(values[0]) < 0.05 and min(values[1]) > max(values[0]) if all(values) else None,
-                f"{spread(values[0])} unfolded, {spread(values[1])} folded",
+                f"{range_text(values[0])} unfolded, {range_text(values[1])} folded",
             ),
         ]
         measured = any(one["case"] == "typhoon" for one in rows)
@@ -171,7 +179,7 @@ class ModalTable(Experiment):
 
     def figure(self, document: Document) -> Figure:
         """Traces of the frequencies, unfolded and folded."""
-        from folt.paper.pictures import Trace, traces_figure
+        from folt.paper.pictures import ChainPanel, chain_panels_figure
 
         told = (
             ("unfolded", "Unfolded", "labels change at {switches:.1%} of steps"),
@@ -182,5 +190,5 @@ class ModalTable(Experiment):
             rows = [one for one in document["rows"] if one["method"] == method]
             if rows:
                 words = remark.format(switches=rows[0]["details"]["label_switch_rate"])
-                traces.append(Trace(title, words, np.array(rows[0]["figure"]["frequency"])))
-        return traces_figure(traces, [f"f{mark}" for mark in "₁₂₃"], "natural frequency, Hz")
+                traces.append(ChainPanel(title, words, np.array(rows[0]["figure"]["frequency"])))
+        return chain_panels_figure(traces, [f"f{mark}" for mark in "₁₂₃"], "natural frequency, Hz")

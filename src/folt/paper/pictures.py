@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from folt.paper.rows import by_method, figure_of
-from folt.paper.tables import PRIMARY, Row, gammas, like_with_like, median
+from folt.paper.tables import PRIMARY_RHO, TableRow, gammas, like_with_like, median
 from folt.report.style import INK, LINE, PALETTE, QUIET, blank, styled
 from folt.store.strict_json import Document
 
@@ -24,7 +24,7 @@ _LOWEST = 1e-3
 """Smallest γ in a picture; what is smaller is an arrow head on the axis."""
 
 
-class Trace(NamedTuple):
+class ChainPanel(NamedTuple):
     """One panel: what it is, what to see in it, and the chain (step, component)."""
 
     title: str
@@ -96,7 +96,7 @@ def _subtitle(document: Document) -> str:
     return words + (" (quick run)" if document["quick"] else "")
 
 
-def _series(panel: Axes, shift: float, rows: Sequence[Sequence[Row]], colour: str) -> None:
+def _series(panel: Axes, shift: float, rows: Sequence[Sequence[TableRow]], colour: str) -> None:
     """Every seed a dot, a line through the medians."""
     middles = [median(gammas(group, "proposal")) for group in rows]
     known = [(place + shift, value) for place, value in enumerate(middles) if value is not None]
@@ -154,8 +154,8 @@ def _ratio_mark(panel: Axes, place: int, above: float | None, below: float | Non
     )
 
 
-def _printed(rows: list[Row] | None) -> float | None:
-    return figure_of(rows[0], "printed", "gamma", PRIMARY) if rows else None
+def _printed(rows: list[TableRow] | None) -> float | None:
+    return figure_of(rows[0], "printed", "gamma", PRIMARY_RHO) if rows else None
 
 
 def _gamma_key(figure: Figure) -> None:
@@ -179,7 +179,7 @@ def _gamma_key(figure: Figure) -> None:
     figure.legend(handles=handles, loc="outside lower center", ncols=3)
 
 
-def traces_figure(traces: Sequence[Trace], labels: Sequence[str], ylabel: str) -> Figure:
+def chain_panels_figure(traces: Sequence[ChainPanel], labels: Sequence[str], ylabel: str) -> Figure:
     """Return the first steps of several chains on one scale, with their marginal histograms."""
     from matplotlib.lines import Line2D
 

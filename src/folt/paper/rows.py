@@ -43,7 +43,7 @@ QUICK_CHAINS = HostChains(particles=500, moves=10, chains=60, draws=200, warmup=
 
 
 @dataclasses.dataclass(frozen=True)
-class Settings:
+class ReproductionSettings:
     """What was asked for.
 
     Attributes:
@@ -185,7 +185,7 @@ NLL_STREAM = 2_000
 
 
 @dataclasses.dataclass(frozen=True)
-class Job:
+class TableJob:
     """A piece of work that is done whole or not at all.
 
     Attributes:
@@ -210,7 +210,7 @@ def row(table: str, case: str, method: str, seed: int, **parts: object) -> Docum
     return plain({**EMPTY, **key, "published": published(table, case, method), **parts})
 
 
-def facts(fit: Fit) -> Document:
+def fit_facts(fit: Fit) -> Document:
     """Return what a fit's certificate and chains say."""
     tree = fit.certificate.to_dict()
     draws = fit.accepted.size

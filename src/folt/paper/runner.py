@@ -14,9 +14,9 @@ from folt.fleet.rows import Row as FleetRow
 from folt.fleet.work import FailedJobsError
 from folt.paper import document as documents
 from folt.paper.document import provenance
-from folt.paper.rows import Job, Settings, row
+from folt.paper.rows import ReproductionSettings, TableJob, row
 from folt.paper.shared_fits import SharedFits
-from folt.paper.tables import Experiment, Row
+from folt.paper.tables import Experiment, TableRow
 from folt.store import Entry, Store
 
 _ROWS = "rows"
@@ -25,7 +25,7 @@ _ROWS = "rows"
 
 def reproduce(
     tables: Sequence[Experiment],
-    settings: Settings,
+    settings: ReproductionSettings,
     out: Path,
     *,
     runner: Runner | None = None,
@@ -64,12 +64,16 @@ class _Table:
     """A table with its document, into which rows are put as they come."""
 
     def __init__(
-        self, table: Experiment, entry: Entry, document: documents.Document, settings: Settings
+        self,
+        table: Experiment,
+        entry: Entry,
+        document: documents.Document,
+        settings: ReproductionSettings,
     ) -> None:
         self.table, self.entry, self.document, self.settings = table, entry, document, settings
-        self.order: list[Job] = table.cases(settings)
+        self.order: list[TableJob] = table.cases(settings)
 
-    def missing(self) -> dict[str, Job]:
+    def missing(self) -> dict[str, TableJob]:
         """Return jobs whose rows are not there, by the names they have in a fleet."""
         return {
             _name(self.table.name, job): job
@@ -77,7 +81,7 @@ class _Table:
             if not documents.is_done(self.document, job)
         }
 
-    def put(self, rows: list[Row], seconds: float) -> None:
+    def put(self, rows: list[TableRow], seconds: float) -> None:
         """Add the rows of a job, and write the document."""
         documents.put(self.document, rows, self.order)
         spent = self.document["provenance"]["wall_s"] + seconds
@@ -87,7 +91,11 @@ class _Table:
 
 
 def _filled(
-    opened: Sequence[_Table], settings: Settings, folder: Path, runner: Runner, show: bool
+    opened: Sequence[_Table],
+    settings: ReproductionSettings,
+    folder: Path,
+    runner: Runner,
+    show: bool,
 ) -> list[FleetRow]:
     """Make the rows that are missing; those that failed."""
     places = {name: (one, job) for one in opened for name, job in one.missing().items()}
@@ -115,22 +123,26 @@ def _filled(
     return [one for one in rows if one["error"] is not None]
 
 
-def _name(table: str, job: Job) -> str:
+def _name(table: str, job: TableJob) -> str:
     return f"{table}-{job.case}-{'+'.join(job.methods)}-{job.seed}"
 
 
-def _made(job: Job, *, table: Experiment, settings: Settings) -> documents.Document:
+def _made(
+    job: TableJob, *, table: Experiment, settings: ReproductionSettings
+) -> documents.Document:
     """Return the rows of a job, where it runs."""
     return {"rows": _rows(table, _shared_fits(settings), job)}
 
 
 @functools.lru_cache(maxsize=1)
-def _shared_fits(settings: Settings) -> SharedFits:
+def _shared_fits(settings: ReproductionSettings) -> SharedFits:
     """Return one per process, so that the tables it makes share their fits."""
     return SharedFits(settings)
 
 
-def _opened(store: Store, name: str, settings: Settings) -> tuple[Entry, documents.Document]:
+def _opened(
+    store: Store, name: str, settings: ReproductionSettings
+) -> tuple[Entry, documents.Document]:
     """Return the rows that are there, and the note that vouches for them.
 
     Raises:
@@ -146,7 +158,7 @@ def _opened(store: Store, name: str, settings: Settings) -> tuple[Entry, documen
     return entry, documents.open_document(path, name, settings)
 
 
-def _rows(table: Experiment, fits: SharedFits, job: Job) -> list[Row]:
+def _rows(table: Experiment, fits: SharedFits, job: TableJob) -> list[TableRow]:
     """The rows of a job; a training that diverges is a result, and must not stop the others."""
     try:
         return table.run(fits, job)
@@ -162,7 +174,7 @@ def write_table(table: Experiment, document: documents.Document, entry: Entry) -
     """Return rows, page and figure of a table, from its document alone."""
     files = {
         **_rows_file(document),
-        f"{table.name}.md": documents.page(table, document).encode(),
+        f"{table.name}.md": documents.document_page(table, document).encode(),
     }
     shown = documents.finished(document)
     figure = table.figure(shown) if shown["rows"] else None

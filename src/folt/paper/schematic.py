@@ -14,9 +14,16 @@ from folt.batching import map_points
 from folt.fit import Fit
 from folt.models import label_switching
 from folt.paper.pictures import FOLDED, UNFOLDED, remark
-from folt.paper.rows import Job, Settings, facts, rounded, row
+from folt.paper.rows import ReproductionSettings, TableJob, fit_facts, rounded, row
 from folt.paper.shared_fits import SharedFits
-from folt.paper.tables import PRIMARY, Claim, Experiment, Row, chain_table, diagnostic_table
+from folt.paper.tables import (
+    PRIMARY_RHO,
+    Claim,
+    Experiment,
+    TableRow,
+    chain_table,
+    diagnostic_table,
+)
 from folt.problem import Problem
 from folt.proposals.fold import Folded
 from folt.report.style import INK, LINE, PALETTE, QUIET, blank, styled
@@ -57,7 +64,7 @@ def _picture(fit: Fit) -> Document:
     }
 
 
-def schematic_figure(row: Row) -> Figure:
+def schematic_figure(row: TableRow) -> Figure:
     """Return the pipeline in four panels: target, fold, proposal and chain, certificate."""
     seen = row["figure"]
     with styled():
@@ -121,7 +128,7 @@ def _shade(panel: Axes, axis: Sequence[float]) -> None:
                        color=PALETTE[5], alpha=0.13, linewidth=0)  # fmt: skip
 
 
-def _chain_panel(panel: Axes, seen: Document, row: Row) -> None:
+def _chain_panel(panel: Axes, seen: Document, row: TableRow) -> None:
     from matplotlib.patches import Polygon
 
     axis, density, chain = seen["axis"], np.array(seen["proposal"]), np.array(seen["chain"])
@@ -137,7 +144,7 @@ def _chain_panel(panel: Axes, seen: Document, row: Row) -> None:
     remark(panel, "3  Propose and accept", f"from q_F (green); accepts {row['accept']:.1%}")
 
 
-def _ratio_panel(panel: Axes, seen: Document, row: Row) -> None:
+def _ratio_panel(panel: Axes, seen: Document, row: TableRow) -> None:
     low, high = seen["core"]
     values = np.array(seen["log_ratio"])
     level = (row["log_evidence"] or {}).get("value") or 0.0
@@ -154,8 +161,8 @@ def _ratio_panel(panel: Axes, seen: Document, row: Row) -> None:
     panel.spines["left"].set_visible(False)
     panel.set_xlabel("log ratio h − log Z along the chain")
     panel.locator_params(axis="x", nbins=4)
-    gamma = row["qc"]["target"][PRIMARY]["gamma"]
-    steps = (row["mixing"] or {}).get(PRIMARY)
+    gamma = row["qc"]["target"][PRIMARY_RHO]["gamma"]
+    steps = (row["mixing"] or {}).get(PRIMARY_RHO)
     words = [f"γ = {gamma:.3f}" if gamma is not None else "γ cannot be had"]
     if steps is not None:
         words.append(f"within .05 of π_F after {steps} step{'s' * (steps != 1)}")
@@ -168,25 +175,25 @@ class Schematic(Experiment):
     name = "schematic"
     title = "The pipeline (Figure 1)"
 
-    def cases(self, settings: Settings) -> list[Job]:
+    def cases(self, settings: ReproductionSettings) -> list[TableJob]:
         """Return the one run that the picture needs."""
-        return [Job(_CASE, ("folded",), settings.seed)]
+        return [TableJob(_CASE, ("folded",), settings.seed)]
 
-    def run(self, fits: SharedFits, job: Job) -> list[Row]:
+    def run(self, fits: SharedFits, job: TableJob) -> list[TableRow]:
         """Return the row, with what the picture shows."""
         fits.bring(_CASE, label_switching(2, 1, _CENTRES))
         fit = fits.fit(_CASE, job.seed)
-        parts = {**facts(fit), "quick": fits.settings.quick, "figure": _picture(fit)}
+        parts = {**fit_facts(fit), "quick": fits.settings.quick, "figure": _picture(fit)}
         return [row(self.name, _CASE, "folded", job.seed, **parts)]
 
-    def report(self, rows: list[Row]) -> list[tuple[str, str]]:
+    def report(self, rows: list[TableRow]) -> list[tuple[str, str]]:
         """Return what the run behind the picture says."""
         return [
             ("γ at ρ = 0.05", diagnostic_table(rows)),
             ("Chains, ours / published", chain_table(rows)),
         ]
 
-    def claims(self, rows: list[Row], preset: str) -> list[Claim]:
+    def claims(self, rows: list[TableRow], preset: str) -> list[Claim]:
         """None: a picture claims nothing."""
         return []
 

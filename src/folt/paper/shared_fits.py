@@ -17,9 +17,9 @@ from folt.chains import Chains, relabelled_sweep, run_chains
 from folt.fit import Fit
 from folt.groups import Group, Trivial
 from folt.models import banana, bayesian_mixture, broken_banana, gaussian_pair, label_switching
-from folt.paper.rows import Job, Settings, facts, row
+from folt.paper.rows import ReproductionSettings, TableJob, fit_facts, row
 from folt.paper.tables import (
-    Row,
+    TableRow,
     chain_table,
     diagnostic_table,
     every_rho_table,
@@ -80,7 +80,7 @@ class SharedFits:
         settings: what was asked for.
     """
 
-    def __init__(self, settings: Settings) -> None:
+    def __init__(self, settings: ReproductionSettings) -> None:
         self.settings = settings
         self._problems: dict[str, Problem] = {}
         self._fits: dict[tuple[str, bool, int], Fit] = {}
@@ -121,12 +121,12 @@ class SharedFits:
         key = (name, folded, seed)
         if key not in self._facts:
             fit = self.fit(name, seed, folded=folded)
-            parts: Document = {**facts(fit), "quick": self.settings.quick}
+            parts: Document = {**fit_facts(fit), "quick": self.settings.quick}
             if folded and self.settings.paper and not self.settings.identity_orbit:
                 assert fit.problem is not None
                 reference = self._reference(name, seed, folded)
                 truncated = self._sample(fit.problem, seed, fit.proposal, False, reference)
-                parts["identity_orbit"] = facts(truncated)
+                parts["identity_orbit"] = fit_facts(truncated)
             self._facts[key] = parts
         return dict(self._facts[key])
 
@@ -226,23 +226,23 @@ def _stream(seed: int) -> Key:
     return jax.random.fold_in(jax.random.key(seed), CHAIN_STREAM)
 
 
-def folded_and_unfolded(cases: Iterable[str], settings: Settings) -> list[Job]:
+def folded_and_unfolded(cases: Iterable[str], settings: ReproductionSettings) -> list[TableJob]:
     """Return every case folded, a job per seed, and unfolded once."""
     jobs = []
     for case in cases:
-        jobs += [Job(case, ("folded",), seed) for seed in settings.folded_seeds]
-        jobs.append(Job(case, ("unfolded",), settings.seed))
+        jobs += [TableJob(case, ("folded",), seed) for seed in settings.folded_seeds]
+        jobs.append(TableJob(case, ("unfolded",), settings.seed))
     return jobs
 
 
-def run_pair(fits: SharedFits, table: str, problem: str, job: Job) -> list[Row]:
+def run_pair(fits: SharedFits, table: str, problem: str, job: TableJob) -> list[TableRow]:
     """Return one row of such a table."""
     (method,) = job.methods
     parts = fits.facts(problem, job.seed, folded=method == "folded")
     return [row(table, job.case, method, job.seed, **parts)]
 
 
-def sections(rows: list[Row], *, ratios: bool = True) -> list[tuple[str, str]]:
+def sections(rows: list[TableRow], *, ratios: bool = True) -> list[tuple[str, str]]:
     """Headed tables of ours beside the published figures."""
     parts = [
         ("γ at ρ = 0.05", diagnostic_table(rows)),

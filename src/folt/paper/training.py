@@ -27,7 +27,7 @@ from jax.scipy.special import logsumexp
 from jaxtyping import Array, Float, PyTree
 
 from folt.batching import map_points
-from folt.paper.flow import SpectralCoupling, certified, paper_architecture, refreshed
+from folt.paper.flow import SpectralCoupling, certified, paper_architecture, refreshed_couplings
 from folt.proposals import Pushed, whitening
 from folt.store.packages import require
 from folt.training.effort import Effort
@@ -77,7 +77,7 @@ class ValuedDraws(NamedTuple):
     gradient: Points
 
 
-class Schedule(NamedTuple):
+class TrainingSchedule(NamedTuple):
     """Where a training run stands: its length and the steps between which the penalties grow."""
 
     steps: Array
@@ -131,7 +131,7 @@ def fit_paper_flow(
     if steps < 1 or not 0 <= ramp[0] <= ramp[1]:
         raise ValueError(f"expected steps >= 1 and 0 <= ramp[0] <= ramp[1], got {steps}, {ramp}")
     valued = _valued(flow, draws, log_target)
-    schedule = Schedule(*(jnp.float32(value * steps) for value in (1.0, *ramp)))
+    schedule = TrainingSchedule(*(jnp.float32(value * steps) for value in (1.0, *ramp)))
     flow = _cast(flow, jnp.float32)
     state = _optimiser().init(eqx.filter(flow, eqx.is_inexact_array))
     for start in range(0, steps, _BLOCK):
@@ -177,7 +177,12 @@ def _optimiser() -> optax.GradientTransformation:
 
 @eqx.filter_jit
 def _block(
-    key: Key, flow: Flow, state: PyTree, valued: ValuedDraws, schedule: Schedule, start: Array
+    key: Key,
+    flow: Flow,
+    state: PyTree,
+    valued: ValuedDraws,
+    schedule: TrainingSchedule,
+    start: Array,
 ) -> tuple[Flow, PyTree, Scalar]:
     """Up to `_BLOCK` training steps; those beyond the end of training leave all as it is."""
     parameters, rest = eqx.partition(flow, eqx.is_inexact_array)
@@ -192,7 +197,7 @@ def _block(
         direction, state = _optimiser().update(gradient, state)
         rate = schedule.learning_rate(step)
         parameters = jax.tree.map(lambda p, d: p - rate * d, parameters, direction)
-        moved = refreshed(eqx.combine(parameters, rest))
+        moved = refreshed_couplings(eqx.combine(parameters, rest))
         return (eqx.filter(moved, eqx.is_inexact_array), state), value
 
     def skip(carry: Carry, _: Array) -> tuple[Carry, Scalar]:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from folt.report.style import INK, LINE, below, blank, plain, styled
+from folt.report.style import INK, LINE, below, blank, literal, styled
 from folt.store.strict_json import Document
 
 if TYPE_CHECKING:
@@ -133,7 +133,7 @@ def still(chart: Chart) -> Figure:
     with styled():
         figure = blank(4.8, 3.1)
         panel = figure.subplots()
-        panel.set(xlabel=plain(chart.x_label), ylabel=plain(chart.y_label))
+        panel.set(xlabel=literal(chart.x_label), ylabel=literal(chart.y_label))
         panel.locator_params(steps=_STEPS)
         panel.set_yscale("log" if chart.log else "linear")
         panel.set(xlim=chart.x_range, ylim=chart.y_range)

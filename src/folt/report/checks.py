@@ -12,7 +12,7 @@ import numpy as np
 
 from folt.fit.predictions import replicates
 from folt.report.parameters import variable_names
-from folt.report.style import INK, LINE, PALETTE, QUIET, below, blank, plain, styled
+from folt.report.style import INK, LINE, PALETTE, QUIET, below, blank, literal, styled
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -201,7 +201,7 @@ def _overlay(panel: Axes, checks: Checks, j: int) -> None:
         baseline=None,
         label="observed",
     )
-    panel.set_xlabel(plain(checks.names[j]))
+    panel.set_xlabel(literal(checks.names[j]))
     panel.set_ylim(bottom=0.0)
 
 
@@ -227,7 +227,7 @@ def _quantities(panel: Axes, checks: Checks) -> None:
             fontsize=8,
             color=QUIET,
         )
-    panel.set_yticks(range(count), [plain(check.name) for check in checks.quantities][::-1])
+    panel.set_yticks(range(count), [literal(check.name) for check in checks.quantities][::-1])
     panel.tick_params(axis="y", length=0)
     panel.spines["left"].set_visible(False)
     panel.set(xlim=(-5.0, 5.0), ylim=(-0.6, count - 0.4))

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from jaxtyping import Float
 
-from folt.report.style import PALETTE, QUIET, TRUE_VALUE, blank, histogram, plain, styled
+from folt.report.style import PALETTE, QUIET, TRUE_VALUE, blank, histogram, literal, styled
 from folt.report.traces import Side, limits
 from folt.store.strict_json import Document
 
@@ -60,7 +60,7 @@ def marginals_figure(
             components = values.reshape(-1, math.prod(values.shape[2:]))[:, : len(PALETTE)]
             known = None if truth is None else truth.get(name)
             _densities(panel, components, known, (colours[j],) if colours else PALETTE)
-            panel.set_title(plain(name))
+            panel.set_title(literal(name))
         for panel in panels[len(shown) :]:
             panel.set_axis_off()
         if key:
@@ -199,9 +199,9 @@ def pairs_figure(sides: Sequence[Side], scalars: Sequence[int], labels: Sequence
                 panel.plot(x, y, ".", color=_colour(side, sides), alpha=0.5, **look)
             panel.tick_params(labelbottom=row == count - 1, labelleft=column == 0 and row > 0)
             if row == count - 1:
-                panel.set_xlabel(plain(labels[column]))
+                panel.set_xlabel(literal(labels[column]))
             if column == 0:
-                panel.set_ylabel(plain(labels[row]))
+                panel.set_ylabel(literal(labels[row]))
         _pairs_key(figure, sides)
     return figure
 

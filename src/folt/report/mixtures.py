@@ -12,7 +12,7 @@ import numpy as np
 
 from folt.fit.predictions import forecast_of
 from folt.report.parameters import variable_names
-from folt.report.style import INK, LINE, PALETTE, QUIET, below, blank, plain, styled
+from folt.report.style import INK, LINE, PALETTE, QUIET, below, blank, literal, styled
 from folt.store.strict_json import Document
 
 if TYPE_CHECKING:
@@ -162,7 +162,7 @@ def draw_weighted(
         label=f"{observations.size} observations",
     )
     _band(panel, grid, terms)
-    panel.set_xlabel(plain(name))
+    panel.set_xlabel(literal(name))
     panel.set_ylabel("density")
     panel.set_xlim(grid[0], grid[-1])
     panel.set_ylim(bottom=0.0)
@@ -180,7 +180,7 @@ def draw_counts(
     shares = np.bincount(observations.astype(int), minlength=grid.size) / observations.size
     panel.bar(grid, shares, width=0.85, color=LINE, label="data")
     _band(panel, grid, terms)
-    panel.set_xlabel(plain(name))
+    panel.set_xlabel(literal(name))
     panel.set_ylabel("probability")
     _title(panel, posterior)
 
@@ -210,8 +210,8 @@ def draw_plane(
             ring = centre[:, None] + radius * np.linalg.cholesky(spread) @ circle
             label = f"component {k + 1}, weight {share:.2f}" if probability == 0.5 else None
             panel.plot(*ring, color=colour, linewidth=width, label=label)
-    panel.set_xlabel(plain(names[pair[0]]))
-    panel.set_ylabel(plain(names[pair[1]]))
+    panel.set_xlabel(literal(names[pair[0]]))
+    panel.set_ylabel(literal(names[pair[1]]))
     _title(panel, posterior)
 
 

@@ -12,7 +12,7 @@ from folt.fit.section import Section
 from folt.report.checks import checks_figure, predictive_checks
 from folt.report.mixtures import data_figure
 from folt.report.parameters import place_names, variable_names
-from folt.report.style import LINE, PALETTE, below, blank, plain, styled
+from folt.report.style import LINE, PALETTE, below, blank, literal, styled
 from folt.store.strict_json import Document
 
 if TYPE_CHECKING:
@@ -99,8 +99,8 @@ def memberships_figure(fit: Fit, found: Memberships) -> Figure:
             strength = found.mean.max(axis=1)
             _coloured(panel, across, upwards, found.most_probable, strength, labels)
             names = variable_names(fit, data)
-            panel.set_xlabel(plain(names[0]) if several else "observation")
-            panel.set_ylabel(plain(names[1 if several else 0]))
+            panel.set_xlabel(literal(names[0]) if several else "observation")
+            panel.set_ylabel(literal(names[1 if several else 0]))
         below(figure, panel, min(len(labels), 4))
     return figure
 
@@ -132,7 +132,7 @@ def path_figure(fit: Fit, path: Path, found: Memberships) -> Figure:
             upper.plot(times, data.reshape(-1), color=LINE, linewidth=0.8, zorder=0)
             values = data.reshape(-1)
             _coloured(upper, times, values, path.states, path.agreement, labels)
-            upper.set_ylabel(plain(variable_names(fit, data)[0]))
+            upper.set_ylabel(literal(variable_names(fit, data)[0]))
         colours = [_colour(k) for k in range(len(labels))]
         look: Document = {"colors": colours, "alpha": 0.55, "linewidth": 0, "rasterized": True}
         lower.stackplot(times, found.mean.T, **look)
@@ -157,7 +157,7 @@ def _coloured(
         look: Document = {"s": 14, "linewidths": 0, "rasterized": True}
         alpha = np.clip(strength[own], 0.15, 1.0)
         panel.scatter(across[own], upwards[own], color=_colour(k), alpha=alpha, **look)
-        panel.plot([], [], "o", color=_colour(k), markersize=5, label=plain(label))
+        panel.plot([], [], "o", color=_colour(k), markersize=5, label=literal(label))
 
 
 def _colour(k: int) -> str:

@@ -102,7 +102,7 @@ def component_legend(figure: Figure, labels: Sequence[str]) -> None:
         Line2D([], [], linestyle="", marker="o", markersize=5, color=PALETTE[k % len(PALETTE)])
         for k in range(len(labels))
     ]
-    names = [plain(label) for label in labels]
+    names = [literal(label) for label in labels]
     figure.legend(handles, names, loc="outside lower center", ncols=len(names))
 
 
@@ -118,7 +118,7 @@ def histogram(
     panel.stairs(heights, edges, orientation=orientation, color=colour, linewidth=1.1)
 
 
-def plain(name: str) -> str:
+def literal(name: str) -> str:
     """Return a name as Matplotlib shows it literally: a dollar sign would start mathematics."""
     return name.replace("$", r"\$")
 

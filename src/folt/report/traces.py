@@ -17,7 +17,7 @@ from folt.report.style import (
     blank,
     component_legend,
     histogram,
-    plain,
+    literal,
     styled,
 )
 
@@ -158,7 +158,7 @@ def traces_figure(
             for position in side.breaks:
                 trace.axvline(position - 0.5, color=LINE, linewidth=0.8, zorder=0)
             _margin(margin, side, members)
-        panels[0].set_ylabel(plain(ylabel))
+        panels[0].set_ylabel(literal(ylabel))
         panels[0].set_ylim(*limits(sides, members))
         component_legend(figure, labels)
     return figure

@@ -26,7 +26,7 @@ _CODES = frozenset(sign * value for sign in (-1.0, 1.0) for value in (999.0, 999
 """Numbers that people write where a value is missing."""
 
 
-class Kind(StrEnum):
+class ColumnKind(StrEnum):
     """What a column holds."""
 
     NUMBERS = "numbers"
@@ -60,7 +60,7 @@ class Column:
     """
 
     name: str
-    kind: Kind
+    kind: ColumnKind
     values: Float[np.ndarray, " row"]
     unit: str = ""
     stray: Stray | None = None
@@ -102,7 +102,7 @@ class Table:
         """The names of all columns."""
         return tuple(column.name for column in self.columns)
 
-    def of_kind(self, kind: Kind) -> list[int]:
+    def of_kind(self, kind: ColumnKind) -> list[int]:
         """Return the positions of the columns that hold this."""
         return [j for j, column in enumerate(self.columns) if column.kind is kind]
 
@@ -118,7 +118,7 @@ class Table:
         Raises:
             ValueError: a field is no number, or a number that looks like a missing value.
         """
-        positions = self.of_kind(Kind.NUMBERS) if chosen is None else list(chosen)
+        positions = self.of_kind(ColumnKind.NUMBERS) if chosen is None else list(chosen)
         if not positions:
             raise ValueError(f"{self.where} has no column of numbers{self._instead()}")
         for j in positions:

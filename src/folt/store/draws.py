@@ -22,7 +22,7 @@ LOG_DENSITY = "lp__"
 """Stan's log density of its unconstrained parameters, up to a constant."""
 
 
-def stems(names: Sequence[str]) -> dict[str, list[tuple[int, tuple[int, ...]]]]:
+def declared_entries(names: Sequence[str]) -> dict[str, list[tuple[int, tuple[int, ...]]]]:
     """The entries of every declared name: place among all entries, and index counted from zero.
 
     Indices that are no numbers, such as those of complex values, count the entries one by one.
@@ -48,7 +48,7 @@ def shape_of(indices: Sequence[tuple[int, ...]]) -> tuple[int, ...]:
 def by_name(names: Sequence[str], rows: Float[np.ndarray, "*lead n"]) -> dict[str, np.ndarray]:
     """Return arrays (..., own shape) by declared name, from entries along the last axis."""
     found = {}
-    for stem, entries in stems(names).items():
+    for stem, entries in declared_entries(names).items():
         indices = [index for _, index in entries]
         values = np.empty((*rows.shape[:-1], *shape_of(indices)))
         for place, index in entries:

@@ -202,7 +202,7 @@ def remove_stale(folder: Path) -> None:
                 remove(path)
 
 
-def abandon() -> None:
+def abandon_files() -> None:
     """Remove the files that this process has begun: it is about to end, whatever it does now."""
     for path in list(_unfinished):
         with contextlib.suppress(OSError):

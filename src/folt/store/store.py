@@ -19,7 +19,7 @@ try:
 except ImportError:  # Windows: files are whole there too, but two writers are not told apart
     fcntl = None  # type: ignore[assignment]
 
-NAME = ".folt.lock"
+LOCK_NAME = ".folt.lock"
 
 _held: set[Path] = set()
 
@@ -36,7 +36,7 @@ class Lock:
     """
 
     def __init__(self, folder: Path) -> None:
-        self.path = folder / NAME
+        self.path = folder / LOCK_NAME
         self._handle: int | None = None
 
     def acquire(self) -> None:
@@ -187,7 +187,7 @@ class Store:
 
 def abandon() -> None:
     """Remove what is half-written, from any thread: the process is about to end."""
-    files.abandon()
+    files.abandon_files()
     abandon_locks()
     for folder in _begun:
         with contextlib.suppress(OSError):

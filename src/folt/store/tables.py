@@ -27,11 +27,11 @@ from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
 import numpy as np
 
-from folt.store.columns import Column, Kind, Stray, Table
+from folt.store.columns import Column, ColumnKind, Stray, Table
 from folt.store.files import require_readable
 from folt.store.layout import Layout, layout
 from folt.store.packages import require
-from folt.store.words import BRACKET, MISSING, UNIT, Style, is_missing, moments
+from folt.store.words import BRACKET, MISSING_WORDS, UNIT, Style, is_missing, moments
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -47,7 +47,7 @@ SPREADSHEETS = {
 
 PARQUET = (".parquet", ".pq")
 
-T = TypeVar("T")
+_T = TypeVar("_T")
 
 OPENERS: dict[str, Callable[[bytes], bytes]] = {
     ".gz": gzip.decompress,
@@ -139,7 +139,7 @@ def _parquet(path: Path) -> Source:
     return Source(frame.to_csv(sep="\t", index=not counted), "\t")
 
 
-def _guarded(path: Path, what: str, read: Callable[[], T]) -> T:
+def _guarded(path: Path, what: str, read: Callable[[], _T]) -> _T:
     """Return what a foreign library makes of a file; whatever it raises is about the file."""
     try:
         with warnings.catch_warnings():
@@ -190,10 +190,10 @@ def read_table(path: str | Path, missing: Sequence[str] | None = None) -> Table:
             dataclasses.replace(
                 column,
                 unit=_unit(unit, column.name),
-                kind=Kind.INDEX if counts else column.kind,
+                kind=ColumnKind.INDEX if counts else column.kind,
             )
         )
-    if found.width > 1 and columns[-1].kind is Kind.EMPTY and not names[-1]:
+    if found.width > 1 and columns[-1].kind is ColumnKind.EMPTY and not names[-1]:
         columns.pop()  # a delimiter at the end of every line
     lines = np.array([line.number for line in found.body])
     repeated = [name for name, n in Counter(found.names or ()).items() if name.strip() and n > 1]
@@ -216,7 +216,7 @@ def _frame(found: Layout, missing: Sequence[str]) -> pd.DataFrame:
     if found.delimiter == " ":
         lines = (" ".join(text.split()) for text in lines)
     exact = {} if _version(pd.__version__) >= (3, 1) else {"float_precision": "round_trip"}
-    words = {form for word in MISSING for form in (word, word.upper(), word.capitalize())}
+    words = {form for word in MISSING_WORDS for form in (word, word.upper(), word.capitalize())}
     return pd.read_csv(
         io.StringIO("\n".join(lines)),
         sep=found.delimiter or "\x1f",
@@ -259,18 +259,20 @@ def _judged(series: pd.Series, name: str, style: Style, missing: Sequence[str]) 
     """Return what a column holds, with its values."""
     if series.dtype.kind in "iuf":
         values = _without(series.to_numpy(float), style, missing)
-        return Column(name, Kind.EMPTY if np.isnan(values).all() else Kind.NUMBERS, values)
+        return Column(
+            name, ColumnKind.EMPTY if np.isnan(values).all() else ColumnKind.NUMBERS, values
+        )
     words = ["" if absent else str(w) for w, absent in zip(series, series.isna(), strict=True)]
     read = [style.number(word) for word in words]
     strays = [Stray(row, words[row].strip()) for row, value in enumerate(read) if value is None]
     values = _without(np.array([np.nan if v is None else v for v in read]), style, missing)
     stray = strays[0] if strays else None
     if 2 * len(strays) <= sum(not is_missing(word) for word in words):
-        kind = Kind.EMPTY if np.isnan(values).all() else Kind.NUMBERS
+        kind = ColumnKind.EMPTY if np.isnan(values).all() else ColumnKind.NUMBERS
         return Column(name, kind, values, stray=stray)
     if (found := moments(words)) is not None:
-        return Column(name, Kind.DATES, found.seconds, "", stray, *found[1:])
-    return Column(name, Kind.TEXT, np.full(len(words), np.nan), stray=stray)
+        return Column(name, ColumnKind.DATES, found.seconds, "", stray, *found[1:])
+    return Column(name, ColumnKind.TEXT, np.full(len(words), np.nan), stray=stray)
 
 
 def _without(values: np.ndarray, style: Style, missing: Sequence[str]) -> np.ndarray:
@@ -283,7 +285,7 @@ def _without(values: np.ndarray, style: Style, missing: Sequence[str]) -> np.nda
 def _is_index(column: Column, name: str, position: int) -> bool:
     """Whether a column counts the rows: by its name, or as one without a name before the others."""
     values = column.values
-    if column.kind is not Kind.NUMBERS or column.stray or not np.isfinite(values).all():
+    if column.kind is not ColumnKind.NUMBERS or column.stray or not np.isfinite(values).all():
         return False
     if np.any(values != np.round(values)):
         return False

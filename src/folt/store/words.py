@@ -13,7 +13,9 @@ from jaxtyping import Float
 if TYPE_CHECKING:
     import pandas as pd
 
-MISSING = frozenset(["", "-", "--", "---", ".", "?", "*", "na", "n/a", "#n/a", "#na", "<na>"]) | {
+MISSING_WORDS = frozenset(
+    ["", "-", "--", "---", ".", "?", "*", "na", "n/a", "#n/a", "#na", "<na>"]
+) | {
     *("nan", "-nan", "nat", "null", "none", "nil", "missing"),
     *("#value!", "#div/0!", "#ref!", "#num!"),
 }
@@ -78,7 +80,7 @@ _PATTERNS = {
 
 def is_missing(word: str) -> bool:
     """Return whether a word stands for a missing value."""
-    return word.strip().lower() in MISSING
+    return word.strip().lower() in MISSING_WORDS
 
 
 def is_number(word: str) -> bool:

@@ -11,7 +11,7 @@ from folt.symmetry.findings import (
     Kind,
     Reason,
     Remark,
-    Rotation,
+    RotationFound,
     SymmetryFound,
 )
 from folt.symmetry.parts import detect
@@ -22,7 +22,7 @@ __all__ = [
     "Kind",
     "Reason",
     "Remark",
-    "Rotation",
+    "RotationFound",
     "SymmetryFound",
     "detect",
 ]

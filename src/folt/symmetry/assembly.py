@@ -24,8 +24,8 @@ from folt.symmetry.findings import Factor
 from folt.symmetry.moves import (
     AlongAxis,
     Entries,
+    LabelledCoordinates,
     Move,
-    Mover,
     SquareSides,
     TransitionSides,
 )
@@ -176,7 +176,7 @@ def component_axes(factors: Sequence[Factor]) -> dict[str, dict[int, str]]:
     return named
 
 
-def _label_axes(mover: Mover, move: Move) -> tuple[int | None, ...]:
+def _label_axes(mover: LabelledCoordinates, move: Move) -> tuple[int | None, ...]:
     """Return the axes of the site along which labels run."""
     if isinstance(move, AlongAxis):
         return (mover.axes[move.axis],)

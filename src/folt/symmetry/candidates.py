@@ -15,8 +15,8 @@ from folt.symmetry.moves import (
     Among,
     AxisReversed,
     Entries,
+    LabelledCoordinates,
     Move,
-    Mover,
     Negated,
     SquareSides,
     TransitionSides,
@@ -122,7 +122,7 @@ def label_counts(places: Sequence[Place], alike: Sequence[list[Place]]) -> list[
 
 def movers_for(
     probe: Probe, places: Sequence[Place], alike: Sequence[list[Place]], m: int
-) -> list[Mover]:
+) -> list[LabelledCoordinates]:
     """Return everything that may carry m labels, families in matching order."""
     movers = [
         site_mover(place, place.moves(m))
@@ -139,13 +139,13 @@ def movers_for(
     return movers
 
 
-def site_mover(place: Place, moves: tuple[Move, ...]) -> Mover:
+def site_mover(place: Place, moves: tuple[Move, ...]) -> LabelledCoordinates:
     """Return one site as a mover."""
     axes = tuple(range(len(place.shape)))
-    return Mover(place.name, (place.name,), place.columns, moves, place.rank, axes)
+    return LabelledCoordinates(place.name, (place.name,), place.columns, moves, place.rank, axes)
 
 
-def _partial_movers(place: Place, m: int) -> list[Mover]:
+def _partial_movers(place: Place, m: int) -> list[LabelledCoordinates]:
     """More than m entries of which m carry the labels of other sites.
 
     Weights of three components may be a softmax of two numbers and a zero, and a component at a
@@ -169,7 +169,7 @@ def _label_places(count: int, m: int) -> list[tuple[int, ...]]:
     return [tuple(range(m)), tuple(range(count - m, count))]
 
 
-def movers_at(place: Place, chosen: Sequence[int], count: int) -> list[Mover]:
+def movers_at(place: Place, chosen: Sequence[int], count: int) -> list[LabelledCoordinates]:
     """Return a site whose labels are at some of the entries along an axis of this length.
 
     Args:
@@ -199,7 +199,7 @@ def _range(chosen: Sequence[int]) -> str:
     return f"{first}:{last + 1}" if last - first == len(chosen) - 1 else f"{list(chosen)}"
 
 
-def family_mover(family: Sequence[Place]) -> Mover:
+def family_mover(family: Sequence[Place]) -> LabelledCoordinates:
     """Equal sites as one mover with the labels in front."""
     names = tuple(place.name for place in family)
     columns = np.stack([place.columns for place in family])
@@ -207,10 +207,12 @@ def family_mover(family: Sequence[Place]) -> Mover:
     if len(family) == 2 and not family[0].simplex:
         moves += (AxisReversed(0),)
     axes = (None, *range(columns.ndim - 1))
-    return Mover(", ".join(names), names, columns, moves, family[0].rank, axes)
+    return LabelledCoordinates(", ".join(names), names, columns, moves, family[0].rank, axes)
 
 
-def _aligned(probe: Probe, others: Sequence[Mover], mover: Mover, m: int) -> Mover:
+def _aligned(
+    probe: Probe, others: Sequence[LabelledCoordinates], mover: LabelledCoordinates, m: int
+) -> LabelledCoordinates:
     """Return the family in the order in which its members belong to the labels of another mover.
 
     Stepping label i of the other and member j away at once, the pairs that belong together

@@ -8,7 +8,14 @@ from collections.abc import Mapping, Sequence
 from folt.problem.symmetry import SymmetryError
 from folt.symmetry.candidates import Place, family_mover, movers_at, site_mover
 from folt.symmetry.findings import Attempt, Factor, Kind
-from folt.symmetry.moves import AlongAxis, Entries, Move, Mover, Negated, TransitionSides
+from folt.symmetry.moves import (
+    AlongAxis,
+    Entries,
+    LabelledCoordinates,
+    Move,
+    Negated,
+    TransitionSides,
+)
 from folt.symmetry.probe import Probe
 from folt.symmetry.signs import rotation, with_signs
 from folt.symmetry.survey import Survey, survey
@@ -54,7 +61,7 @@ def require_declared(probe: Probe, places: Sequence[Place], named: Mapping[str, 
     return result
 
 
-Ways = list[tuple[Mover, Move]]
+Ways = list[tuple[LabelledCoordinates, Move]]
 """What may be moved, and how: one of these is right."""
 
 
@@ -114,7 +121,7 @@ def _entries(place: Place, given: Range) -> tuple[int, ...]:
     return () if len(found) == len(every) else found
 
 
-def _leading_movers(place: Place, m: int, chosen: tuple[int, ...]) -> list[Mover]:
+def _leading_movers(place: Place, m: int, chosen: tuple[int, ...]) -> list[LabelledCoordinates]:
     """Return a site whose labels run along its first axis, or are some of the entries there."""
     if not chosen:
         return [site_mover(place, _leading_moves(place, m))]

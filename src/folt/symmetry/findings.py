@@ -12,7 +12,7 @@ from collections.abc import Callable
 import numpy as np
 
 from folt.groups import Group
-from folt.symmetry.moves import AlongAxis, Move, Mover
+from folt.symmetry.moves import AlongAxis, LabelledCoordinates, Move
 from folt.symmetry.probe import Change
 
 
@@ -84,7 +84,7 @@ class Factor:
     """
 
     m: int
-    movers: tuple[Mover, ...]
+    movers: tuple[LabelledCoordinates, ...]
     moves: tuple[Move, ...]
     classes: tuple[tuple[int, ...], ...]
     signed: tuple[int, ...] = ()
@@ -144,7 +144,7 @@ class Factor:
 
 
 @dataclasses.dataclass(frozen=True)
-class Rotation:
+class RotationFound:
     """A continuous symmetry, which no finite group folds away.
 
     Attributes:
@@ -188,7 +188,7 @@ class SymmetryFound:
     factors: tuple[Factor, ...] = ()
     attempts: tuple[Attempt, ...] = ()
     nearly: tuple[Attempt, ...] = ()
-    rotations: tuple[Rotation, ...] = ()
+    rotations: tuple[RotationFound, ...] = ()
     remarks: tuple[Remark, ...] = ()
     repeated: tuple[str, ...] = ()
     points: int = 0

@@ -183,7 +183,7 @@ class TransitionSides(Among):
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
-class Mover:
+class LabelledCoordinates:
     """Coordinates that may carry m labels.
 
     Attributes:
@@ -229,7 +229,7 @@ class Mover:
         """Return whether a block of coordinates is moved, but for the entries without a label."""
         return block <= self.places or (self.partial and bool(block & self.places))
 
-    def part_of(self, axis: int, index: int) -> Mover:
+    def part_of(self, axis: int, index: int) -> LabelledCoordinates:
         """Return the mover at one place of an axis along which labels do not run."""
         columns = np.take(self.columns, index, axis=axis)
         axes = (*self.axes[:axis], *self.axes[axis + 1 :])

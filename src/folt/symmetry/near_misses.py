@@ -23,7 +23,7 @@ from folt.symmetry.candidates import (
     site_mover,
 )
 from folt.symmetry.findings import Attempt, Factor, Kind, Reason, Remark
-from folt.symmetry.moves import AlongAxis, Mover, Negated
+from folt.symmetry.moves import AlongAxis, LabelledCoordinates, Negated
 from folt.symmetry.probe import TOLERANCE, Probe
 from folt.symmetry.search import Search
 from folt.types import HostPoints
@@ -88,14 +88,14 @@ def _same_support(places: Sequence[Place]) -> list[list[Place]]:
     return [group for group in groups.values() if 2 <= len(group) <= LONGEST_AXIS]
 
 
-def _is_plain(mover: Mover) -> bool:
+def _is_plain(mover: LabelledCoordinates) -> bool:
     return not mover.partial and (
         any(type(move) is AlongAxis for move in mover.moves) or len(mover.sites) > 1
     )
 
 
-def _disjoint(movers: Iterable[Mover]) -> list[Mover]:
-    chosen: list[Mover] = []
+def _disjoint(movers: Iterable[LabelledCoordinates]) -> list[LabelledCoordinates]:
+    chosen: list[LabelledCoordinates] = []
     for mover in movers:
         if not any(mover.places & other.places for other in chosen):
             chosen.append(mover)
@@ -142,7 +142,7 @@ def _broken_sticks(likelihood: Probe, places: Sequence[Place]) -> Remark | None:
     return None
 
 
-def _spared(likelihood: Probe, sticks: Place, movers: Sequence[Mover]) -> bool:
+def _spared(likelihood: Probe, sticks: Place, movers: Sequence[LabelledCoordinates]) -> bool:
     points = likelihood.points.copy()
     points[:, sticks.columns] = _swapped(points[:, sticks.columns])
     for mover in movers:

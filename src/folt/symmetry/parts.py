@@ -15,12 +15,12 @@ from folt.groups.base import LARGEST_ENUMERATED
 from folt.problem.problem import Problem
 from folt.problem.requirements import require_scalar
 from folt.symmetry.assembly import factor_groups, product
-from folt.symmetry.findings import Attempt, Factor, Reason, Remark, Rotation, SymmetryFound
+from folt.symmetry.findings import Attempt, Factor, Reason, Remark, RotationFound, SymmetryFound
 from folt.symmetry.moves import (
     AlongAxis,
     Entries,
+    LabelledCoordinates,
     Move,
-    Mover,
     SquareSides,
     TransitionSides,
 )
@@ -95,14 +95,16 @@ class _Layout:
         ends = np.cumsum([0, *(part.length(m) for part in parts)])
         self.columns = [np.arange(a, b) for a, b in itertools.pairwise(ends)]
 
-    def movers(self) -> list[Mover]:
+    def movers(self) -> list[LabelledCoordinates]:
         """Return the parts that may move; each is told by its place, which a name need not be."""
         found = []
         for place, (part, columns) in enumerate(zip(self.parts, self.columns, strict=True)):
             shape, moves = _shape_and_moves(part, self.m)
             if moves and columns.size:
                 found.append(
-                    Mover(self.names[place], (str(place),), columns.reshape(shape), moves, place)
+                    LabelledCoordinates(
+                        self.names[place], (str(place),), columns.reshape(shape), moves, place
+                    )
                 )
         return found
 
@@ -124,7 +126,7 @@ def _found(probe: Probe, layout: _Layout, flips: bool) -> SymmetryFound:
     search = Search(probe, movers, layout.columns, layout.m)
     factors, attempts = list(search.factors()), list(search.attempts)
     remarks: list[Remark] = []
-    rotations: list[Rotation] = []
+    rotations: list[RotationFound] = []
     if flips:
         factors, tried = _signed(probe, layout, movers, factors, remarks, rotations)
         attempts += tried
@@ -148,7 +150,7 @@ def _found(probe: Probe, layout: _Layout, flips: bool) -> SymmetryFound:
     )
 
 
-def _alone(probe: Probe, layout: _Layout, movers: list[Mover]) -> list[Attempt]:
+def _alone(probe: Probe, layout: _Layout, movers: list[LabelledCoordinates]) -> list[Attempt]:
     """Each part moved alone and all together, where nothing was worth trying at random points."""
     if layout.m < 2:
         return []
@@ -164,10 +166,10 @@ def _alone(probe: Probe, layout: _Layout, movers: list[Mover]) -> list[Attempt]:
 def _signed(
     probe: Probe,
     layout: _Layout,
-    movers: list[Mover],
+    movers: list[LabelledCoordinates],
     factors: list[Factor],
     remarks: list[Remark],
-    rotations: list[Rotation],
+    rotations: list[RotationFound],
 ) -> tuple[list[Factor], list[Attempt]]:
     """Return the factors with their signs, and blocks whose signs flip without permutations."""
     found: list[Factor] = []

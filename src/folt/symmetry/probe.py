@@ -16,7 +16,7 @@ from jaxtyping import Float
 
 from folt.types import HostPoints
 
-Terms = Float[np.ndarray, "n terms"]
+TermValues = Float[np.ndarray, "n terms"]
 
 TOLERANCE = 1e-9
 """Largest change of a sum of terms, relative to one plus their sizes, that counts as rounding.
@@ -65,7 +65,7 @@ class Probe:
 
     def __init__(
         self,
-        evaluate: Callable[[HostPoints], Terms],
+        evaluate: Callable[[HostPoints], TermValues],
         terms: tuple[str, ...],
         centre: np.ndarray,
         spread: np.ndarray,
@@ -87,7 +87,7 @@ class Probe:
         """Number of coordinates."""
         return self.centre.size
 
-    def evaluate(self, points: HostPoints) -> Terms:
+    def evaluate(self, points: HostPoints) -> TermValues:
         """Return all terms at all points, block by block."""
         count = len(points)
         self.evaluations += count
@@ -103,7 +103,7 @@ class Probe:
         moved = self.evaluate(np.concatenate(images)).reshape(len(images), *values.shape)
         return [self.change(values, each) for each in moved]
 
-    def change(self, before: Terms, after: Terms) -> Change:
+    def change(self, before: TermValues, after: TermValues) -> Change:
         """Return the worst change over points."""
         with np.errstate(invalid="ignore"):
             steps = np.abs(after - before) / (1.0 + np.abs(before))
@@ -133,11 +133,11 @@ class Probe:
             return (slice(None),)
         return slice(None), slice(0, -1), slice(-1, None)
 
-    def _relative(self, before: Terms, after: Terms, part: slice) -> float:
+    def _relative(self, before: TermValues, after: TermValues, part: slice) -> float:
         return float(self._each(before, after, part).max())
 
     @staticmethod
-    def _each(before: Terms, after: Terms, part: slice) -> np.ndarray:
+    def _each(before: TermValues, after: TermValues, part: slice) -> np.ndarray:
         with np.errstate(invalid="ignore"):
             change = np.abs(after[:, part].sum(axis=1) - before[:, part].sum(axis=1))
             relative = change / (1.0 + np.abs(before[:, part]).sum(axis=1))

@@ -16,7 +16,7 @@ from collections.abc import Iterable, Sequence
 import numpy as np
 
 from folt.symmetry.findings import Attempt, Factor, Kind
-from folt.symmetry.moves import Move, Mover, Negated
+from folt.symmetry.moves import LabelledCoordinates, Move, Negated
 from folt.symmetry.probe import TOLERANCE, Change, Probe
 from folt.types import HostPoints
 
@@ -33,7 +33,7 @@ Pair = tuple[int, int]
 class Node:
     """A mover together with a way to move it."""
 
-    mover: Mover
+    mover: LabelledCoordinates
     move: Move
 
     @property
@@ -57,7 +57,11 @@ class Search:
     """
 
     def __init__(
-        self, probe: Probe, movers: Sequence[Mover], blocks: Sequence[np.ndarray], m: int
+        self,
+        probe: Probe,
+        movers: Sequence[LabelledCoordinates],
+        blocks: Sequence[np.ndarray],
+        m: int,
     ) -> None:
         self.probe, self.m = probe, m
         self.nodes = [Node(mover, move) for mover in movers for move in mover.moves]

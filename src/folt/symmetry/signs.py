@@ -8,8 +8,8 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from folt.symmetry.findings import Attempt, Factor, Kind, Rotation
-from folt.symmetry.moves import AlongAxis, AxisReversed, Entries, Move, Mover, Negated
+from folt.symmetry.findings import Attempt, Factor, Kind, RotationFound
+from folt.symmetry.moves import AlongAxis, AxisReversed, Entries, LabelledCoordinates, Move, Negated
 from folt.symmetry.probe import Probe
 
 _ANGLE = 0.6
@@ -54,7 +54,7 @@ def with_signs(probe: Probe, factor: Factor) -> tuple[Factor, tuple[Attempt, ...
 
 
 def lone_signs(
-    probe: Probe, movers: Sequence[Mover], m: int, taken: frozenset[int]
+    probe: Probe, movers: Sequence[LabelledCoordinates], m: int, taken: frozenset[int]
 ) -> tuple[list[Factor], list[Attempt]]:
     """Return labels that cannot be permuted but whose signs may be flipped one by one."""
     options = [
@@ -82,7 +82,7 @@ def lone_signs(
     return factors, attempts
 
 
-def rotation(probe: Probe, factor: Factor) -> Rotation | None:
+def rotation(probe: Probe, factor: Factor) -> RotationFound | None:
     """The continuous rotation of labels that contains these signed permutations, if there is one.
 
     Blocks of one coordinate are left out: labels that only share a round prior are rotated too,
@@ -101,7 +101,7 @@ def rotation(probe: Probe, factor: Factor) -> Rotation | None:
         points[:, columns[0]] = cosine * first - sine * second
         points[:, columns[1]] = sine * first + cosine * second
     change = probe.changes([points])[0]
-    return Rotation(factor.sites, factor.m, (0, 1), change, _ANGLE) if change.holds else None
+    return RotationFound(factor.sites, factor.m, (0, 1), change, _ANGLE) if change.holds else None
 
 
 def per_group(probe: Probe, factor: Factor) -> list[Factor]:
@@ -120,7 +120,7 @@ def per_group(probe: Probe, factor: Factor) -> list[Factor]:
     return [factor]
 
 
-def _own_axis(mover: Mover, move: Move) -> int | None:
+def _own_axis(mover: LabelledCoordinates, move: Move) -> int | None:
     """Return the axis along which labels run; None where every coordinate has both."""
     if isinstance(move, AlongAxis):
         return move.axis
@@ -144,7 +144,9 @@ def _at(factor: Factor, count: int, index: int) -> Factor:
     return dataclasses.replace(factor, movers=tuple(movers), moves=tuple(moves))
 
 
-def _flips(probe: Probe, movers: Sequence[tuple[Mover, int]], labels: range) -> tuple[Attempt, ...]:
+def _flips(
+    probe: Probe, movers: Sequence[tuple[LabelledCoordinates, int]], labels: range
+) -> tuple[Attempt, ...]:
     """Attempts to flip the sign of each label in all of these movers."""
     images = []
     for label in labels:

@@ -11,8 +11,8 @@ import numpy as np
 from folt.groups.base import LARGEST_ENUMERATED
 from folt.symmetry.assembly import Cluster, clustered, generated
 from folt.symmetry.candidates import Place, families, label_counts, movers_for
-from folt.symmetry.findings import Attempt, Factor, Reason, Remark, Rotation
-from folt.symmetry.moves import AlongAxis, AxisReversed, Mover, Negated
+from folt.symmetry.findings import Attempt, Factor, Reason, Remark, RotationFound
+from folt.symmetry.moves import AlongAxis, AxisReversed, LabelledCoordinates, Negated
 from folt.symmetry.near_misses import matters, near_misses
 from folt.symmetry.probe import TOLERANCE, Probe
 from folt.symmetry.search import Search
@@ -26,7 +26,7 @@ class Survey:
     factors: list[Factor] = dataclasses.field(default_factory=list)
     attempts: list[Attempt] = dataclasses.field(default_factory=list)
     nearly: list[Attempt] = dataclasses.field(default_factory=list)
-    rotations: list[Rotation] = dataclasses.field(default_factory=list)
+    rotations: list[RotationFound] = dataclasses.field(default_factory=list)
     remarks: list[Remark] = dataclasses.field(default_factory=list)
 
 
@@ -47,7 +47,7 @@ def survey(probe: Probe, places: Sequence[Place]) -> Survey:
 
 
 def _factors(
-    probe: Probe, places: Sequence[Place], movers: list[Mover], m: int, result: Survey
+    probe: Probe, places: Sequence[Place], movers: list[LabelledCoordinates], m: int, result: Survey
 ) -> list[Factor]:
     """Factors of m labels with their signs, split where groups have labels of their own."""
     search = Search(probe, movers, [place.columns for place in places], m)

@@ -10,7 +10,7 @@ from folt.symmetry.findings import (
     Kind,
     Reason,
     Remark,
-    Rotation,
+    RotationFound,
     SymmetryFound,
 )
 from folt.symmetry.moves import Negated
@@ -106,7 +106,7 @@ def near_miss(attempt: Attempt, front_end: str = "") -> str:
     )
 
 
-def rotation_in_words(rotation: Rotation, divided: bool = False) -> str:
+def rotation_in_words(rotation: RotationFound, divided: bool = False) -> str:
     """Return a continuous symmetry with its plane and its defect."""
     first, second = (label + 1 for label in rotation.plane)
     return (
@@ -117,7 +117,7 @@ def rotation_in_words(rotation: Rotation, divided: bool = False) -> str:
     )
 
 
-def refusal(rotation: Rotation) -> str:
+def refusal(rotation: RotationFound) -> str:
     """Return why a model with a rotation is not taken."""
     return (
         f"{rotation_in_words(rotation)} Give the loadings a prior that is not round, such as "

@@ -91,11 +91,11 @@ def relabel_posterior(
         ranks = np.argsort(done.permutations, axis=2)
         values = posterior[allocations].values
         copy["posterior"][allocations].values = np.take_along_axis(ranks, _whole(values), axis=2)
-    copy["posterior"].attrs["folt_relabelled"] = json.dumps(account(done))
+    copy["posterior"].attrs["folt_relabelled"] = json.dumps(relabelling_account(done))
     return copy, done
 
 
-def account(done: Relabelled) -> Document:
+def relabelling_account(done: Relabelled) -> Document:
     """Return what was done, as plain values."""
     return {
         "method": done.method,

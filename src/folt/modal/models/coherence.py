@@ -43,7 +43,7 @@ _ITERATIONS = 200
 """Steps towards the matrix H of a given C, each of which shrinks the error to a half or less."""
 
 
-def pairs_of(modes: int) -> list[tuple[int, int]]:
+def mode_pairs(modes: int) -> list[tuple[int, int]]:
     """Pairs i < j in the order of their coordinates."""
     return list(itertools.combinations(range(modes), 2))
 
@@ -64,7 +64,7 @@ def coherence_root(h: Float[Array, " pairs2"], modes: int) -> Complex[Array, "m 
 def _hermitian(entries: Complex[Array, " pairs"], modes: int) -> Complex[Array, "m m"]:
     """Return the Hermitian matrix without diagonal that has these entries above it."""
     matrix = jnp.zeros((modes, modes), complex)
-    for number, (i, j) in enumerate(pairs_of(modes)):
+    for number, (i, j) in enumerate(mode_pairs(modes)):
         entry = entries[number]
         matrix = matrix.at[i, j].set(entry).at[j, i].set(jnp.conj(entry))
     return matrix
@@ -85,7 +85,7 @@ def coherence_coordinates(entries: Complex[Array, " pairs"], modes: int) -> Floa
         return x - 0.5 * jnp.real(jnp.diagonal(logarithm(x)))
 
     matrix = logarithm(jax.lax.fori_loop(0, _ITERATIONS, step, jnp.zeros(modes)))
-    found = jnp.stack([matrix[i, j] for i, j in pairs_of(modes)])
+    found = jnp.stack([matrix[i, j] for i, j in mode_pairs(modes)])
     return jnp.stack([found.real, found.imag], axis=1).reshape(-1)
 
 
@@ -152,7 +152,7 @@ def _matrix(
     places: list[int], signs: Float[np.ndarray, " m"], width: int, noises: int
 ) -> Float[np.ndarray, "dim dim"]:
     """Return the map that puts mode i, with a sign, into its new place."""
-    modes, pairs = len(places), pairs_of(len(places))
+    modes, pairs = len(places), mode_pairs(len(places))
     size = modes * width
     matrix = np.zeros((size + 2 * len(pairs) + noises,) * 2)
     for i, place in enumerate(places):

@@ -86,7 +86,7 @@ class ModalPowersPosterior(eqx.Module):
 
     def terms(self, x: Point, spectrum: AveragedSpectrum) -> Float[Array, " n"]:
         """Log Gamma(Ŝ; shape ν, mean S) of every ordinate."""
-        mean = seen(spectrum, self.parts(x), self.exponent)
+        mean = expected_ordinates(spectrum, self.parts(x), self.exponent)
         shape = self.factor(x) * spectrum.averages
         ratio = shape * spectrum.psd / mean
         return shape * jnp.log(ratio) - ratio - gammaln(shape) - jnp.log(spectrum.psd)
@@ -145,7 +145,9 @@ def inverse_resonance(
     return depth * at**-exponent * (jnp.square(at**2 - own**2) + jnp.square(2 * ratio * own * at))
 
 
-def seen(spectrum: AveragedSpectrum, modes: _Modes, exponent: int) -> Float[Array, " n"]:
+def expected_ordinates(
+    spectrum: AveragedSpectrum, modes: _Modes, exponent: int
+) -> Float[Array, " n"]:
     """Return the expected ordinates: S through the window of the analyser."""
     at = jnp.asarray(spectrum.frequency)[:, None] + jnp.asarray(spectrum.offsets)
     peaks = resonance(at.reshape(-1), modes.frequency, modes.damping, exponent)
@@ -250,7 +252,7 @@ def simulate_powers(key: Key, problem: Problem, x: ArrayLike) -> AveragedSpectru
     if not isinstance(posterior, ModalPowersPosterior):
         raise ValueError("expected a problem that modal_powers made")
     point = jnp.asarray(x, float)
-    mean = np.asarray(seen(spectrum, posterior.parts(point), posterior.exponent))
+    mean = np.asarray(expected_ordinates(spectrum, posterior.parts(point), posterior.exponent))
     shape = float(posterior.factor(point)) * spectrum.averages
     noise = host_generator(key).gamma(shape) / shape
     return spectrum._replace(psd=mean * noise)

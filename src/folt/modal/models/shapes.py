@@ -44,7 +44,7 @@ from folt.modal.models.coherence import (
     coherence_coordinates,
     coherence_root,
     correlated_group,
-    pairs_of,
+    mode_pairs,
     transfer,
 )
 from folt.modal.models.complex_normal import Shapes, log_complex_normal
@@ -142,7 +142,7 @@ class ModalShapesPosterior(eqx.Module):
         coherence = {}
         if modes.root is not None:
             c = modes.root @ jnp.conj(modes.root.T)
-            entries = jnp.stack([c[i, j] for i, j in pairs_of(self.modes)])
+            entries = jnp.stack([c[i, j] for i, j in mode_pairs(self.modes)])
             coherence = {"coherence": jnp.abs(entries), "phase": jnp.angle(entries)}
         return {
             "frequency": modes.frequency,
@@ -232,7 +232,7 @@ def modal_shapes(
         raise ValueError(f"expected forces 'uncorrelated' or 'correlated', got {forces!r}")
     m, channels = number_of("modes", modes), data.real.shape[1]
     noises = channels if noise == "channel" else 1
-    pairs = len(pairs_of(m)) if forces == "correlated" else 0
+    pairs = len(mode_pairs(m)) if forces == "correlated" else 0
     if pairs and m > MOST_MODES:
         raise ValueError(
             f"expected at most {MOST_MODES} modes with correlated forces, got {m}: take a narrower "
@@ -274,7 +274,7 @@ def _problem(posterior: ModalShapesPosterior, data: FourierOrdinates, noises: in
     group: Group = Product(SignedPermutation(m, n + 2, unsigned=2), Trivial(noises))
     if posterior.pairs:
         group = correlated_group(m, n + 2, noises)
-    pairs = pairs_of(m)[: posterior.pairs]
+    pairs = mode_pairs(m)[: posterior.pairs]
     last = ["noise"] if noises == 1 else [f"noise[{c}]" for c in range(n)]
     return Problem(
         posterior,

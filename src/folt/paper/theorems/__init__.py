@@ -6,6 +6,6 @@ about the running chain is the certificate of a fit.
 """
 
 from folt.paper.theorems.check import TheoremCheck, conditions
-from folt.paper.theorems.cover import Covering, Side, covering, covering_of
+from folt.paper.theorems.cover import Covering, CoverSide, covering, covering_of
 
-__all__ = ["Covering", "Side", "TheoremCheck", "conditions", "covering", "covering_of"]
+__all__ = ["CoverSide", "Covering", "TheoremCheck", "conditions", "covering", "covering_of"]

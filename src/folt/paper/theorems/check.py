@@ -11,8 +11,8 @@ import numpy as np
 from folt.batching import map_points
 from folt.groups import Group
 from folt.paper.theorems.conditions import Conditions, Interpolation, theorem_conditions
-from folt.paper.theorems.cover import ALPHA, DELTA, Covering, Side, covering_of
-from folt.paper.theorems.oscillation import LARGEST_TABLE, halves, require_draws, thinned
+from folt.paper.theorems.cover import ALPHA, DELTA, Covering, CoverSide, covering_of
+from folt.paper.theorems.oscillation import LARGEST_TABLE, halves, require_draws, thinned_points
 from folt.problem import Problem
 from folt.problem.ratio import Target
 from folt.proposals.fold import Folded
@@ -85,7 +85,7 @@ def conditions(
         delta=delta,
         seed=seed,
     )
-    others = thinned(others, LARGEST_TABLE // group.order)
+    others = thinned_points(others, LARGEST_TABLE // group.order)
     return TheoremCheck(
         _found(problem, folding, unfolded, others, cover, log_evidence, seed), cover
     )
@@ -127,7 +127,7 @@ def _plain_and_folded(folding: Folded, z: Point) -> tuple[Scalar, Scalar]:
 
 
 def _interpolation(cover: Covering, which: str) -> Interpolation:
-    def term(side: Side) -> float | None:
+    def term(side: CoverSide) -> float | None:
         radius = getattr(side, which).radius
         if side.oscillation is None or side.oscillation.gradient is None or radius is None:
             return None

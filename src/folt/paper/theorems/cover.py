@@ -23,7 +23,7 @@ from folt.paper.theorems.covering import (
     CoveringRadius,
     covering_radius,
     diameter,
-    effective_draws,
+    effective_count,
     hpd_threshold,
     overlap_scales,
 )
@@ -35,7 +35,7 @@ from folt.paper.theorems.oscillation import (
     nearly_independent,
     oscillation_term,
     require_draws,
-    thinned,
+    thinned_points,
     widened_floors,
 )
 from folt.problem import Problem
@@ -59,7 +59,7 @@ Radii = tuple[CoveringRadius, CoveringRadius]
 
 
 @dataclasses.dataclass(frozen=True)
-class Side:
+class CoverSide:
     """Covering radii of one side, and its oscillation terms where there is a proposal.
 
     Attributes:
@@ -91,8 +91,8 @@ class Covering:
         heuristic: what all of it is.
     """
 
-    folded: Side
-    unfolded: Side
+    folded: CoverSide
+    unfolded: CoverSide
     ratio: float | None
     scaling: float
     threshold: float
@@ -207,7 +207,7 @@ def covering_of(
         log_target = core.log_target - math.log(problem.group.order)
         h = log_target - map_points(Folded.log_prob, pair[1], images)
         unfolded_term = _oscillation(h, pair, images, radii["unfolded"])
-    sides = Side(*radii["folded"], folded_term), Side(*radii["unfolded"], unfolded_term)
+    sides = CoverSide(*radii["folded"], folded_term), CoverSide(*radii["unfolded"], unfolded_term)
     return Covering(
         *sides,
         ratio=_ratio(*(side.published.radius for side in sides)),
@@ -246,7 +246,7 @@ def _radii(
     distances = max(width, np.finfo(float).tiny) * np.geomspace(1e-3, 1.0, _RADII)
     found = widened_floors(generator, target, core.edge, draws.mean(axis=0), distances)
     around = np.minimum(found - core.log_scale, floor)
-    effective = effective_draws(core.points.shape[0], alpha, delta)
+    effective = effective_count(core.points.shape[0], alpha, delta)
 
     def both(width: float, order: int, scales: np.ndarray | None) -> Radii:
         common: Document = {
@@ -283,7 +283,7 @@ def _ratio(folded: float | None, unfolded: float | None) -> float | None:
 
 
 def _scales(group: Group, core: HostPoints) -> np.ndarray:
-    some = thinned(core, LARGEST_TABLE // group.order)
+    some = thinned_points(core, LARGEST_TABLE // group.order)
     return overlap_scales(map_points(_image_distances, group, some, terms=group.order))
 
 

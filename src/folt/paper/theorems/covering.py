@@ -76,7 +76,7 @@ def hpd_threshold(potentials: np.ndarray, alpha: float) -> float:
     return float(values[max(math.ceil((1.0 - alpha) * values.size), 1) - 1])
 
 
-def effective_draws(n: float, alpha: float, delta: float) -> float:
+def effective_count(n: float, alpha: float, delta: float) -> float:
     """n_eff = n(1-α) - sqrt(n·½·ln(3/δ)): draws in the core, all but with probability δ/3."""
     return n * (1.0 - alpha) - math.sqrt(n * 0.5 * math.log(3.0 / delta))
 

@@ -54,7 +54,7 @@ def nearly_independent(fit: Fit) -> HostDraws:
     return fit.draws[:, ::step]
 
 
-def thinned(points: HostPoints, most: int) -> HostPoints:
+def thinned_points(points: HostPoints, most: int) -> HostPoints:
     """At most `most` rows, evenly spaced."""
     if points.shape[0] <= most:
         return points
@@ -89,7 +89,7 @@ def largest_gradient(
     Returns:
         M, the number of draws, and a reason where M is None.
     """
-    some = thinned(points, GRADIENT_DRAWS)
+    some = thinned_points(points, GRADIENT_DRAWS)
     pair = (target, proposal)
     reason = _untraceable(_gradient_norm, pair, points.shape[1])
     if reason is not None:
