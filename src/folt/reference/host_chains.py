@@ -27,6 +27,7 @@ from folt.proposals.action import Action, action_of
 from folt.reference.exploration import Explored, Explorer, Plan, SubsetExplorer, has_subset
 from folt.reference.exploration.chamber import chamber_of, covariance_within
 from folt.reference.exploration.descents import ROUNDS
+from folt.reference.exploration.explorer import SOLID
 from folt.reference.exploration.modes import PerMode
 from folt.reference.host_moves import LeapKernel, UnionLeap
 from folt.reference.host_tempering import mover_for
@@ -163,7 +164,7 @@ class HostChains:
             tell = part_of(progress, EXPLORATION_SHARE, 1.0)
             found = self._followed(key, explorer, explored, tell)
             lost = np.flatnonzero([mode.short for mode in found.facts.modes])
-            if lost.size == 0:
+            if lost.size == 0 and not found.noisy:
                 return found
         explored = explorer.again(explored, lost, part_of(progress, 0.0, EXPLORATION_SHARE))
         return self._followed(key, explorer, explored, part_of(progress, EXPLORATION_SHARE, 1.0))
@@ -280,6 +281,12 @@ class _Found(NamedTuple):
     explored: Explored
     record: _Record
     facts: ExplorationFacts
+
+    @property
+    def noisy(self) -> bool:
+        """Whether chains disagree that began at the descendants of hardly any particles."""
+        few = self.explored.ladder.effective_ancestors < SOLID
+        return few and self.explored.modes is not None and self.record.rhat > _AGREED
 
 
 class _Record(NamedTuple):

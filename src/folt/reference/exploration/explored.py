@@ -89,8 +89,8 @@ def _responsibilities(total: ListedSum, points: HostPoints) -> Float[np.ndarray,
     return softmax(of(total.folded[0]), axis=1)
 
 
-def _nothing() -> Int[np.ndarray, " none"]:
-    return np.empty(0, int)
+def _nothing() -> Bool[np.ndarray, " modes"]:
+    return np.empty(0, bool)
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -102,7 +102,6 @@ class Explored:
         modes: the modes; None where there is no gradient or no descent arrived anywhere.
         masses: what they weigh; None likewise.
         tempered: share of the particles within the reach of each mode.
-        families: how many particles of the start have descendants there.
         barely: whether a mode was found late, or hardly found.
         ladders: how many ladders were climbed.
         descents: descents made where none arrived at a maximum.
@@ -115,7 +114,6 @@ class Explored:
     modes: Modes | None = None
     masses: Masses | None = None
     tempered: PerMode = dataclasses.field(default_factory=lambda: np.empty(0))
-    families: Int[np.ndarray, " modes"] = dataclasses.field(default_factory=_nothing)
     barely: Bool[np.ndarray, " modes"] = dataclasses.field(default_factory=_nothing)
     ladders: int = 1
     descents: int = 0

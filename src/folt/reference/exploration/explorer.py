@@ -142,7 +142,7 @@ class Explorer:
 
         Args:
             before: what the first search found.
-            lost: the modes that its ladder had lost.
+            lost: the modes that its ladder had lost; none where it was too noisy to tell.
             progress: told how far the ladder is.
         """
         begun = time.perf_counter()
@@ -186,9 +186,8 @@ class Explorer:
             return Explored(ladder, descents=len(ends.values))
         modes = self._screened(starts, modes, funds)
         masses = masses_of(generator, self.landscape, modes, action)
-        within = modes.within(action, ladder.walk.points)
-        found = (within.mean(axis=0), ladder.families(within), np.zeros(modes.count, bool))
-        return Explored(ladder, modes, masses, *found)
+        tempered = modes.within(action, ladder.walk.points).mean(axis=0)
+        return Explored(ladder, modes, masses, tempered, np.zeros(modes.count, bool))
 
     def _screened(self, starts: StretchedStarts, modes: Modes, funds: float) -> Modes:
         """The modes, and those that descents from points which they do not explain end in."""
@@ -226,17 +225,17 @@ class Explorer:
 def _barely_found(
     before: Explored, lost: Int[np.ndarray, " n"], modes: Modes | None, action: Action
 ) -> Bool[np.ndarray, " modes"]:
-    """Return which modes were found late, or neither by tempering nor by many descents.
+    """Return which modes the first ladder missed that were found late, or by few descents.
 
     Where a heavy mode was met by chance, others may have been passed by.
     """
     if modes is None or before.modes is None:
         return np.empty(0, bool)
     distances = before.modes.distances(action, modes.points)
-    nearest = distances.argmin(axis=1)
     late = distances.min(axis=1) > modes.points.shape[1]  # beyond the reach of a known mode
-    missed = np.isin(nearest, lost) & (before.families[nearest] < SOLID)
-    return late | (missed & ~modes.often())
+    within = modes.within(action, before.ladder.walk.points)
+    missed = before.ladder.families(within) < SOLID
+    return missed & (late | (np.isin(distances.argmin(axis=1), lost) & ~modes.often()))
 
 
 def known_parts(modes: Modes, masses: Masses, action: Action) -> Components:

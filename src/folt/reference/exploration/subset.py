@@ -93,13 +93,11 @@ class SubsetExplorer(Explorer):
         around = known_parts(found.modes, found.masses, self.action).wider(_INFLATION)
         start = UnionStart(self.start, around, _KNOWN)
         ladder = self._ladder(0, start, self.plan.particles, self.plan.share, progress)
-        within = found.modes.within(self.action, ladder.walk.points)
         self.seconds += time.perf_counter() - begun
         return dataclasses.replace(
             found,
             ladder=ladder,
-            tempered=within.mean(axis=0),
-            families=ladder.families(within),
+            tempered=found.modes.within(self.action, ladder.walk.points).mean(axis=0),
             barely=_inherited(few, found.modes, self.action),
             control=len(few.ladder.walk.points),
             rows=ROWS,
