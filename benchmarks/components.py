@@ -13,7 +13,7 @@ from typing import Any
 
 import folt
 from benchmarks import record
-from folt.certificate.comparison import compare
+from folt.certificate.comparison import compare_evidences
 from folt.certificate.diagnostics import Evidence
 from folt.models import datasets, gaussian_mixture
 
@@ -55,7 +55,7 @@ def measured(components: int, effort: str, seed: int) -> dict[str, Any]:
 
 def rows(sizes: list[dict[str, Any]]) -> list[tuple[Any, ...]]:
     """The table: every size with its probability among those that are there."""
-    ranking = compare(
+    ranking = compare_evidences(
         {
             str(one["components"]): Evidence(
                 one["log_z"], one["standard_error"], one["pareto_k"], 1, method=one["method"]

@@ -51,7 +51,7 @@ def measured_evidence_figure(name: str) -> Figure:
     """Log evidence against size from a measurement in benchmarks/results that keeps its `sizes`."""
     import json
 
-    from folt.certificate.comparison import compare
+    from folt.certificate.comparison import compare_evidences
     from folt.certificate.diagnostics import Evidence
     from folt.certificate.outcomes import Outcome
     from folt.report.mixtures import evidence_figure
@@ -65,7 +65,7 @@ def measured_evidence_figure(name: str) -> Figure:
         for one in sizes
     }
     certified = [Outcome.named(one["verdict"]).usable for one in sizes]
-    return evidence_figure(compare(found), "number of components", certified)
+    return evidence_figure(compare_evidences(found), "number of components", certified)
 
 
 @in_float64

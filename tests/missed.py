@@ -3,7 +3,7 @@
 import jax
 import jax.numpy as jnp
 
-from folt.certificate.certify import Examined, certify
+from folt.certificate.certify import Examined, certificate_from
 from folt.certificate.facts import ReferenceFacts, SymmetryFacts
 from folt.certificate.held_out import HeldOut
 from folt.chains import run_chains
@@ -50,4 +50,6 @@ def certificate_of(missed: float, seed: int, *, guarded: bool, draws: int = 5_00
     examined = Examined.of(held_out.judge(ratio), fresh)
     burn_in = examined.burn_in(100)
     chains = run_chains(keys[1], ratio, 4, draws, burn_in)
-    return certify(examined, chains, FACTS, REFERENCE, burn_in=burn_in, safety_weight=GUARD)
+    return certificate_from(
+        examined, chains, FACTS, REFERENCE, burn_in=burn_in, safety_weight=GUARD
+    )

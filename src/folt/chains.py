@@ -29,7 +29,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable
-from typing import NamedTuple, ParamSpec, Protocol, TypeVar, overload
+from typing import NamedTuple, Protocol, overload
 
 import equinox as eqx
 import jax
@@ -38,10 +38,7 @@ import numpy as np
 from jaxtyping import Array, Bool, Float, Int
 from threadpoolctl import threadpool_limits
 
-from folt.types import Key, Point, Points, Scalar, host_generator
-
-P = ParamSpec("P")
-R = TypeVar("R")
+from folt.types import Key, P, Point, Points, R, Scalar, host_generator
 
 
 def one_blas_thread(function: Callable[P, R]) -> Callable[P, R]:

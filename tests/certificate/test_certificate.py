@@ -10,7 +10,7 @@ from scipy import signal, stats
 
 import folt
 from folt.certificate.certificate import Certificate
-from folt.certificate.certify import Examined, certify
+from folt.certificate.certify import Examined, certificate_from
 from folt.certificate.diagnostics import RHOS, Agreement, Coverage, Difference, Faults
 from folt.certificate.facts import ReferenceFacts, SymmetryFacts
 from folt.certificate.held_out import Judged
@@ -52,7 +52,7 @@ def certified_of(judged, fresh, facts=FACTS, moving=True, **options):
         chains = chains._replace(draws=np.zeros((4, 1_000, 2)))
     examined = Examined.of(judged, fresh)
     reference = dataclasses.replace(REFERENCE, exact=judged.exact)
-    return certify(examined, chains, facts, reference, burn_in=100, **options)
+    return certificate_from(examined, chains, facts, reference, burn_in=100, **options)
 
 
 GOOD = certified(*log_ratios())

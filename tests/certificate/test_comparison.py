@@ -5,7 +5,7 @@ import math
 import numpy as np
 import pytest
 
-from folt.certificate.comparison import compare, doubts
+from folt.certificate.comparison import compare_evidences, doubts
 from folt.certificate.diagnostics import Evidence
 from folt.certificate.outcomes import Outcome
 from folt.certificate.verdict import Status
@@ -14,7 +14,7 @@ from folt.certificate.verdict import Status
 def test_probabilities_and_their_errors():
     """Errors by the delta method against 20 000 simulated evidences, within 5 %."""
     values, errors = np.array([-10.0, -9.0, -12.0]), np.array([0.1, 0.05, 0.3])
-    ranking = compare(
+    ranking = compare_evidences(
         {
             str(k): Evidence(*pair, 0.1, 100)
             for k, pair in enumerate(zip(values, errors, strict=True))
@@ -30,24 +30,26 @@ def test_probabilities_and_their_errors():
 
 
 def test_what_has_no_evidence_has_no_probability():
-    ranking = compare(
+    ranking = compare_evidences(
         {"a": Evidence(-3.0, 0.1, 0.9, 10), "b": Evidence(-math.inf, math.inf, 0.1, 10)}
     )
     assert [row.probability for row in ranking] == [1.0, 0.0]
     assert [row.believable for row in ranking] == [False, False]
     smoothed = Evidence(-3.0, 0.1, 0.9, 10, method="psis")
-    assert compare({"c": smoothed})[0].believable
-    nothing = compare({"a": Evidence(-math.inf, math.inf, None, 10)})
+    assert compare_evidences({"c": smoothed})[0].believable
+    nothing = compare_evidences({"a": Evidence(-math.inf, math.inf, None, 10)})
     assert math.isnan(nothing[0].probability)
 
 
 def test_one_model_is_certain():
-    assert compare({"3": Evidence(-1.0, 0.1, 0.2, 10)})[0].probability == pytest.approx(1.0)
+    assert compare_evidences({"3": Evidence(-1.0, 0.1, 0.2, 10)})[0].probability == pytest.approx(
+        1.0
+    )
 
 
 def test_what_is_not_certified_is_said_with_a_next_step():
     """Mass that a proposal misses is missing in its evidence: only those may be too small."""
-    ranking = compare({name: Evidence(-3.0, 0.1, 0.2, 10) for name in "1234"})
+    ranking = compare_evidences({name: Evidence(-3.0, 0.1, 0.2, 10) for name in "1234"})
     outcomes = dict(
         zip("1234", (Outcome.GOOD, Outcome.UNCOVERED, Outcome.UNDECIDED, Outcome.FAIR), strict=True)
     )
@@ -60,5 +62,7 @@ def test_what_is_not_certified_is_said_with_a_next_step():
     assert "more effort" in third
     assert "hold 0.5 of the probability" in share
     assert doubts(ranking, dict.fromkeys("1234", Status(Outcome.FAIR, ""))) == ()
-    heavy = compare({"1": Evidence(-3.0, 0.1, 0.9, 10)})  # plain weights of infinite variance
+    heavy = compare_evidences(
+        {"1": Evidence(-3.0, 0.1, 0.9, 10)}
+    )  # plain weights of infinite variance
     assert "error of log Z" in doubts(heavy, {"1": statuses["1"]})[0]

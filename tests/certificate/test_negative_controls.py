@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import folt
-from folt.certificate.certify import Examined, certify
+from folt.certificate.certify import Examined, certificate_from
 from folt.certificate.diagnostics import summarise_chains
 from folt.certificate.facts import ReferenceFacts, SymmetryFacts
 from folt.certificate.held_out import HeldOut
@@ -61,7 +61,7 @@ def certified(problem, proposal, seed=0, draws=2_000):
     chains = run_chains(keys[1], ratio, 4, draws, 100)
     _, fresh = ratio.draw(keys[2], 20_000)
     examined = Examined.of(held_out.judge(ratio), fresh)
-    return certify(examined, chains, FACTS, REFERENCE, burn_in=100)
+    return certificate_from(examined, chains, FACTS, REFERENCE, burn_in=100)
 
 
 @pytest.fixture(scope="module")
@@ -140,7 +140,7 @@ def test_a_frozen_chain():
     held_out = HeldOut(Exact(draws=4_000)(keys[0], PROBLEM).draws, exact=True)
     _, fresh = ratio.draw(keys[2], 1_000)
     examined = Examined.of(held_out.judge(ratio), fresh)
-    assert certify(examined, still, FACTS, REFERENCE).status.name == "frozen"
+    assert certificate_from(examined, still, FACTS, REFERENCE).status.name == "frozen"
 
 
 def lopsided(x):

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from folt.certificate.held_out import LEAST, MOST, Judged, refreshed, steps_for
+from folt.certificate.held_out import LEAST, MOST, Judged, refreshed_draws, steps_for
 
 
 class Scalars:
@@ -41,7 +41,7 @@ def test_draws_of_the_target_stay_draws_of_the_target():
     """Kolmogorov-Smirnov of 20 000 refreshed draws at level 1e-4."""
     ratio = Scalars()
     exact = np.random.default_rng(1).normal(size=(50, 400, 1))
-    moved = refreshed(key(), judged(ratio, exact), ratio, 3)
+    moved = refreshed_draws(key(), judged(ratio, exact), ratio, 3)
     assert stats.kstest(moved.points.ravel(), "norm").pvalue > 1e-4
     np.testing.assert_allclose(moved.log_ratio.ravel(), ratio.at(moved.points.reshape(-1, 1)))
     assert np.mean(moved.points != exact) > 0.95
@@ -53,7 +53,7 @@ def test_draws_of_the_target_stay_draws_of_the_target():
 def test_mutant_with_the_printed_sign_moves_the_target():
     ratio = Scalars(sign=-1.0)
     exact = np.random.default_rng(1).normal(size=(50, 400, 1))
-    moved = refreshed(key(), judged(ratio, exact), ratio, 3)
+    moved = refreshed_draws(key(), judged(ratio, exact), ratio, 3)
     assert stats.kstest(moved.points.ravel(), "norm").pvalue < 1e-4
 
 
@@ -61,10 +61,10 @@ def test_chains_stuck_where_they_started_are_mended():
     """Every chain constant: R-hat is useless before, and independent draws come out."""
     ratio = Scalars()
     stuck = np.repeat(np.random.default_rng(2).normal(size=(50, 1, 1)), 400, axis=1)
-    moved = refreshed(key(), judged(ratio, stuck), ratio, steps_for(0.8))
+    moved = refreshed_draws(key(), judged(ratio, stuck), ratio, steps_for(0.8))
     means = moved.points.mean(axis=(1, 2))
     assert means.std() < 2.0 / np.sqrt(400)
-    again = refreshed(key(1), moved, ratio, 2)
+    again = refreshed_draws(key(1), moved, ratio, 2)
     assert again.steps == moved.steps + 2
     np.testing.assert_array_equal(again.as_they_came, stuck)
     np.testing.assert_array_equal(again.raw_log_ratio, judged(ratio, stuck).log_ratio)
@@ -74,7 +74,7 @@ def test_what_the_proposal_misses_stays_where_it_is():
     """Draws 30 deviations away from the proposal: none moves, and all keep their large h."""
     ratio = Scalars(shift=-45.0)
     far = 0.1 * np.random.default_rng(3).normal(size=(5, 40, 1))
-    moved = refreshed(key(), judged(ratio, far), ratio, MOST)
+    moved = refreshed_draws(key(), judged(ratio, far), ratio, MOST)
     np.testing.assert_array_equal(moved.points, far)
 
 

@@ -11,7 +11,7 @@ import pytest
 import folt
 import folt.sampling
 from brief import REFERENCE, from_moments
-from folt.certificate.comparison import compare
+from folt.certificate.comparison import compare_evidences
 from folt.certificate.diagnostics import Evidence
 from folt.cli import run
 from folt.cli.mixture import component_numbers
@@ -192,7 +192,7 @@ def test_sizes_stand_side_by_side_over_one_axis():
 def test_evidence_is_drawn_near_the_best_and_doubt_is_hollow():
     """A model 24 nats below would hide every error bar; it is an arrow at the edge instead."""
     values = {"1": -246.4, "2": -223.0, "3": -222.0}
-    ranking = compare({k: Evidence(value, 0.01, 0.2, 10) for k, value in values.items()})
+    ranking = compare_evidences({k: Evidence(value, 0.01, 0.2, 10) for k, value in values.items()})
     panel = mixtures.evidence_figure(ranking, "components", [True, True, False]).axes[0]
     assert panel.get_ylim()[0] > -240.0
     assert [text.get_text() for text in panel.get_xticklabels()] == ["1", "2", "3"]

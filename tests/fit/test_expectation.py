@@ -10,11 +10,18 @@ from scipy import stats
 import folt
 from folt.chains import sweeps
 from folt.fit import expectation
-from folt.fit.expectation import Averages, Method, replicated_mean, through, weighted_mean
+from folt.fit.expectation import (
+    Averages,
+    ExpectationMethod,
+    replicated_mean,
+    through,
+    weighted_mean,
+)
 from folt.models import label_switching
 from folt.proposals import Gaussian, StudentT
+from folt.proposals.action import action_of
 from folt.proposals.components import Components
-from folt.proposals.sums import components_of
+from folt.proposals.sums import ListedSum, components_of
 from folt.reference import Exact
 
 CENTRES = np.array([[0.0, 0.5], [1.5, -0.5]])
@@ -78,7 +85,7 @@ def test_errors_of_weighted_proposals_are_honest_and_weights_matter(repeats):
 @pytest.mark.extended
 def test_errors_of_scrambles_are_honest_and_sobol_points_are_no_draws(repeats):
     found = [one.of(total) for one in repeats]
-    assert {one.method for one in found} == {Method.SOBOL}
+    assert {one.method for one in found} == {ExpectationMethod.SOBOL}
     assert honest(scores(found))
     sets = [one.estimating for one in repeats]
     as_if_drawn = [weighted_mean(total(one.parameters), one.weights)[0] for one in sets]
@@ -102,7 +109,10 @@ def test_recycling_costs_nothing_and_beats_the_chain(fit, monkeypatch):
     longer = fit.extend(50)
     monkeypatch.setattr(expectation.LogRatio, "at", None)
     found = Averages(fit).of(total)
-    assert (found.method, found.points) == (Method.PROPOSALS, fit.proposals.log_ratio.size)
+    assert (found.method, found.points) == (
+        ExpectationMethod.PROPOSALS,
+        fit.proposals.log_ratio.size,
+    )
     chain = Averages(fit)._chain(total(fit.posterior))
     assert found.standard_error < chain.standard_error
     assert Averages(longer).of(total).points == found.points + 2 * 50 * fit.steps_per_draw
@@ -114,9 +124,7 @@ def test_uniforms_through_the_quantiles_are_draws_of_the_proposal(fit):
     generator = np.random.default_rng(1)
     for parts in (guarded, wide):
         points = through(parts, generator.uniform(size=(4_000, 6)))
-        drawn = folt.proposals.ListedSum(parts, folt.proposals.action_of(fit.group)).sample(
-            generator, 4_000
-        )
+        drawn = ListedSum(parts, action_of(fit.group)).sample(generator, 4_000)
         ahead = np.array([1.0, -0.5, 0.3, 0.7])  # a direction across the axes
         for one, other in ((points @ ahead, drawn @ ahead), (points[:, 3], drawn[:, 3])):
             assert stats.ks_2samp(one, other).pvalue > 1e-4
@@ -128,7 +136,7 @@ def test_uniforms_through_the_quantiles_are_draws_of_the_proposal(fit):
 def test_heavy_weights_leave_the_average_to_the_chain():
     narrow = fitted(Gaussian(jnp.asarray(CENTRES.ravel()), 2.0 * jnp.eye(4)))
     found = narrow.expectation(total)
-    assert found.method is Method.CHAIN
+    assert found.method is ExpectationMethod.CHAIN
     assert found.pareto_k >= 0.4
     values = total(narrow.posterior)
     assert found.mean == pytest.approx(values.mean())
@@ -149,8 +157,8 @@ def test_loaded_relabelled_and_extended_fits_have_expectations_too(fit, tmp_path
     }
     for one in made.values():
         assert abs(one.mean - truth) < 5 * one.standard_error
-    assert made["alone"].method is Method.CHAIN
-    assert made["with problem"].method is not Method.CHAIN
+    assert made["alone"].method is ExpectationMethod.CHAIN
+    assert made["with problem"].method is not ExpectationMethod.CHAIN
 
 
 def test_values_of_any_shape_and_truth_values(fit):

@@ -15,7 +15,7 @@ from folt.models import label_switching
 from folt.problem import Problem
 from folt.proposals import Gaussian
 from folt.reference import Exact
-from folt.training.proposal import settled
+from folt.training.proposal import made_accurate
 
 LEVEL = 1e-4  # five goodness-of-fit checks: a false alarm in this file about once in 2000 runs
 
@@ -149,7 +149,7 @@ def test_effective_sizes(fit):
 
 
 def test_flow_is_the_proposal_without_its_guard(fit):
-    assert eqx.tree_equal(fit.flow, settled(FLOW))
+    assert eqx.tree_equal(fit.flow, made_accurate(FLOW))
     assert fit.proposal.main is fit.flow
     assert fit.proposal.weight == fit.certificate.safety.weight == 0.02
 

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import folt
-from folt.certificate.diagnostics.ranks import LEVEL, Band, covered, rank_among
+from folt.certificate.diagnostics.ranks import LEVEL, RankBand, covered, rank_among
 from folt.fleet import Here, Simulated, Study
 from folt.fleet.calibration import calibration_of
 from folt.fleet.simulation import folded_points
@@ -117,7 +117,7 @@ def test_raw_labels_are_not_calibrated_and_folded_ones_are():
         raw.append(rank_among(generator, points[0, 0], points[1:, 0]))
         points = folded_points(drawn.problem, points)
         mended.append(rank_among(generator, points[0, 0], points[1:, 0]))
-    band = Band(COUNT, 100)
+    band = RankBand(COUNT, 100)
     assert band.compare(np.array(raw)).p_value < 0.01
     assert band.compare(np.array(mended)).p_value > 0.05
 
@@ -125,7 +125,7 @@ def test_raw_labels_are_not_calibrated_and_folded_ones_are():
 def test_the_band_holds_at_its_level():
     """400 sets of uniform ranks: 5 % leave it; 1e-4 of seeds would fail (binomial, ±4.2 %)."""
     generator = np.random.default_rng(1)
-    band = Band(100, 99)
+    band = RankBand(100, 99)
     outside = np.mean(
         [not band.compare(generator.integers(100, size=100)).inside for _ in range(400)]
     )

@@ -10,7 +10,7 @@ import pytest
 from tests import stan_models as stan
 
 import folt
-from folt.certificate.comparison import compare
+from folt.certificate.comparison import compare_evidences
 from folt.interop.stan_blocks import BlockKind, program_blocks
 from folt.interop.stan_density import Way
 from folt.interop.stan_model import Program, without_comments
@@ -272,7 +272,7 @@ def test_an_evidence_that_lacks_constants_is_marked_and_not_compared(fit):
     assert lacking.log_evidence.proportional
     assert "up to a constant" in lacking.summary()
     with pytest.raises(ValueError, match="up to a constant only and cannot be compared"):
-        compare({"one": fit.log_evidence, "two": lacking.log_evidence})
+        compare_evidences({"one": fit.log_evidence, "two": lacking.log_evidence})
 
 
 def test_statements_that_drop_constants_are_found_outside_comments():

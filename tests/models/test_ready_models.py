@@ -75,7 +75,7 @@ def test_pieces_of_many_observations_sum_to_the_whole(problems, name, monkeypatc
         return value, *slopes, jax.jvp(lambda x: at(x, problem.data), (x,), (along,))[1]
 
     whole = found()
-    monkeypatch.setattr(independent, "PIECE", len(problem.data) // 3 - 1)
+    monkeypatch.setattr(independent, "_PIECE", len(problem.data) // 3 - 1)
     for piecewise, one in zip(found(), whole, strict=True):
         assert_allclose(piecewise, one, rtol=1e-9, atol=1e-9)
 
@@ -192,7 +192,7 @@ def test_forward_survives_impossible_observations():
         "transition": jnp.array([[1 - 1e-12, 1e-12], [0.5, 0.5]]),
         "initial": jnp.array([0.5, 0.5]),
     }
-    total = float(jnp.sum(markov.pointwise(values, data)))
+    total = float(jnp.sum(markov.pointwise_of_states(values, data)))
     expected = over_paths(normal_of)({k: np.asarray(v) for k, v in values.items()}, data)
     assert_allclose(total, expected, rtol=1e-10)
 

@@ -12,7 +12,7 @@ from brief import brief_fit
 from cases import GROUPS
 from folt.groups import Permutation, Product
 from folt.models import bayesian_mixture, gaussian_mixture, label_switching
-from folt.problem.cards import MOST_LINES, WIDTH, Card
+from folt.problem.cards import CARD_WIDTH, MOST_CARD_LINES, Card
 from folt.reference import HostChains
 from folt.sampling.progress import Lines, Stages
 from folt.sampling.spending import forecast, reference_work
@@ -25,8 +25,8 @@ def fit():
 
 def is_short(shown):
     lines = repr(shown).splitlines()
-    assert len(lines) <= MOST_LINES
-    assert max(map(len, lines)) <= WIDTH
+    assert len(lines) <= MOST_CARD_LINES
+    assert max(map(len, lines)) <= CARD_WIDTH
     return lines
 
 

@@ -24,7 +24,7 @@ from folt.groups import (
 from folt.problem.black_box import BlackBox
 from folt.symmetry import Reason
 from folt.symmetry.findings import Remark, SymmetryFound
-from folt.symmetry.words import account, attempt_in_words
+from folt.symmetry.words import account_of, attempt_in_words
 
 
 def told(attempts):
@@ -235,6 +235,6 @@ def test_wrong_input_is_named():
 
 def test_no_line_of_the_account_is_said_twice():
     remark = Remark(Reason.OVERLAPS, ("g1", "g2"))
-    lines = account(SymmetryFound(Trivial(2), remarks=(remark, remark))).splitlines()
+    lines = account_of(SymmetryFound(Trivial(2), remarks=(remark, remark))).splitlines()
     assert len(lines) == len(set(lines))
     assert sum("A further symmetry of" in line for line in lines) == 1

@@ -22,7 +22,7 @@ from cases import random_chain
 from folt.groups import Blocks, Fixed, Group, Joint, Permutation, SignedPermutation, ZeroSum
 from folt.proposals import ClassChain, OrbitSafety, StudentT, orbit_chain
 from folt.proposals.fold import Folded
-from folt.proposals.orbit_chain import Logs, log_orbit_sums, potentials
+from folt.proposals.orbit_chain import Logs, compiled_potentials, log_orbit_sums
 from folt.types import OrbitSummed
 
 LEVEL = 1e-5
@@ -208,7 +208,7 @@ def test_potentials_bound_the_table_and_nearly_touch_the_best_assignment(
     assert slack[assigned].sum() <= 10.0 * m + m * rounding
 
 
-jitted_potentials = jax.jit(potentials)
+jitted_potentials = jax.jit(compiled_potentials)
 
 
 def test_safety_of_an_orbit_sum_is_the_orbit_sum_of_the_safety() -> None:

@@ -10,7 +10,7 @@ from cases import GROUPS, bent
 from folt.groups import Blocks, Fixed, Joint, Permutation, Product, SignedPermutation, Trivial
 from folt.proposals import Mixture, Safety, StudentT
 from folt.proposals.action import Action, action_of
-from folt.proposals.blocks import BlockSum, blocks_of, pays
+from folt.proposals.blocks import BlockSum, blocks_of_mixture, pays
 from folt.proposals.components import Components, log_sum_of
 from folt.proposals.sums import (
     CompiledSum,
@@ -80,7 +80,7 @@ def test_block_sums_are_the_sums_over_all_images(name, warped):
     """To 1e-12, element by element, for Gaussian and for Student components."""
     group = FORMS[name]
     action = action_of(group)
-    blocks = blocks_of(action)
+    blocks = blocks_of_mixture(action)
     points = 2.0 * np.random.default_rng(2).normal(size=(40, group.dim))
     for mixture in (safe_mixture(group.dim).guard, safe_mixture(group.dim).main):
         proposal = bent(mixture) if warped else mixture
@@ -96,11 +96,13 @@ def test_block_sums_are_the_sums_over_all_images(name, warped):
 
 def test_block_sums_are_used_where_they_are_cheaper_and_lose_nothing():
     action = action_of(SignedPermutation(3, 20))
-    blocks = blocks_of(action)
+    blocks = blocks_of_mixture(action)
     (part,) = components_of(safe_mixture(60, components=1).main)
     assert pays(part, blocks)
     assert isinstance(ListedSum((part,), action).folded[0], BlockSum)
-    assert not pays(components_of(safe_mixture(6).main)[0], blocks_of(action_of(Permutation(3, 2))))
+    assert not pays(
+        components_of(safe_mixture(6).main)[0], blocks_of_mixture(action_of(Permutation(3, 2)))
+    )
     # Two blocks that are all but equal: their products cancel.
     factor = part.factors.copy()
     factor[0, 0, :] = 0.0

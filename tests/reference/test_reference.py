@@ -10,7 +10,7 @@ import pytest
 import scipy.stats
 
 import folt
-from folt.certificate.cautions import folded, health, rhat_limit
+from folt.certificate.cautions import folded_chains, health, rhat_limit
 from folt.certificate.learnt import split_by_chain
 from folt.groups import Permutation, Reflection, Trivial
 from folt.problem import Problem
@@ -83,7 +83,7 @@ Z_LIMIT = 4.9
 
 
 def fold_flat(group, points):
-    return folded(group, np.asarray(points)[None])[0]
+    return folded_chains(group, np.asarray(points)[None])[0]
 
 
 @eqx.filter_jit

@@ -118,8 +118,8 @@ def test_page_opens_with_the_verdict(fit: folt.Fit, html: str) -> None:
 
 def test_page_shows_every_estimate(fit: folt.Fit, html: str) -> None:
     for row in text.estimate_rows(fit):
-        assert f"<td>{row.name}</td><td>{text.number(row.mean, row.digits)}</td>" in html
-    assert text.number(fit.log_evidence.value, 3) in html
+        assert f"<td>{row.name}</td><td>{text.rounded_number(row.mean, row.digits)}</td>" in html
+    assert text.rounded_number(fit.log_evidence.value, 3) in html
 
 
 def without_scripts(html: str) -> str:
@@ -218,7 +218,7 @@ def test_a_frozen_fit_can_be_reported_saved_and_loaded(fit: folt.Fit, tmp_path: 
     for one in (bad, folt.load(bad.save(tmp_path / "bad.nc"))):
         found = page(one)
         assert 'class="verdict bad"' in found
-        assert text.MISSING in found
+        assert text.NOT_AVAILABLE in found
         assert not re.search(r">[^<]*\b(nan|inf|None)\b[^<]*<", without_scripts(found))
         summary = one.summary()
         assert summary.startswith("✗")
@@ -273,7 +273,7 @@ def test_summary_begins_with_the_verdict_and_says_what_gamma_is(fit: folt.Fit) -
     lines = fit.summary().splitlines()
     assert lines[0] == "✓ The fit can be trusted (good)."
     assert "not a bound" in fit.summary()
-    assert max(map(len, lines)) <= text.WIDTH
+    assert max(map(len, lines)) <= text.SUMMARY_WIDTH
 
 
 def test_what_never_varies_is_not_estimated(fit: folt.Fit) -> None:

@@ -22,7 +22,7 @@ from folt.proposals.fold import Folded
 from folt.reference import Concern, Exact, HostChains
 from folt.sampling import options, spending
 from folt.training import OrbitMixture
-from folt.training.proposal import settled
+from folt.training.proposal import made_accurate
 
 LEVEL = 1e-4  # about twenty goodness-of-fit checks: a false alarm about once in 500 runs
 
@@ -346,7 +346,7 @@ def test_a_flow_in_single_precision_is_judged_in_double():
 
     single = Gaussian(jnp.zeros(2, jnp.float32), jnp.eye(2, dtype=jnp.float32))
     problem = Problem(large, Trivial(2), sampler=lambda key: jax.random.normal(key, (2,)))
-    double = settled(single)
+    double = made_accurate(single)
     assert double.mean.dtype == jnp.float64
     ratio = LogRatio(Target(problem), double, problem.group)
     _, h = ratio.draw(jax.random.key(0), 500)

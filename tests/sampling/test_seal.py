@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import folt
-from folt.certificate.cautions import Concern, folded
+from folt.certificate.cautions import Concern, folded_chains
 from folt.certificate.learnt import MOST, Learnt, digests_of, known_first, split_by_chain
 from folt.groups import Permutation, Trivial
 from folt.models import gaussian_mixture
@@ -119,7 +119,7 @@ def arranged(known):
 
 @pytest.mark.parametrize("arrangement", arranged(chains(8)))
 def test_known_draws_are_recognised_in_every_arrangement(arrangement):
-    learnt = Learnt.of(PLANE, folded(PLANE.group, chains(8)))
+    learnt = Learnt.of(PLANE, folded_chains(PLANE.group, chains(8)))
     draws = arranged(chains(8))[arrangement]
     run = Given(draws)(None, PLANE)
     assert known_first(run, PLANE, learnt).known == len(run.draws)

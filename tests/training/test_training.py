@@ -169,7 +169,7 @@ def test_slopes_are_the_derivatives_of_the_orbit_sum(monkeypatch, at_once):
     for place in range(size):
         step = np.zeros(size)
         step[place] = 1e-4
-        change = [pool.log_proposal(newton.moved(main, way * step)) for way in (1.0, -1.0)]
+        change = [pool.log_proposal(newton._moved(main, way * step)) for way in (1.0, -1.0)]
         slope = (change[0] - change[1]) / 2e-4
         assert (value.weights * value.centred) @ slope == pytest.approx(
             model.slope[place], abs=2e-5
@@ -178,7 +178,7 @@ def test_slopes_are_the_derivatives_of_the_orbit_sum(monkeypatch, at_once):
         assert value.weights @ centred**2 == pytest.approx(
             model.curvature[place, place], rel=1e-3, abs=1e-5
         )
-    same = newton.moved(main, np.zeros(size))
+    same = newton._moved(main, np.zeros(size))
     np.testing.assert_allclose(same.factors, main.factors)
 
 

@@ -213,7 +213,7 @@ class Reference:
     exploring: float = 0.0
 
 
-def folded(group: Group, draws: np.ndarray) -> HostDraws:
+def folded_chains(group: Group, draws: np.ndarray) -> HostDraws:
     """Return every draw of (chain, draw, dim) moved to its representative in D."""
     return action_of(group).fold(np.reshape(draws, (-1, group.dim))).reshape(draws.shape)
 

@@ -30,7 +30,7 @@ from folt.certificate.exploration import (
 )
 from folt.certificate.facts import ChainFacts, ReferenceFacts, SafetyFacts, SymmetryFacts
 from folt.certificate.outcomes import RULES, Use
-from folt.certificate.verdict import Status, gravest, verdict
+from folt.certificate.verdict import Status, gravest, status_of
 from folt.problem.cards import Card, Shown
 from folt.problem.ratio import BoundaryMass
 from folt.store.strict_json import Document, plain
@@ -175,7 +175,7 @@ class Certificate(Shown):
     @property
     def status(self) -> Status:
         """The verdict: computed from these numbers whenever it is asked for, never stored."""
-        return verdict(self)
+        return status_of(self)
 
     @property
     def assumption(self) -> str:

@@ -38,7 +38,7 @@ from folt.certificate.diagnostics import (
 )
 from folt.certificate.exploration import ExplorationFacts
 from folt.certificate.facts import ChainFacts, ReferenceFacts, SafetyFacts, SymmetryFacts
-from folt.certificate.held_out import HeldOut, Judged, judged_faults, refreshed, steps_for
+from folt.certificate.held_out import HeldOut, Judged, judged_faults, refreshed_draws, steps_for
 from folt.certificate.outcomes import MANY_STEPS, PRIMARY
 from folt.chains import Chains
 from folt.problem.ratio import LogRatio
@@ -174,7 +174,7 @@ def examine(
     points, fresh, alive = ratio.propose(jax.random.fold_in(key, 0), proposals)
     if not judged.exact:
         steps = steps_for(_accept_rate(fresh, judged.log_ratio), ratio.terms)
-        judged = refreshed(jax.random.fold_in(key, 1), judged, ratio, steps)
+        judged = refreshed_draws(jax.random.fold_in(key, 1), judged, ratio, steps)
     died = int(np.sum(~alive))
     return Examined.of(
         judged, fresh, chain_length, died, _faults(ratio, judged, points, fresh, died)
@@ -212,7 +212,7 @@ def _accept_rate(fresh: np.ndarray, held_out: np.ndarray) -> float:
     return float(acceptance(alive, states).mean()) if states.size else 0.0
 
 
-def certify(
+def certificate_from(
     examined: Examined,
     chains: Chains,
     symmetry: SymmetryFacts,

@@ -40,7 +40,7 @@ class Candidate:
     believable: bool
 
 
-def compare(evidences: Mapping[str, Evidence]) -> tuple[Candidate, ...]:
+def compare_evidences(evidences: Mapping[str, Evidence]) -> tuple[Candidate, ...]:
     """Return the posterior probabilities p_k ∝ Z_k of models that were equally probable before.
 
     The error of p_k follows from those of the log evidences s by the delta method:

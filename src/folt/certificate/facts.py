@@ -20,7 +20,7 @@ from folt.certificate.diagnostics import (
 from folt.certificate.outcomes import AMBIGUOUS, MIXED, REFRESHED_ALARM, REFRESHED_RHAT, RHAT_DOUBT
 from folt.chains import Chains
 from folt.problem.ratio import BoundaryMass, LogRatio, boundary_mass, label_switch_rate
-from folt.problem.symmetry import SymmetryAccount, check, turning_words
+from folt.problem.symmetry import SymmetryAccount, check_symmetry, turning_words
 
 SYMMETRY_DRAWS = 2_048
 """Held-out draws at which labels are looked at."""
@@ -126,7 +126,7 @@ class SymmetryFacts:
         problem = ratio.target.problem
         points = held_out.reshape(-1, problem.dim)
         points = points[:: max(len(points) // SYMMETRY_DRAWS, 1)][:SYMMETRY_DRAWS]
-        within = check(problem, points=points[:: max(len(points) // account.points, 1)])
+        within = check_symmetry(problem, points=points[:: max(len(points) // account.points, 1)])
         boundary = boundary_mass(problem.group, points, ratio.proposal)
         if labels == "proposal":
             boundary = dataclasses.replace(boundary, mixed=0.0)

@@ -129,7 +129,7 @@ REMAINDER = 0.003
 """Share of draws that may stay where they were, at the acceptance that the chains had."""
 
 
-def refreshed(key: Key, judged: Judged, ratio: LogRatio, steps: int) -> Judged:
+def refreshed_draws(key: Key, judged: Judged, ratio: LogRatio, steps: int) -> Judged:
     """Every held-out draw after some steps of independence Metropolis-Hastings of its own.
 
     The kernel leaves π_F invariant whatever the proposal is, so draws of π_F stay draws of π_F; a

@@ -70,7 +70,7 @@ MOST_TOLD = 2
 """Shortfalls that the advice names; `Status.shortfalls` holds all of them."""
 
 
-class Step(NamedTuple):
+class NextStep(NamedTuple):
     """What to do next.
 
     Attributes:
@@ -96,7 +96,7 @@ class Status:
     outcome: Outcome
     advice: str
     shortfalls: Shortfalls = ()
-    step: Step | None = None
+    step: NextStep | None = None
 
     @property
     def name(self) -> str:
@@ -114,7 +114,7 @@ class Status:
         return self.outcome.command if self.step is None else self.step.command
 
 
-def verdict(certificate: Certificate) -> Status:
+def status_of(certificate: Certificate) -> Status:
     """Return the gravest outcome that applies, in words."""
     outcome = gravest(certificate)
     shortfalls = CONDITIONS[outcome](certificate) if outcome in CONDITIONS else ()
@@ -128,14 +128,14 @@ MORE = 5
 """Times as many evaluations as those that limited a fit are proposed next."""
 
 
-RELABELLED = Step(
+RELABELLED = NextStep(
     'fit.relabelled(sort_by="proposal")',
     "the same command with --labels proposal, or sort_by= in the file of the model",
 )
 """What to do where the order of the labels mixes components that can be told apart."""
 
 
-def _step(outcome: Outcome, certificate: Certificate) -> Step | None:
+def _step(outcome: Outcome, certificate: Certificate) -> NextStep | None:
     """Return a larger cap on evaluations where one was set, or another order of the labels."""
     symmetry, cap = certificate.symmetry, certificate.reference.cap
     if outcome is Outcome.AMBIGUOUS_LABELS and symmetry.mixes:
@@ -143,7 +143,7 @@ def _step(outcome: Outcome, certificate: Certificate) -> Step | None:
     if outcome not in CURED_BY_EVALUATIONS or cap is None:
         return None
     more = MORE * cap
-    return Step(
+    return NextStep(
         f"folt.sample(problem, evaluations={more:_})",
         f"the same command with --evaluations {more}",
     )

@@ -127,11 +127,11 @@ def comparison_files(
 
 def _drawing(table: Observations) -> Draw:
     """Return how a mixture for this table is drawn."""
-    from folt.report.mixtures import draw_counts, draw_plane, draw_weighted
+    from folt.report.mixtures import count_panel, draw_plane, draw_weighted
 
     values, names = table.values, table.axes
     if table.counts:
-        return functools.partial(draw_counts, values[:, 0], name=names[0])
+        return functools.partial(count_panel, values[:, 0], name=names[0])
     if values.shape[1] == 1:
         return functools.partial(draw_weighted, values[:, 0], name=names[0])
     return functools.partial(draw_plane, values, names=names)
@@ -165,9 +165,9 @@ def time_left(seconds: Mapping[int, float], remaining: Sequence[int]) -> float |
 
 def ranking(fits: Mapping[int, Fit]) -> tuple[Candidate, ...]:
     """Return the sizes with their evidence and probability, all equally probable before."""
-    from folt.certificate.comparison import compare
+    from folt.certificate.comparison import compare_evidences
 
-    return compare({str(m): fit.log_evidence for m, fit in fits.items()})
+    return compare_evidences({str(m): fit.log_evidence for m, fit in fits.items()})
 
 
 def ranking_table(fits: Mapping[int, Fit]) -> Table:

@@ -16,7 +16,7 @@ from folt.cli.modal_options import (
     ChannelsOption,
     CorrelatedOption,
     Damping,
-    Draws,
+    DrawsOption,
     Frequencies,
     GeometryFile,
     ModelName,
@@ -100,7 +100,7 @@ def modal(
     step: StepOption = None,
     workers: Workers = None,
     scheduler: Scheduler = None,
-    draws: Draws = None,
+    draws: DrawsOption = None,
     chains: Annotated[int, typer.Option(help="Independent chains.", min=1)] = 4,
     as_json: Json = False,
     seed: Seed = 0,
@@ -327,13 +327,13 @@ def _show(found: Identification, files: list[Path]) -> None:
     from rich.padding import Padding
     from rich.text import Text
 
-    from folt.fit.text import cure_lines, facts, headline
+    from folt.fit.text import cure_lines, styled_headline, verdict_table
     from folt.modal.shapes import mac_rows
     from folt.modal.table import evidence_table, mac_table, mode_rows, modes_table
 
     screen = console()
     status = found.fit.certificate.status
-    screen.print(headline(status), Padding(Text(status.advice), (0, 0, 0, 2)))
+    screen.print(styled_headline(status), Padding(Text(status.advice), (0, 0, 0, 2)))
     screen.print(*cure_lines(status, commands=True), "")
     if len(found.fits) > 1:
         screen.print(evidence_table(found), "")
@@ -343,7 +343,7 @@ def _show(found: Identification, files: list[Path]) -> None:
         screen.print("", mac_table(mac_rows(found.fit, found.measured.resolution)))
     resolution = f"{found.measured.resolution:.4g} Hz"
     screen.print(f"Merged: the next mode is nearer than the resolution, {resolution}.\n")
-    screen.print(facts(found.fit), "")
+    screen.print(verdict_table(found.fit), "")
     wrote(screen, files)
 
 

@@ -107,7 +107,7 @@ Window = Annotated[
 StepOption = Annotated[
     str | None, typer.Option(help="From one window to the next; the window if not given.")
 ]
-Draws = Annotated[
+DrawsOption = Annotated[
     int | None, typer.Option(help="Draws per chain; 5000, or 1000 per window.", min=1)
 ]
 

@@ -88,10 +88,10 @@ def console() -> Console:
     """Standard output: coloured and as wide as the terminal, plain and fixed when piped."""
     from rich.console import Console
 
-    from folt.fit.text import WIDTH
+    from folt.fit.text import SUMMARY_WIDTH
 
     console = Console(highlight=False)
-    console.width = min(console.width, WIDTH) if console.is_terminal else WIDTH
+    console.width = min(console.width, SUMMARY_WIDTH) if console.is_terminal else SUMMARY_WIDTH
     return console
 
 

@@ -34,7 +34,7 @@ from jax.scipy.special import log_ndtr, logsumexp, ndtr
 from jaxtyping import Array, ArrayLike, Float
 
 Leaf = Float[Array | np.ndarray, "..."] | float
-Values = Float[Array, "..."]
+Numbers = Float[Array, "..."]
 
 
 def as_leaf(value: ArrayLike) -> Leaf:
@@ -47,7 +47,7 @@ def parameter() -> Any:
     return eqx.field(converter=as_leaf)
 
 
-def require_positive(owner: object, name: str, value: ArrayLike) -> None:
+def require_positive_parameter(owner: object, name: str, value: ArrayLike) -> None:
     """Refuse a parameter that is known not to be positive and finite."""
     known = _numbers(value)
     if known is not None and not np.all((known > 0) & np.isfinite(known)):
@@ -70,7 +70,7 @@ def _numbers(value: ArrayLike) -> np.ndarray | None:
     return None if isinstance(value, jax.core.Tracer) else np.asarray(value)
 
 
-def from_nearest_end(low: Leaf, high: Leaf, fraction: Values, from_low: Array) -> Values:
+def from_nearest_end(low: Leaf, high: Leaf, fraction: Numbers, from_low: Array) -> Numbers:
     """The point at this fraction of the interval from one of its ends, strictly inside.
 
     Measured from the nearer end, low + width·fraction or high - width·fraction, a tiny fraction
@@ -89,17 +89,17 @@ _NEWTON_STEPS = 6
 """Five reach rounding error from the start below, anywhere in double precision."""
 
 
-def normal_log_density(x: Values) -> Values:
+def normal_log_density(x: Numbers) -> Numbers:
     """Return log φ(x) = -x²/2 - log √(2π)."""
     return -0.5 * jnp.square(x) - LOG_ROOT_TWO_PI
 
 
-def smaller_tail(x: Values) -> Values:
+def smaller_tail(x: Numbers) -> Numbers:
     """Φ(-|x|), the probability beyond x on its own side."""
     return ndtr(jnp.where(x < 0, x, -x))
 
 
-def log_smaller_tail(x: Values) -> Values:
+def log_smaller_tail(x: Numbers) -> Numbers:
     """Return log Φ(-|x|), also where Φ(-|x|) itself underflows.
 
     The logarithm of Φ is exact to rounding while Φ is representable, which JAX's `log_ndtr` is
@@ -111,14 +111,14 @@ def log_smaller_tail(x: Values) -> Values:
     return jnp.where(tail > tiny, jnp.log(jnp.maximum(tail, tiny)), log_ndtr(lower))
 
 
-def log_tails(x: Values) -> tuple[Values, Values]:
+def log_tails(x: Numbers) -> tuple[Numbers, Numbers]:
     """Return log Φ(x) and log Φ(-x), both to relative rounding error."""
     small, large = log_smaller_tail(x), jnp.log1p(-smaller_tail(x))
     return jnp.where(x < 0, small, large), jnp.where(x < 0, large, small)
 
 
 @jax.custom_jvp
-def from_log_tails(log_cdf: Values, log_survival: Values) -> Values:
+def from_log_tails(log_cdf: Numbers, log_survival: Numbers) -> Numbers:
     """The x with log Φ(x) = log_cdf and log Φ(-x) = log_survival, read from the smaller one."""
     x = quantile_of_log(jnp.minimum(log_cdf, log_survival))
     return jnp.where(log_cdf < log_survival, x, -x)
@@ -126,8 +126,8 @@ def from_log_tails(log_cdf: Values, log_survival: Values) -> Values:
 
 @from_log_tails.defjvp
 def _from_log_tails_jvp(
-    primals: tuple[Values, Values], tangents: tuple[Values, Values]
-) -> tuple[Values, Values]:
+    primals: tuple[Numbers, Numbers], tangents: tuple[Numbers, Numbers]
+) -> tuple[Numbers, Numbers]:
     """Φ(x) = F gives φ(x) dx = F dlog F, and the same with the other sign above the median."""
     x = from_log_tails(*primals)
     lower = primals[0] < primals[1]
@@ -135,14 +135,14 @@ def _from_log_tails_jvp(
     return x, jnp.exp(log_slope) * jnp.where(lower, tangents[0], -tangents[1])
 
 
-def quantile_of_log(log_tail: Values) -> Values:
+def quantile_of_log(log_tail: Numbers) -> Numbers:
     """Return the x ≤ 0 with log Φ(x) = log_tail, for tails up to one half.
 
     Newton on log Φ, which is concave, from -√(-2 log_tail), which lies below the root because
     Φ(-t) ≤ exp(-t²/2): every step stays below and none can overshoot.
     """
 
-    def step(_: Array, x: Values) -> Values:
+    def step(_: Array, x: Numbers) -> Numbers:
         log_value = log_smaller_tail(x)
         return x - (log_value - log_tail) * jnp.exp(log_value - normal_log_density(x))
 
@@ -161,38 +161,38 @@ INVERSE_STEPS = 8
 Scores = Float[Array, "*rows m"]
 
 
-def log_count(score: Values) -> Values:
+def log_count(score: Numbers) -> Numbers:
     """φ(y) = y(√(y² + 8) - y)/4 + 2 asinh(y/√8), without cancellation on either side of zero."""
     bent, reach = _pieces(score)
     return bent + jnp.sign(score) * jnp.log(reach**2 / 8.0)
 
 
-def log_growth(score: Values) -> Values:
+def log_growth(score: Numbers) -> Numbers:
     """Return the log dg/dy = φ(y) + log φ'(y), likewise."""
     bent, reach = _pieces(score)
     return bent + jnp.where(score > 0, jnp.log(0.5 * reach), jnp.log(4.0 / reach))
 
 
-def _pieces(score: Values) -> tuple[Values, Values]:
+def _pieces(score: Numbers) -> tuple[Numbers, Numbers]:
     """Return the first term of φ, and √(y² + 8) + |y|, of which the rest of it is made."""
     reach = jnp.sqrt(jnp.square(score) + 8.0) + jnp.abs(score)
     return jnp.where(score > 0, 2.0 * score / reach, 0.25 * score * reach), reach
 
 
-def _steepness(score: Values, reach: Values) -> Values:
+def _steepness(score: Numbers, reach: Numbers) -> Numbers:
     """φ'(y) = (√(y² + 8) - y)/2."""
     return jnp.where(score > 0, 4.0 / reach, 0.5 * reach)
 
 
 @jax.custom_jvp
-def score_of_log(log_count_: Values) -> Values:
+def score_of_log(log_count_: Numbers) -> Numbers:
     """Return the score y at which φ(y) is this.
 
     Newton's method on φ, which is concave, from a score below the root: every step stays below.
     """
     log_count_ = jnp.maximum(log_count_, _LOWEST)
 
-    def step(_: Array, score: Values) -> Values:
+    def step(_: Array, score: Numbers) -> Numbers:
         slope = _steepness(score, _pieces(score)[1])
         return score + (log_count_ - log_count(score)) / slope
 
@@ -201,7 +201,7 @@ def score_of_log(log_count_: Values) -> Values:
 
 
 @score_of_log.defjvp
-def _score_of_log_jvp(primals: tuple[Values], tangents: tuple[Values]) -> tuple[Values, Values]:
+def _score_of_log_jvp(primals: tuple[Numbers], tangents: tuple[Numbers]) -> tuple[Numbers, Numbers]:
     """Return the change dφ over φ'(y)."""
     score = score_of_log(*primals)
     return score, tangents[0] / _steepness(score, _pieces(score)[1])

@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Literal, cast
 
 from folt.certificate.outcomes import Use
-from folt.fit.text import effective_draws, estimate_rows, number
+from folt.fit.text import estimate_rows, fewest_effective_draws, rounded_number
 from folt.problem.cards import Shown, counted
 
 if TYPE_CHECKING:
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
     from folt.fit.expectation import Expectation, Quantity
     from folt.fit.fit import Fit
-    from folt.fit.memberships import LogTerms
+    from folt.fit.memberships import TermsOfPoint
     from folt.fit.predictions import Predicted
     from folt.fit.relabelling import SortKey
 
@@ -60,8 +60,8 @@ def _draws(fit: Fit) -> str:
     return (
         f"{counted(chains, 'chain')} of {draws:,} draws by independence Metropolis–Hastings with a "
         f"learned proposal summed over the labellings accepted {100 * fit.accept_rate:.1f} % of "
-        f"the steps, with at least {effective_draws(fit, rows):,.0f} effective draws of every "
-        f"parameter{worst}."
+        f"the steps, with at least {fewest_effective_draws(fit, rows):,.0f} effective draws of "
+        f"every parameter{worst}."
     )
 
 
@@ -79,8 +79,8 @@ def _mixing(fit: Fit) -> str:
 def _evidence(fit: Fit) -> str:
     evidence = fit.log_evidence
     return (
-        f"The log evidence is {number(evidence.value, 3)} (standard error "
-        f"{number(evidence.standard_error, 3)}), every labelling counted once."
+        f"The log evidence is {rounded_number(evidence.value, 3)} (standard error "
+        f"{rounded_number(evidence.standard_error, 3)}), every labelling counted once."
     )
 
 
@@ -111,7 +111,7 @@ class Analysis(Shown):
 
         return estimates_frame(self._fit)
 
-    def memberships(self, log_terms: LogTerms | None = None) -> pandas.DataFrame:
+    def memberships(self, log_terms: TermsOfPoint | None = None) -> pandas.DataFrame:
         """Who belongs where: the probability of every component for every observation.
 
         Args:

@@ -47,7 +47,7 @@ TERMS_AT_ONCE = 1 << 20
 """Terms of the draws that are evaluated together: 8 MB."""
 
 
-def thinned(fit: Fit, keep: Keep = None) -> Fit:
+def thinned_fit(fit: Fit, keep: Keep = None) -> Fit:
     """Return the fit with every k-th of its draws, and so with k times as many steps between them.
 
     The chain that is left is a chain of the same kernel and can be extended; the certificate stays
@@ -83,7 +83,7 @@ def thinned(fit: Fit, keep: Keep = None) -> Fit:
     )
 
 
-class Terms(NamedTuple):
+class TermBlocks(NamedTuple):
     """Pointwise log likelihoods of some draws.
 
     Attributes:
@@ -95,7 +95,7 @@ class Terms(NamedTuple):
     at: Int[np.ndarray, " draw"]
 
 
-def log_likelihoods(fit: Fit, precision: type[np.floating] = np.float64) -> Terms | None:
+def log_likelihoods(fit: Fit, precision: type[np.floating] = np.float64) -> TermBlocks | None:
     """Return the terms of evenly spaced draws, of all where that makes at most `_TERMS` of them.
 
     They are computed where the problem is known, else those of the file; None where there are none.
@@ -111,7 +111,7 @@ def log_likelihoods(fit: Fit, precision: type[np.floating] = np.float64) -> Term
 
 
 @in_float64
-def _computed(fit: Fit, problem: Problem, precision: type[np.floating]) -> Terms:
+def _computed(fit: Fit, problem: Problem, precision: type[np.floating]) -> TermBlocks:
     """Return terms at as many draws as the bound allows, block by block."""
     chains, draws, dim = fit.draws.shape
     shapes = jax.eval_shape(problem.log_likelihoods, fit.draws[0, 0])
@@ -128,7 +128,7 @@ def _computed(fit: Fit, problem: Problem, precision: type[np.floating]) -> Terms
         for name, value in values.items():
             found[name][block] = value
     lead = (chains, at.size)
-    return Terms(
+    return TermBlocks(
         {name: value.reshape(*lead, *value.shape[1:]) for name, value in found.items()}, at
     )
 
@@ -137,7 +137,7 @@ def _terms(problem: Problem, point: Point) -> dict[str, Array]:
     return problem.log_likelihoods(point)
 
 
-def _thinned_terms(terms: Terms | None, every: int) -> Terms | None:
+def _thinned_terms(terms: TermBlocks | None, every: int) -> TermBlocks | None:
     """Return those terms of a file whose draws stay."""
     if terms is None:
         return None
@@ -145,7 +145,7 @@ def _thinned_terms(terms: Terms | None, every: int) -> Terms | None:
     if not stays.any():
         return None
     values = {name: value[:, stays] for name, value in terms.values.items()}
-    return Terms(values, terms.at[stays] // every)
+    return TermBlocks(values, terms.at[stays] // every)
 
 
 def to_inference_data(

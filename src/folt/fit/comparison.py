@@ -17,10 +17,10 @@ import numpy as np
 
 from folt.certificate.certificate import chain_rows, headline, tone
 from folt.certificate.comparison import Candidate, doubts
-from folt.certificate.comparison import compare as compare_evidences
+from folt.certificate.comparison import compare_evidences as compare_evidences
 from folt.certificate.verdict import Status
 from folt.fit.fit import Fit
-from folt.fit.text import decimals, draws_words, effective_draws, entries, estimate_rows
+from folt.fit.text import decimals, draws_words, entries, estimate_rows, fewest_effective_draws
 from folt.problem.cards import Card
 from folt.store.packages import require
 
@@ -200,7 +200,7 @@ def fit_card(fit: Fit) -> Card:
     if len(fit.posterior) > _ROWS:
         rows[-1] = ("…", f"{len(fit.posterior) - _ROWS + 1} more parameters")
     rows += chain_rows(fit.certificate)[:2]
-    ess = effective_draws(fit)
+    ess = fewest_effective_draws(fit)
     rows.append(
         ("Chains", f"acceptance {100 * fit.accept_rate:.1f} %, {ess:,.0f} effective draws at least")
     )

@@ -63,7 +63,7 @@ _ROUNDING = 1e-12
 """Distance that uniforms keep from zero and one."""
 
 
-class Method(StrEnum):
+class ExpectationMethod(StrEnum):
     """How an expectation was made."""
 
     PROPOSALS = "proposals"
@@ -87,12 +87,12 @@ class Expectation(_Pair):
         points: proposals or draws that were averaged over.
     """
 
-    method: Method
+    method: ExpectationMethod
     pareto_k: float
     points: int
 
     def __new__(
-        cls, pair: _Pair, method: Method, pareto_k: float = math.nan, points: int = 0
+        cls, pair: _Pair, method: ExpectationMethod, pareto_k: float = math.nan, points: int = 0
     ) -> Expectation:
         """Return a pair that says where it comes from."""
         self = super().__new__(cls, *pair)
@@ -134,8 +134,8 @@ class Averages:
                 sets = self.estimating
                 values = _values(quantity, sets.parameters, sets.weights.shape)
                 found = replicated_mean(values, sets.weights)
-                return Expectation(found, Method.SOBOL, shape, sets.weights.size)
-        return Expectation(pair, Method.PROPOSALS, shape, self.plain.weights.size)
+                return Expectation(found, ExpectationMethod.SOBOL, shape, sets.weights.size)
+        return Expectation(pair, ExpectationMethod.PROPOSALS, shape, self.plain.weights.size)
 
     def _chain(self, values: np.ndarray, shape: float = math.nan) -> Expectation:
         """The average over the draws with its Monte Carlo error; infinite if a chain is frozen."""
@@ -148,7 +148,7 @@ class Averages:
             if size > 0.0:
                 errors[j] = float(flat[..., j].std()) / math.sqrt(size)
         pair = _shaped(flat.mean(axis=(0, 1)), np.array(errors), values.shape[2:])
-        return Expectation(pair, Method.CHAIN, shape, count)
+        return Expectation(pair, ExpectationMethod.CHAIN, shape, count)
 
     @functools.cached_property
     def plain(self) -> Weighted | None:

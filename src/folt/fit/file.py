@@ -19,7 +19,7 @@ import xarray
 from folt.certificate.certificate import Certificate
 from folt.certificate.learnt import Digests, Learnt
 from folt.certificate.outcomes import RULES
-from folt.fit.arviz import Keep, Terms, attributes, log_likelihoods, say_order, thinned
+from folt.fit.arviz import Keep, TermBlocks, attributes, log_likelihoods, say_order, thinned_fit
 from folt.fit.fit import Fit, ReferenceSummary
 from folt.fit.section import Section, require_harmless
 from folt.fit.serial import (
@@ -28,7 +28,7 @@ from folt.fit.serial import (
     netcdf_bytes,
     pack,
     read_group,
-    require_possible,
+    require_consistent,
     sealed,
     unpack,
     unsealed,
@@ -38,7 +38,7 @@ from folt.store import write_whole
 from folt.store.strict_json import Document
 from folt.types import in_float64
 
-FORMAT = 2
+FIT_FORMAT = 2
 
 LEARNT = ("exact", "rounded")
 """Kinds of digests of the draws that a proposal has learnt from."""
@@ -62,12 +62,12 @@ def save(fit: Fit, path: Path, keep: Keep = None) -> Path:
 
 def to_bytes(fit: Fit, keep: Keep = None) -> bytes:
     """The file of a fit, made in memory: a full disk cannot damage what is being made."""
-    fit = thinned(fit, keep)
+    fit = thinned_fit(fit, keep)
     groups = {"posterior": _posterior(fit), "sample_stats": _sample_stats(fit), "folt": _own(fit)}
     terms = log_likelihoods(fit, np.float32)
     if terms is not None:
         groups["log_likelihood"] = _log_likelihood(terms)
-    return sealed(netcdf_bytes(groups), FORMAT)
+    return sealed(netcdf_bytes(groups), FIT_FORMAT)
 
 
 @in_float64
@@ -82,10 +82,10 @@ def load(path: str | Path, problem: Problem | None = None) -> Fit:
         ValueError: the file is missing, damaged, of another format, or holds what no fit holds.
     """
     path = Path(path)
-    data = unsealed(path, FORMAT)
+    data = unsealed(path, FIT_FORMAT)
     try:
         fit, said_then = _read(data)
-        require_possible(fit)
+        require_consistent(fit)
         _require_verdict(fit, said_then)
     except Exception as error:  # whatever a forged file makes of its parts
         said = error.args[0] if isinstance(error, KeyError) and error.args else error
@@ -157,12 +157,12 @@ def _read(data: bytes) -> tuple[Fit, Document]:
     return fit, certificate["status"]
 
 
-def _terms(data: bytes) -> Terms | None:
+def _terms(data: bytes) -> TermBlocks | None:
     """Return the pointwise log likelihoods of a file, where it has any."""
     if "log_likelihood" not in group_names(data):
         return None
     group = read_group(data, "log_likelihood")
-    return Terms({str(name): group[name].values for name in group}, group["draw"].values)
+    return TermBlocks({str(name): group[name].values for name in group}, group["draw"].values)
 
 
 def _in_order(posterior: xarray.Dataset) -> list[str]:
@@ -190,7 +190,7 @@ def _sample_stats(fit: Fit) -> xarray.Dataset:
     return xarray.Dataset(variables, coords=_coordinates(fit))
 
 
-def _log_likelihood(terms: Terms) -> xarray.Dataset:
+def _log_likelihood(terms: TermBlocks) -> xarray.Dataset:
     variables = {
         name: (
             ["chain", "draw", *(f"{name}_dim_{i}" for i in range(values.ndim - 2))],
@@ -244,7 +244,7 @@ def _own(fit: Fit) -> xarray.Dataset:
         "learnt": None if fit.learnt is None else _learnt_numbers(fit.learnt),
     }
     variables["meta"] = _letters(json.dumps(meta, allow_nan=False), "meta")
-    return xarray.Dataset(variables, attrs={"format": FORMAT})
+    return xarray.Dataset(variables, attrs={"format": FIT_FORMAT})
 
 
 def _learnt(own: xarray.Dataset, meta: Document) -> Learnt | None:

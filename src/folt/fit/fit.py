@@ -17,7 +17,7 @@ from folt.certificate.diagnostics import ChainSummary, Evidence, summarise_chain
 from folt.certificate.learnt import Learnt
 from folt.chains import Chains, Proposals, continue_chains, one_blas_thread
 from folt.fit.analysis import Analysis
-from folt.fit.arviz import Keep, Terms
+from folt.fit.arviz import Keep, TermBlocks
 from folt.fit.relabelling import LARGEST, SIGNS_BY, SORTED_BY, labelled, likely_image, random_image
 from folt.groups import Group
 from folt.problem import Problem
@@ -103,7 +103,7 @@ class Fit(Analysis):
     coords: dict[str, np.ndarray] = dataclasses.field(default_factory=dict)
     exchanged: dict[str, tuple[int, ...]] = dataclasses.field(default_factory=dict)
     sections: tuple[Section, ...] = ()
-    log_likelihood: Terms | None = None
+    log_likelihood: TermBlocks | None = None
     learnt: Learnt | None = None
     proposals: Proposals | None = None
 

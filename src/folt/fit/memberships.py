@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
     from folt.fit.fit import Fit
 
-LogTerms = Callable[..., Array]
+TermsOfPoint = Callable[..., Array]
 """From a point, and the data where there are any, to log terms (observation, component)."""
 
 _DRAWS = 2_000
@@ -158,7 +158,7 @@ def _path_chances(context: tuple[Paths, np.ndarray, PyTree], parameters: dict[st
 
 
 @in_float64
-def memberships(fit: Fit, log_terms: LogTerms | None = None) -> Memberships:
+def memberships(fit: Fit, log_terms: TermsOfPoint | None = None) -> Memberships:
     """Return probabilities of the components for every observation, under the labels of the fit.
 
     Raises:
@@ -184,7 +184,7 @@ def memberships(fit: Fit, log_terms: LogTerms | None = None) -> Memberships:
 
 
 def _all_shares(
-    problem: Problem, function: LogTerms, points: np.ndarray
+    problem: Problem, function: TermsOfPoint, points: np.ndarray
 ) -> Float[np.ndarray, "draws n m"]:
     """The probabilities at many points; beside a black box the function may be plain NumPy."""
     if problem.black_box is None:
@@ -192,15 +192,15 @@ def _all_shares(
     return softmax(np.stack([_evaluated(problem, function, point) for point in points]), axis=-1)
 
 
-def _shares(context: tuple[Problem, LogTerms], x: Point) -> Array:
+def _shares(context: tuple[Problem, TermsOfPoint], x: Point) -> Array:
     return jax.nn.softmax(_evaluated(*context, x), axis=-1)
 
 
-def _evaluated(problem: Problem, function: LogTerms, x: Point | np.ndarray) -> Array:
+def _evaluated(problem: Problem, function: TermsOfPoint, x: Point | np.ndarray) -> Array:
     return function(x) if problem.data is None else function(x, problem.data)
 
 
-def _shape(problem: Problem, function: LogTerms, point: np.ndarray) -> tuple[int, int]:
+def _shape(problem: Problem, function: TermsOfPoint, point: np.ndarray) -> tuple[int, int]:
     if problem.black_box is None:
         found: PyTree = jax.eval_shape(lambda x: _evaluated(problem, function, x), point)
     else:

@@ -118,8 +118,8 @@ def group_names(data: bytes) -> list[str]:
         return list(file.groups)
 
 
-PAPER = "folt.paper.flow"
-ROOMS = (folt.groups.__name__, folt.proposals.__name__, PAPER)
+_PAPER = "folt.paper.flow"
+ROOMS = (folt.groups.__name__, folt.proposals.__name__, _PAPER)
 """Only classes defined in these modules are stored and built."""
 
 
@@ -179,7 +179,7 @@ def unpack(tree: PyTree, arrays: list[np.ndarray]) -> PyTree:
     if "kind" not in tree:
         return _plain(tree, arrays)
     if tree["kind"] not in _known():
-        importlib.import_module(PAPER)  # above this room, for whoever used it
+        importlib.import_module(_PAPER)  # above this room, for whoever used it
     kind = _known()[tree["kind"]]
     # Fields are set directly: some classes are built from other arguments than they hold.
     module = object.__new__(kind)
@@ -242,7 +242,7 @@ NEVER_NEGATIVE = (
 _ROUNDING = 1e-9
 
 
-def require_possible(fit: Fit) -> None:
+def require_consistent(fit: Fit) -> None:
     """Refuse a fit whose parts do not fit together or hold numbers that cannot be.
 
     Raises:

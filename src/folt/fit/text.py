@@ -25,9 +25,9 @@ if TYPE_CHECKING:
     from folt.certificate.verdict import Status
     from folt.fit.fit import Fit
 
-WIDTH = 96
+SUMMARY_WIDTH = 96
 
-MISSING = "not available"
+NOT_AVAILABLE = "not available"
 """What stands for a number that does not exist: infeasible, infinite, or never measured."""
 
 UNSTATED = "not stated"
@@ -64,7 +64,7 @@ class Estimate:
 def summary(fit: Fit, commands: bool = False) -> str:
     """Verdict, estimates with intervals, and the numbers behind them, as plain text."""
     stream = io.StringIO()
-    console = Console(file=stream, width=WIDTH, color_system=None, highlight=False)
+    console = Console(file=stream, width=SUMMARY_WIDTH, color_system=None, highlight=False)
     console.print(overview(fit, commands))
     return "\n".join(line.rstrip() for line in stream.getvalue().splitlines()) + "\n"
 
@@ -80,14 +80,14 @@ def overview(fit: Fit, commands: bool = False) -> Group:
     warnings = [Text(f"Warning: {sentence}", style="yellow") for sentence in cautions(fit)]
     return Group(
         *(Text(line, style="bold yellow") for line in _unfolded(fit)),
-        headline(status),
+        styled_headline(status),
         Padding(Text(status.advice), (0, 0, 0, 2)),
         *cure_lines(status, commands),
         *(Padding(warning, (0, 0, 0, 2)) for warning in warnings),
         Text(),
         _estimates(rows),
         Text(),
-        facts(fit, rows),
+        verdict_table(fit, rows),
     )
 
 
@@ -99,7 +99,7 @@ def cure_lines(status: Status, commands: bool = False) -> list[Padding]:
     return [Padding(Text(f"Next: {step}", style="bold"), (0, 0, 0, 2))]
 
 
-def headline(status: Status) -> Text:
+def styled_headline(status: Status) -> Text:
     """Return the verdict in a few words, with a mark that does not need colour."""
     return Text(headline_words(status), style=STYLES[tone(status)])
 
@@ -137,7 +137,7 @@ def _estimates(rows: Sequence[Estimate]) -> Table:
         ]
         width = max(len(values[2]), len(values[3]))
         interval = f"{values[2]:>{width}} to {values[3]:>{width}}"
-        rhat = number(row.rhat, 3)
+        rhat = rounded_number(row.rhat, 3)
         table.add_row(Text(row.name), *values[:2], interval, f"{row.ess:.0f}", rhat)
     return table
 
@@ -201,15 +201,15 @@ def index_words(name: str, index: tuple[int, ...], fit: Fit | None) -> list[str]
     return [str(fit.coords[axis][i]) if axis in fit.coords else str(i) for axis, i in pairs]
 
 
-def effective_draws(fit: Fit, rows: Sequence[Estimate] | None = None) -> float:
+def fewest_effective_draws(fit: Fit, rows: Sequence[Estimate] | None = None) -> float:
     """Return the fewest effective draws of any scalar that is estimated, as the table has them."""
     found = estimate_rows(fit) if rows is None else rows
     return min((row.ess for row in found), default=float(fit.ess().min()))
 
 
-def facts(fit: Fit, rows: Sequence[Estimate] | None = None) -> Table:
+def verdict_table(fit: Fit, rows: Sequence[Estimate] | None = None) -> Table:
     """Return the numbers that stand behind the verdict, a line each."""
-    ess, found = effective_draws(fit, rows), fit.certificate.exploration
+    ess, found = fewest_effective_draws(fit, rows), fit.certificate.exploration
     table = Table.grid(padding=(0, 2, 0, 0))
     table.add_column(style="bold", no_wrap=True)
     table.add_column()
@@ -268,16 +268,17 @@ def evidence_words(fit: Fit) -> str:
     evidence, difference = fit.log_evidence, fit.certificate.evidences.difference
     constant = " up to a constant that the model leaves out" if evidence.proportional else ""
     return (
-        f"log Z = {number(evidence.value)}{constant}, "
-        f"standard error {number(evidence.standard_error)} "
+        f"log Z = {rounded_number(evidence.value)}{constant}, "
+        f"standard error {rounded_number(evidence.standard_error)} "
         f"({evidence.method}, Pareto k̂ {shape_words(evidence.pareto_k)}), "
-        f"{number(abs(difference.score), 1)} errors from the bridge; every labelling counted once"
+        f"{rounded_number(abs(difference.score), 1)} errors from the bridge; every "
+        "labelling counted once"
     )
 
 
 def shape_words(shape: float) -> str:
     """Pareto k̂; below zero the weights are bounded, and by how much does not matter."""
-    return "below 0" if shape < 0.0 else number(shape, 2)
+    return "below 0" if shape < 0.0 else rounded_number(shape, 2)
 
 
 def mixing_words(fit: Fit) -> str:
@@ -296,21 +297,21 @@ def step_words(mixing: Mixing, epsilon: float) -> str:
     steps = mixing.steps[epsilon]
     if steps is not None:
         return f"{steps:,}"
-    return MISSING if mixing.computed is None else UNSTATED
+    return NOT_AVAILABLE if mixing.computed is None else UNSTATED
 
 
 def gamma_words(fit: Fit) -> str:
     """γ at ρ = .05 in both protocols."""
     return ", ".join(
-        f"{number(cores[0.05].gamma, 3)} on {protocol} draws"
+        f"{rounded_number(cores[0.05].gamma, 3)} on {protocol} draws"
         for protocol, cores in fit.certificate.qc.items()
     )
 
 
 def time_words(fit: Fit) -> str:
     """Wall time, whole and by stage."""
-    stages = ", ".join(f"{name} {seconds(wall)}" for name, wall in fit.wall.items())
-    return f"{seconds(sum(fit.wall.values()))} s ({stages})"
+    stages = ", ".join(f"{name} {rounded_seconds(wall)}" for name, wall in fit.wall.items())
+    return f"{rounded_seconds(sum(fit.wall.values()))} s ({stages})"
 
 
 def cost_words(fit: Fit) -> str:
@@ -318,22 +319,22 @@ def cost_words(fit: Fit) -> str:
     spent, effort = fit.provenance.get("spent"), fit.provenance.get("effort")
     words = f"{fit.evaluations['value']} log densities, {fit.evaluations['gradient']} gradients"
     if spent is not None:
-        words += f", {spent['programs']} programs, {seconds(spent['cpu_s'])} CPU s"
+        words += f", {spent['programs']} programs, {rounded_seconds(spent['cpu_s'])} CPU s"
     if effort in (None, "thorough") or fit.provenance.get("preset") != "default":
         return words
     points = 100.0 * (1.0 - fit.accept_rate)
     return f"{words}; effort thorough could win at most {points:.0f} % of acceptance"
 
 
-def seconds(value: float) -> str:
+def rounded_seconds(value: float) -> str:
     """Return seconds as a person would write them."""
     return f"{value:.1f}" if value < 100.0 else f"{value:.0f}"
 
 
-def number(value: float | None, digits: int = 4) -> str:
+def rounded_number(value: float | None, digits: int = 4) -> str:
     """Return a number with so many decimals; words where there is none."""
     if value is None or not math.isfinite(value):
-        return MISSING
+        return NOT_AVAILABLE
     return f"{round(value, digits) + 0.0:.{digits}f}"  # Adding zero turns -0 into 0.
 
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from folt.certificate.diagnostics.ranks import LEVEL, Band, Uniformity, covered
+from folt.certificate.diagnostics.ranks import LEVEL, RankBand, Uniformity, covered
 from folt.fleet.job import Job
 from folt.fleet.many import run_jobs, runner_for
 from folt.fleet.rows import Row
@@ -245,7 +245,7 @@ def calibration_of(rows: Sequence[Row], study: Study) -> Calibration:
         raise FailedJobsError(f"no simulation came to its end; the first said: {first}")
     names = [name for name in done[0]["ranks"] if all(name in row["ranks"] for row in done)]
     ranks = {name: np.array([row["ranks"][name] for row in done]) for name in names}
-    band = Band(len(done), RANKED)
+    band = RankBand(len(done), RANKED)
     return Calibration(
         title=study.title,
         simulations=study.simulations,

@@ -34,7 +34,7 @@ from folt.problem.quotient import with_rotations
 from folt.problem.symmetry import RotationError
 from folt.symmetry import SymmetryFound, words
 from folt.symmetry.assembly import component_axes
-from folt.symmetry.candidates import LONGEST_AXIS, Place, stems
+from folt.symmetry.candidates import LONGEST_AXIS, Place, similar_sites
 from folt.symmetry.declared import Range, require_declared
 from folt.symmetry.findings import Reason, Remark
 from folt.symmetry.probe import TOLERANCE, Probe, TermValues
@@ -318,7 +318,7 @@ def _repeated(places: Sequence[Place], result: Survey) -> tuple[str, ...]:
         for place in places
         if place.ordered or any(2 <= length <= LONGEST_AXIS for length in place.lengths())
     ]
-    names += [place.name for group in stems(places) for place in group]
+    names += [place.name for group in similar_sites(places) for place in group]
     known = {place.name for place in places}
     for attempt in result.nearly:
         if attempt.change.likelihood > TOLERANCE:

@@ -28,7 +28,7 @@ from folt.types import Key, Point
 Message = dict[str, Any]
 """What NumPyro records of one statement of a model."""
 
-Trace = dict[str, Message]
+SiteTrace = dict[str, Message]
 
 ONE_RUN_AT_A_TIME = threading.RLock()
 """NumPyro's handlers share one stack among all threads, and folt compiles in several."""
@@ -83,14 +83,14 @@ class Call(eqx.Module):
             return self.arguments.values
         return self.arguments if data is None else eqx.combine(data, self.arguments)
 
-    def run(self, data: PyTree, key: Key, values: SiteValues | None = None) -> Trace:
+    def run(self, data: PyTree, key: Key, values: SiteValues | None = None) -> SiteTrace:
         """The model run forwards from a key, with some sites given."""
         args, kwargs = self.filled(data)
         model = handlers.substitute(handlers.seed(self.model, key), data=values or {})
         with ONE_RUN_AT_A_TIME, validation_enabled(False):
             return handlers.trace(model).get_trace(*args, **kwargs)
 
-    def traced(self, values: SiteValues, data: PyTree) -> tuple[SiteValues, Trace]:
+    def traced(self, values: SiteValues, data: PyTree) -> tuple[SiteValues, SiteTrace]:
         """Log densities by site, unsummed, and the trace, at the values of the latent sites."""
         args, kwargs = self.filled(data)
         model = handlers.seed(self.model, 0)

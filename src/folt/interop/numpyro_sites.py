@@ -21,7 +21,7 @@ from folt.interop.numpyro_model import (
     CONCRETE,
     ONE_RUN_AT_A_TIME,
     Message,
-    Trace,
+    SiteTrace,
     is_latent,
     plain_base,
     require_valid,
@@ -84,7 +84,7 @@ def two_runs(
     Raises:
         ValueError: a discrete latent site.
     """
-    traces: list[Trace] = []
+    traces: list[SiteTrace] = []
 
     def both(wanted: Callable[[dict[str, Any]], bool]) -> Any:
         traces.clear()
@@ -122,7 +122,7 @@ def two_runs(
     )
 
 
-def _mixture(trace: Trace) -> str | None:
+def _mixture(trace: SiteTrace) -> str | None:
     """Return the observed site that is a mixture; None if there is none, or several."""
     kinds = (dist.MixtureSameFamily, dist.MixtureGeneral)
     found = [
@@ -152,7 +152,7 @@ def _is_sampled(site: Message) -> bool:
 
 def _traced(
     model: Callable[..., object], args: tuple[PyTree, ...], kwargs: dict[str, PyTree], seed: int
-) -> Trace:
+) -> SiteTrace:
     """Return one run of the model at arbitrary values of the latent sites."""
     generator = np.random.default_rng(seed)
 

@@ -9,7 +9,7 @@ from typing import Literal
 
 import numpy as np
 
-from folt.certificate.comparison import compare
+from folt.certificate.comparison import compare_evidences
 from folt.fit import Fit
 from folt.fleet.work import may_start
 from folt.modal.models.powers import Motion, modal_powers
@@ -97,7 +97,7 @@ class Identification:
     @property
     def probabilities(self) -> dict[int, float]:
         """Posterior probability of each number of modes, all of them equally likely before."""
-        ranking = compare({str(m): fit.log_evidence for m, fit in self.fits.items()})
+        ranking = compare_evidences({str(m): fit.log_evidence for m, fit in self.fits.items()})
         return {int(row.name): row.probability for row in ranking}
 
     @property

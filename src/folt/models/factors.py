@@ -40,7 +40,7 @@ from folt.models.observations import (
     new_rows_with_holes,
     number_of,
     positive,
-    spread,
+    spread_of,
     table,
 )
 from folt.problem import Problem
@@ -158,7 +158,7 @@ def factor_analysis(
     m = number_of("factors", factors)
     observations = table(data, m, "factors")
     p = observations.shape[1]
-    spread(observations)
+    spread_of(observations)
     if m >= p:
         raise ValueError(f"expected fewer factors than the {p} variables, got {m}")
     if loading_prior not in LOADING_PRIORS:
@@ -203,7 +203,7 @@ def ppca(
     m = number_of("factors", factors)
     observations = table(data, m, "factors")
     p = observations.shape[1]
-    spread(observations)
+    spread_of(observations)
     if m >= p:
         raise ValueError(f"expected fewer factors than the {p} variables, got {m}")
     finite(log_noise_location=log_noise_location)

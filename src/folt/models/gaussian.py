@@ -35,7 +35,7 @@ from folt.models.observations import (
     number_of,
     positive,
     series,
-    spread,
+    spread_of,
 )
 from folt.problem import Problem
 from folt.problem.observed import Forecast, LogTerms, Pointwise, Predictive
@@ -174,7 +174,7 @@ def scale_options(
     log_sigma_location: float | None,
 ) -> tuple[float, float, float]:
     """The given prior options, with those from the range of the data where none was given."""
-    middle, width = (float(value) for value in spread(observations))
+    middle, width = (float(value) for value in spread_of(observations))
     return (
         middle if mu_location is None else mu_location,
         width / 2 if mu_scale is None else mu_scale,

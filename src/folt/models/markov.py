@@ -190,7 +190,7 @@ def _problem(
         ],
         constrain=posterior.constrain,
         unconstrain=posterior.unconstrain,
-        pointwise=Pointwise(posterior.constrain, pointwise),
+        pointwise=Pointwise(posterior.constrain, pointwise_of_states),
         predictive=Predictive(posterior.constrain, _predict, _FORECAST),
         log_terms=LogTerms(posterior.constrain, smoothed, _PATHS),
         dims={
@@ -211,7 +211,9 @@ def _gaussian_emission(
     )
 
 
-def pointwise(parameters: dict[str, Array], data: Float[ArrayLike, " t"]) -> Float[Array, " t"]:
+def pointwise_of_states(
+    parameters: dict[str, Array], data: Float[ArrayLike, " t"]
+) -> Float[Array, " t"]:
     """Return the log predictive density of every observation given those before it."""
     terms = _terms(parameters, jnp.asarray(data, float))
     return forward_log_likelihood(jnp.log(parameters["initial"]), parameters["transition"], terms)

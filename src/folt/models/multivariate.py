@@ -39,7 +39,7 @@ from folt.models.observations import (
     new_rows,
     number_of,
     positive,
-    spread,
+    spread_of,
     table,
 )
 from folt.problem import Problem
@@ -154,7 +154,7 @@ def multivariate_gaussian_mixture(
     m = number_of("components", components)
     observations = table(data, m)
     p = observations.shape[1]
-    middle, width = spread(observations)
+    middle, width = spread_of(observations)
     location = _per_variable("mu_location", middle if mu_location is None else mu_location, p)
     scale = _per_variable("mu_scale", width / 2 if mu_scale is None else mu_scale, p)
     sigma = _per_variable("sigma_scale", width / 10 if sigma_scale is None else sigma_scale, p)

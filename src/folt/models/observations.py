@@ -143,7 +143,7 @@ def _new(new: object, shape: tuple[int, ...], holes: bool = False) -> np.ndarray
     return values
 
 
-def spread(values: Float[np.ndarray, " n *variables"]) -> _Spread:
+def spread_of(values: Float[np.ndarray, " n *variables"]) -> _Spread:
     """Midrange and range of every variable.
 
     Raises:

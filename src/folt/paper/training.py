@@ -49,7 +49,7 @@ if TYPE_CHECKING:
     from jax.typing import DTypeLike
 
 
-Flow = TypeVar("Flow", bound=Distribution)
+_Flow = TypeVar("_Flow", bound=Distribution)
 Carry = tuple[PyTree, PyTree]
 """Parameters, and what the optimiser remembers."""
 
@@ -98,14 +98,14 @@ class TrainingSchedule(NamedTuple):
 @in_float64
 def fit_paper_flow(
     key: Key,
-    flow: Flow,
+    flow: _Flow,
     draws: Points,
     log_target: Density,
     steps: int,
     progress: Callable[[int, float], None] | None = None,
     *,
     ramp: tuple[float, float] = RELEASED_RAMP,
-) -> Flow:
+) -> _Flow:
     """Train a flow by the paper's objective, in float32, and certify it in float64.
 
     The target's values and gradients at the training draws never change, so they are computed
@@ -178,12 +178,12 @@ def _optimiser() -> optax.GradientTransformation:
 @eqx.filter_jit
 def _block(
     key: Key,
-    flow: Flow,
+    flow: _Flow,
     state: PyTree,
     valued: ValuedDraws,
     schedule: TrainingSchedule,
     start: Array,
-) -> tuple[Flow, PyTree, Scalar]:
+) -> tuple[_Flow, PyTree, Scalar]:
     """Up to `_BLOCK` training steps; those beyond the end of training leave all as it is."""
     parameters, rest = eqx.partition(flow, eqx.is_inexact_array)
 
@@ -243,7 +243,7 @@ def _value_and_gradient(target: Density, x: Point) -> tuple[Scalar, Float[Array,
     return jax.value_and_grad(target.log_prob)(x)
 
 
-def _cast(tree: Flow, dtype: DTypeLike) -> Flow:
+def _cast(tree: _Flow, dtype: DTypeLike) -> _Flow:
     return jax.tree.map(
         lambda leaf: leaf.astype(dtype) if eqx.is_inexact_array(leaf) else leaf, tree
     )

@@ -99,8 +99,8 @@ def common(names: Sequence[str]) -> str:
     return stem if set(fixed) == {"·"} else f"{stem}[{','.join(fixed)}]"
 
 
-WIDTH = 96
-MOST_LINES = 12
+CARD_WIDTH = 96
+MOST_CARD_LINES = 12
 
 COLOURS = {"good": "#2e7d32", "caution": "#b26a00", "bad": "#c62828", "plain": "inherit"}
 """Of a headline in a notebook; each is legible on white and on black."""
@@ -126,17 +126,17 @@ class Card:
     def text(self) -> str:
         """At most twelve lines of at most 96 characters."""
         width = max((len(name) for name, _ in self.rows), default=0)
-        lines = [shortened(self.headline, WIDTH)]
+        lines = [shortened(self.headline, CARD_WIDTH)]
         for name, words in self.rows:
-            lines.append(f"  {name:<{width}}  {shortened(words, WIDTH - width - 4)}")
-        return "\n".join(lines[:MOST_LINES])
+            lines.append(f"  {name:<{width}}  {shortened(words, CARD_WIDTH - width - 4)}")
+        return "\n".join(lines[:MOST_CARD_LINES])
 
     def html(self) -> str:
         """Return the same as a small table."""
         rows = "".join(
             f'<tr><th scope="row" style="{CELL}">{html.escape(name)}</th>'
             f'<td style="{CELL}">{html.escape(words)}</td></tr>'
-            for name, words in self.rows[: MOST_LINES - 1]
+            for name, words in self.rows[: MOST_CARD_LINES - 1]
         )
         colour = f"color:{COLOURS[self.tone]};"
         caption = f'<div style="{colour}font-weight:600">{html.escape(self.headline)}</div>'

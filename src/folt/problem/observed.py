@@ -11,7 +11,7 @@ from jaxtyping import Array, Float, PyTree
 
 from folt.types import Key, Point
 
-NAME = "y"
+_NAME = "y"
 """What the observations of every ready model are called."""
 
 Constrain = Callable[[Point], dict[str, Array]]
@@ -25,7 +25,7 @@ class Pointwise(eqx.Module):
 
     def __call__(self, x: Point, data: PyTree) -> dict[str, Array]:
         """Return the terms log p(y_n | x), one per observation."""
-        return {NAME: self.terms(self.constrain(x), data)}
+        return {_NAME: self.terms(self.constrain(x), data)}
 
 
 class Paths(eqx.Module):
@@ -93,4 +93,4 @@ class Predictive(eqx.Module):
 
     def __call__(self, key: Key, x: Point, data: PyTree) -> dict[str, Array]:
         """As many observations as there are data."""
-        return {NAME: self.predict(key, self.constrain(x), data)}
+        return {_NAME: self.predict(key, self.constrain(x), data)}

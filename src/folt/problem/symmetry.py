@@ -106,7 +106,7 @@ class SymmetryAccount:
 
 
 @in_float64
-def check(
+def check_symmetry(
     problem: Problem,
     *,
     seed: int = 0,
@@ -177,7 +177,7 @@ def require_symmetry(problem: Problem, seed: int = 0) -> SymmetryAccount:
     Raises:
         SymmetryError: with the element, the point, the defect and the two ways out.
     """
-    account = check(problem, seed=seed)
+    account = check_symmetry(problem, seed=seed)
     if problem.invariant and not account.holds:
         point = np.array2string(account.point, precision=4, separator=", ")
         raise SymmetryError(

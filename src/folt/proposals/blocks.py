@@ -42,7 +42,7 @@ class _Blocks(NamedTuple):
         return self.form.labels * (2 if self.form.signed else 1)
 
 
-def blocks_of(action: Action) -> _Blocks | None:
+def blocks_of_mixture(action: Action) -> _Blocks | None:
     """Return how a listed group moves blocks; None where it does anything else."""
     form = action.group.block_form
     if form is None or form.labels < 2 or not action.listed:

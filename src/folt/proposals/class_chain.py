@@ -31,7 +31,7 @@ from folt.proposals.orbit_chain import (
     Forward,
     Logs,
     Scaled,
-    forward,
+    forward_sums,
     layers,
     log_orbit_sums,
     scaled,
@@ -52,13 +52,13 @@ def drawn_labelling(key: Key, logs: Logs, signed: SignedLogs) -> _Labelling:
     def choose(number: int, logits: Array) -> Array:
         return jax.random.categorical(steps[number], logits)
 
-    return _walk(parts, forward(parts), signed, choose)
+    return _walk(parts, forward_sums(parts), signed, choose)
 
 
 def likeliest_labelling(logs: Logs, signed: SignedLogs) -> _Labelling:
     """Return the labelling of one point that is likeliest together with its classes and signs."""
     parts = scaled(logs._replace(densities=jnp.max(signed, axis=0)))
-    passed = forward(parts, largest=True)
+    passed = forward_sums(parts, largest=True)
     return _walk(parts, passed, signed, lambda _, logits: jnp.argmax(logits))
 
 

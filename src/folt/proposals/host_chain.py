@@ -21,7 +21,7 @@ from folt.proposals.auction import potentials
 from folt.proposals.class_chain import FLOOR, ClassChain
 from folt.types import HostPoints, HostValues
 
-T = TypeVar("T")
+_T = TypeVar("_T")
 
 _CHUNK = 1 << 18
 """Densities of blocks that are in memory at once, signs apart."""
@@ -279,7 +279,7 @@ class HostChain:
         flat = np.concatenate([blocks.reshape(len(blocks), self.labels * self.size), fixed], axis=1)
         return flat[:, np.argsort(self.form.order)]
 
-    def mapped(self, function: Callable[[np.ndarray], T], rows: np.ndarray) -> list[T]:
+    def mapped(self, function: Callable[[np.ndarray], _T], rows: np.ndarray) -> list[_T]:
         """Return a function of chunks that fit into memory, two at a time."""
         length = max(32, _CHUNK // (self.labels**2 * self.classes))
         chunks = [rows[i : i + length] for i in range(0, max(len(rows), 1), length)]

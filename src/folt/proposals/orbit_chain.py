@@ -134,7 +134,7 @@ class _Auction(NamedTuple):
     rounds: Int[Array, ""]
 
 
-def potentials(logs: _Table) -> tuple[Float[Array, " labels"], Float[Array, " blocks"]]:
+def compiled_potentials(logs: _Table) -> tuple[Float[Array, " labels"], Float[Array, " blocks"]]:
     """Numbers v_j, u_i with logs(j, i) ≤ v_j + u_i and near equality along some assignment.
 
     The sum of the entries along it falls short of the potentials by at most m·`_SLACK`. The
@@ -220,7 +220,7 @@ def scaled(logs: Logs) -> Scaled:
     densities = jnp.maximum(logs.densities, _LOWEST)
     table = jnp.moveaxis(jnp.max(densities, axis=-1), -1, 0)
     # What the potentials are does not change the sum: no derivative passes through them.
-    labels, blocks = jax.vmap(potentials)(jax.lax.stop_gradient(table))
+    labels, blocks = jax.vmap(compiled_potentials)(jax.lax.stop_gradient(table))
     shift = jnp.sum(labels, axis=1) + jnp.sum(blocks, axis=1)
     densities = jnp.exp(densities - labels.T[:, None, :, None] - blocks.T[None, :, :, None])
     return Scaled(jnp.exp(logs.transitions), densities, shift)
@@ -233,7 +233,7 @@ class Forward(NamedTuple):
     moved: list[Array]
 
 
-def forward(parts: Scaled, largest: bool = False) -> Forward:
+def forward_sums(parts: Scaled, largest: bool = False) -> Forward:
     """α for the sets of size 1 to m; `moved` begins with the empty set.
 
     Args:
@@ -257,7 +257,7 @@ def forward(parts: Scaled, largest: bool = False) -> Forward:
 def log_orbit_sums(logs: Logs) -> Float[Array, " n"]:
     """Return log q_F at every point."""
     parts = scaled(logs)
-    total = jnp.maximum(jnp.sum(forward(parts).sums[-1][0], axis=-1), _SMALLEST)
+    total = jnp.maximum(jnp.sum(forward_sums(parts).sums[-1][0], axis=-1), _SMALLEST)
     # Maxima may drop a NaN on their way: a fault must stay one.
     faulty = jnp.any(jnp.isnan(logs.densities), axis=(0, 1, 3))
     return jnp.where(faulty, jnp.nan, jnp.log(total) + parts.shift)

@@ -20,7 +20,7 @@ from jaxtyping import Float
 from folt.batching import LARGE_CHUNK, THREADS, map_keys, map_points
 from folt.groups import Group
 from folt.proposals.action import Action, action_of
-from folt.proposals.blocks import BlockSum, blocks_of, pays
+from folt.proposals.blocks import BlockSum, blocks_of_mixture, pays
 from folt.proposals.class_chain import ClassChain
 from folt.proposals.components import Components, log_sum_exp, log_sum_of
 from folt.proposals.elliptical import Gaussian, StudentT
@@ -40,7 +40,7 @@ from folt.types import (
     host_generator,
 )
 
-Part = Components | WarpedComponents
+OrbitPart = Components | WarpedComponents
 """What a proposal on the host is made of."""
 
 Summed = Components | FoldedWarped | BlockSum
@@ -86,13 +86,13 @@ class ListedSum(OrbitSum):
         action: the group on the host.
     """
 
-    parts: tuple[Part, ...]
+    parts: tuple[OrbitPart, ...]
     action: Action
 
     @functools.cached_property
     def folded(self) -> tuple[Summed, ...]:
         """The components of the folded proposal q_F."""
-        blocks = blocks_of(self.action)
+        blocks = blocks_of_mixture(self.action)
         return tuple(
             part.over(self.action.matrices)
             if blocks is None or not pays(part, blocks)
@@ -214,7 +214,7 @@ def _chain_sum(chain: ClassChain, guard: Distribution | None, weight: float) -> 
     return ChainSum(chain, guard, weight)
 
 
-def parts_of(proposal: Distribution) -> tuple[Part, ...] | None:
+def parts_of(proposal: Distribution) -> tuple[OrbitPart, ...] | None:
     """A proposal as sets of components, behind margins or not; None if it is something else."""
     if isinstance(proposal, Safety):
         main, guard = parts_of(proposal.main), parts_of(proposal.guard)

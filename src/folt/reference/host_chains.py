@@ -24,7 +24,13 @@ from folt.certificate.cautions import Caution, Reference, health
 from folt.certificate.exploration import RATIO, ExplorationFacts
 from folt.problem import GRADIENTS_PER_BLOCK, Problem
 from folt.proposals.action import Action, action_of
-from folt.reference.exploration import Explored, Explorer, Plan, SubsetExplorer, has_subset
+from folt.reference.exploration import (
+    ExplorationPlan,
+    Explored,
+    Explorer,
+    SubsetExplorer,
+    has_subset,
+)
 from folt.reference.exploration.chamber import chamber_of, covariance_within
 from folt.reference.exploration.descents import ROUNDS
 from folt.reference.exploration.explorer import SOLID
@@ -32,7 +38,7 @@ from folt.reference.exploration.modes import PerMode
 from folt.reference.host_moves import LeapKernel, UnionLeap
 from folt.reference.host_tempering import mover_for
 from folt.reference.landscape import Landscape
-from folt.reference.moving import Hamiltonian, InChamber, Moving, Walkers
+from folt.reference.moving import Hamiltonian, InChamber, Moving, RandomWalkers
 from folt.reference.start import fault_cautions, starting_distribution
 from folt.reference.supplied import Exact, Given, for_picture, part_of
 from folt.types import HostPoints, Key, Progress, ReferenceSampler, host_generator, in_float64
@@ -133,7 +139,7 @@ class HostChains:
             start = starting_distribution(keys[0], landscape, self.searchers, steps)
             moves = mover_for(problem, self.moves, self.paths)
             rounds = self.descents if problem.differentiable else 0
-            plan = Plan(self.particles, self.share, moves, rounds, self.known)
+            plan = ExplorationPlan(self.particles, self.share, moves, rounds, self.known)
             search = SubsetExplorer if rounds and has_subset(problem) else Explorer
             explorer = search(keys[1], landscape, start, action, plan)
             found = self._found(keys[2], explorer, progress)
@@ -212,7 +218,7 @@ class HostChains:
             covariance = action.covariance(walk.points)
             kernel = LeapKernel.around(centres, covariance, self.bandwidth)
             if not landscape.problem.differentiable:
-                return Walkers(landscape, kernel, walk.at(chosen), covariance, self.thin)
+                return RandomWalkers(landscape, kernel, walk.at(chosen), covariance, self.thin)
             starts = _with_lost_modes(generator, walk.points[chosen], explored)
             return Hamiltonian(landscape, kernel, starts, covariance, self.acceptance)
         chamber = chamber_of(landscape, action, walk.points, modes)

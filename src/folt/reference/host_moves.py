@@ -221,7 +221,7 @@ class Sloped(Protocol):
         ...
 
 
-class Paths:
+class HamiltonianPaths:
     """Hamiltonian transitions with one number of leapfrog steps for all chains.
 
     With step size ε the number is uniform on 1..2L-1, L = ⌈length/ε⌉: no resonance with the period

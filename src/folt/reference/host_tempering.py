@@ -18,7 +18,12 @@ from jaxtyping import Bool, Float, Int
 from folt.chains import accepted
 from folt.problem import Problem
 from folt.proposals.action import Action
-from folt.reference.host_moves import LONGEST_LADDER, Paths, next_temperature, systematic_resample
+from folt.reference.host_moves import (
+    LONGEST_LADDER,
+    HamiltonianPaths,
+    next_temperature,
+    systematic_resample,
+)
 from folt.reference.landscape import Matrix, require_resolution
 from folt.reference.random_walk import ACCEPTANCE, SPREAD, first_scale
 from folt.types import HostPoints, HostValues, Key, Progress, host_generator
@@ -153,7 +158,7 @@ class Rung(NamedTuple):
         return np.arange(len(points)) if self.temperature >= 1.0 else None
 
 
-class Mover(Protocol):
+class ParticleMover(Protocol):
     """How particles move at one temperature."""
 
     def first_scale(self, dim: int) -> float:
@@ -210,7 +215,7 @@ class TemperedPaths:
 
     def __call__(self, generator: np.random.Generator, walk: Walk, rung: Rung) -> Walk:
         """Paths one after the other; their ends may be learnt from."""
-        paths = Paths(rung, rung.covariance, _PATH_LENGTH, _LONGEST_PATH)
+        paths = HamiltonianPaths(rung, rung.covariance, _PATH_LENGTH, _LONGEST_PATH)
         states, log_scale = paths.at(walk.points), walk.log_scale
         for _ in range(self.paths):
             states, acceptance = paths.move(generator, states, math.exp(log_scale))
@@ -220,7 +225,7 @@ class TemperedPaths:
         return Walk(points, log_target, self.log_start(rung.start, points), log_scale)
 
 
-def mover_for(problem: Problem, moves: int, paths: int) -> Mover:
+def mover_for(problem: Problem, moves: int, paths: int) -> ParticleMover:
     """Paths where there is a gradient and they pay, else random walks."""
     if paths and problem.dim >= PATHS_FROM and problem.differentiable:
         return TemperedPaths(paths)
@@ -233,7 +238,7 @@ def temper(
     start: Start,
     action: Action,
     particles: int,
-    mover: Mover,
+    mover: ParticleMover,
     share: float,
     progress: Progress | None,
 ) -> Ladder:

@@ -10,7 +10,7 @@ import numpy as np
 from folt.chains import accepted
 from folt.reference.exploration.chamber import Chamber, covariance_within, fisher_mean
 from folt.reference.exploration.modes import Modes
-from folt.reference.host_moves import LeapKernel, Paths, States, StepSize, UnionLeap
+from folt.reference.host_moves import HamiltonianPaths, LeapKernel, States, StepSize, UnionLeap
 from folt.reference.host_tempering import Walk, random_walk_step
 from folt.reference.landscape import Landscape, Matrix
 from folt.types import HostPoints, HostValues, Progress
@@ -68,7 +68,7 @@ class Moving:
         return self.states.values
 
 
-class Walkers(Moving):
+class RandomWalkers(Moving):
     """Random-walk steps with the scale that tempering tuned."""
 
     def __init__(
@@ -124,7 +124,10 @@ class Hamiltonian(Moving):
             self.states.gradients[rows] = self.target.with_gradients(points)[1]
 
     def _set_metric(self, target: _Target, covariance: Matrix) -> None:
-        self.paths, self.size = Paths(target, covariance), StepSize(_FIRST_STEP, self.acceptance)
+        self.paths, self.size = (
+            HamiltonianPaths(target, covariance),
+            StepSize(_FIRST_STEP, self.acceptance),
+        )
 
 
 class InChamber(Hamiltonian):

@@ -16,7 +16,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float, Int
 
-from folt.certificate.cautions import Reference, folded, health
+from folt.certificate.cautions import Reference, folded_chains, health
 from folt.groups import Group
 from folt.problem import Problem
 from folt.proposals.fold import Folded
@@ -140,7 +140,7 @@ class AdaptiveRandomWalk:
         )
         walkers, root = _adapt(adapt_key, target, walkers, length * thin, progress)
         walkers, raw = _record(run_key, target, walkers, root, length, thin, progress)
-        draws = folded(problem.group, raw)
+        draws = folded_chains(problem.group, raw)
         rhat, ess, cautions = health(draws)
         terms = 1 if problem.invariant else problem.group.order
         cost = landscape.values + 2 * length * thin * self.chains * terms

@@ -9,7 +9,7 @@ import jax
 import numpy as np
 from jaxtyping import Float
 
-from folt.certificate.cautions import Caution, Concern, Reference, folded, health
+from folt.certificate.cautions import Caution, Concern, Reference, folded_chains, health
 from folt.problem import Problem
 from folt.store.draws import GROUPED, draws_by_name, split
 from folt.types import HostDraws, Key, Progress, in_float64
@@ -62,7 +62,7 @@ class Exact:
         if progress is not None:
             progress(1.0, "exact draws")
         return Reference(
-            draws=folded(problem.group, raw),
+            draws=folded_chains(problem.group, raw),
             rhat=1.0,
             ess=float(flat.shape[0]),
             exact=True,
@@ -101,7 +101,7 @@ class Given:
         """
         given = self._checked(problem, key)
         raw = _without_copies(given)
-        draws = folded(problem.group, raw)
+        draws = folded_chains(problem.group, raw)
         rhat, ess, cautions = health(draws)
         pieces = _pieces(draws)
         if len(raw) < len(given):

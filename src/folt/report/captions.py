@@ -14,7 +14,7 @@ import numpy as np
 from folt.batching import map_points
 from folt.certificate.exploration import explored_words
 from folt.certificate.outcomes import AMBIGUOUS, Outcome, Use
-from folt.fit.text import number
+from folt.fit.text import rounded_number
 from folt.groups import Element, Group
 from folt.problem.symmetry import TURNING
 from folt.types import Point, in_float64
@@ -226,7 +226,8 @@ def _allowed(fit: Fit, outcome: Outcome) -> tuple[str, ...]:
     counting = "" if order == 1 else f": each of the {order:,} labellings is counted once"
     if not evidence.proportional:
         sentences.append(
-            f"The log evidence {number(evidence.value, 2)} ± {number(evidence.standard_error, 3)} "
+            f"The log evidence {rounded_number(evidence.value, 2)} ± "
+            f"{rounded_number(evidence.standard_error, 3)} "
             f"may be compared with other models{counting}."
         )
     return tuple(sentences)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from folt.fit.text import UNSTATED, number
+from folt.fit.text import UNSTATED, rounded_number
 from folt.report.charts import Band, Bars, Chart, Line, Mark, Rule
 from folt.report.style import PALETTE
 from folt.store.strict_json import Document
@@ -139,7 +139,7 @@ def log_ratio_chart(log_ratio: np.ndarray, certificate: Certificate) -> Chart:
         words[0] = "The log ratio h of target and proposal at the draws, less the log evidence."
         words.append("Zero everywhere is a perfect fit.")
     if core.low is not None and core.high is not None:
-        name = f"core, width C = {number(core.osc, 2)}"
+        name = f"core, width C = {rounded_number(core.osc, 2)}"
         marks.append(Band(core.low - level, core.high - level, PALETTE[5], name))
         words.append(
             "The shaded core holds at least 95 % of the target, as far as held-out draws tell; the "
@@ -187,7 +187,8 @@ def gamma_chart(certificate: Certificate) -> Chart:
         name = PROTOCOLS.get(protocol, protocol)
         known = {rho: cores[rho] for rho in sorted(cores) if cores[rho].gamma is not None}
         for rho, core in known.items():
-            words = f"γ = {number(core.gamma, 3)}, C = {number(core.osc, 3)}, {core.n:,.0f} draws"
+            gamma, osc = (rounded_number(value, 3) for value in (core.gamma, core.osc))
+            words = f"γ = {gamma}, C = {osc}, {core.n:,.0f} draws"
             readings[rho] = f"{readings.get(rho, f'ρ = {rho:g}')}\n{name}:\n{words}"
         gammas = [core.gamma or 0.0 for core in known.values()]
         marker = ("circle", "square")[k % 2]

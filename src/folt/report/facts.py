@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, NamedTuple
 
 from folt.certificate.certificate import undefined_words
-from folt.fit.text import MISSING, number, shape_words, step_words
+from folt.fit.text import NOT_AVAILABLE, rounded_number, shape_words, step_words
 from folt.problem.cards import counted
 from folt.report.certificate import PROTOCOLS
 
@@ -85,12 +85,14 @@ def evidence_facts(fit: Fit) -> Facts:
     ]
     return [
         *(
-            Fact(name, f"{number(one.value)} ± {number(one.standard_error)}", meaning)
+            Fact(
+                name, f"{rounded_number(one.value)} ± {rounded_number(one.standard_error)}", meaning
+            )
             for name, one, meaning in routes
         ),
         Fact(
             "They differ by",
-            f"{number(abs(made.difference.score), 1)} errors",
+            f"{rounded_number(abs(made.difference.score), 1)} errors",
             "importance or smoothed weights against the bridge, in standard errors of that "
             "difference; doubt above 4",
         ),
@@ -120,9 +122,9 @@ def core_rows(fit: Fit) -> list[tuple[str, ...]]:
         (
             PROTOCOLS.get(protocol, protocol),
             f"{rho:g}",
-            number(core.osc, 3),
-            number(core.gamma, 3),
-            number(core.core_gap, 3),
+            rounded_number(core.osc, 3),
+            rounded_number(core.gamma, 3),
+            rounded_number(core.core_gap, 3),
             f"{core.n:,.0f}",
         )
         for protocol, cores in fit.certificate.qc.items()
@@ -135,28 +137,29 @@ def _proposal(fit: Fit) -> Facts:
     return [
         Fact(
             "Coverage",
-            f"{number(certificate.coverage.value, 3)} ± "
-            f"{number(certificate.coverage.standard_error, 3)}",
+            f"{rounded_number(certificate.coverage.value, 3)} ± "
+            f"{rounded_number(certificate.coverage.standard_error, 3)}",
             "share of the reference draws that the proposal reaches; 1 if nothing is missed",
         ),
         Fact(
             "Target inside the proposal's core",
-            number(certificate.qc["proposal"][0.05].target_mass, 3),
+            rounded_number(certificate.qc["proposal"][0.05].target_mass, 3),
             "share of held-out draws where the proposal's own draws say h lies",
         ),
         Fact(
             "Effective per draw, the paper's guess",
-            number(certificate.qc["target"][0.05].predicted_ess, 3),
+            rounded_number(certificate.qc["target"][0.05].predicted_ess, 3),
             "γ/(2−γ); it promises nothing",
         ),
         Fact(
             "Range of h seen",
-            number(certificate.full_osc, 3),
+            rounded_number(certificate.full_osc, 3),
             "largest minus smallest log ratio; grows with the number of draws",
         ),
         Fact(
             "Spectral gap, at most",
-            f"{number(certificate.gap_upper, 3)} ± {number(certificate.gap_upper_error, 3)}",
+            f"{rounded_number(certificate.gap_upper, 3)} ± "
+            f"{rounded_number(certificate.gap_upper_error, 3)}",
             "one over the time the chain needs to forget; an estimate that can only be too large",
         ),
         Fact(
@@ -217,12 +220,12 @@ def _chains(fit: Fit) -> Facts:
         Fact("By batch means", f"{facts.batch_means_ess:,.0f}", "the paper's estimator"),
         Fact(
             "Largest R-hat",
-            number(facts.rhat, 4),
+            rounded_number(facts.rhat, 4),
             "chains compared with each other; 1 if they agree, doubt above 1.01",
         ),
         Fact(
             "h itself",
-            f"{facts.ess_log_ratio:,.0f}, R-hat {number(facts.rhat_log_ratio, 4)}",
+            f"{facts.ess_log_ratio:,.0f}, R-hat {rounded_number(facts.rhat_log_ratio, 4)}",
             "the same two numbers for the log ratio",
         ),
     ]
@@ -277,17 +280,17 @@ def _reference(fit: Fit) -> Facts:
             f"{reference.draws:,}" + (", exact" if reference.exact else ""),
             "what the proposal was trained and certified with, in parts kept apart",
         ),
-        Fact("Worst R-hat", number(reference.rhat, 3), "as they came"),
-        Fact("Smallest effective size", number(reference.ess, 0), "as they came"),
+        Fact("Worst R-hat", rounded_number(reference.rhat, 3), "as they came"),
+        Fact("Smallest effective size", rounded_number(reference.ess, 0), "as they came"),
         Fact(
             "Held-out draws moved",
             counted(reference.refreshed, "step"),
             "by the chain's own kernel, before they were used; R-hat "
-            f"{number(reference.refreshed_rhat, 3)} afterwards",
+            f"{rounded_number(reference.refreshed_rhat, 3)} afterwards",
         ),
         Fact(
             "Held-out h are worth",
-            f"{number(certificate.effective, 0)} independent draws",
+            f"{rounded_number(certificate.effective, 0)} independent draws",
             "at their outer 5 %, as dependent as they came",
         ),
         Fact(
@@ -309,19 +312,19 @@ def _exploration(found: ExplorationFacts) -> Facts:
         ),
         Fact(
             "Smallest basin",
-            MISSING if basin is None else f"1 in {1.0 / basin:,.0f}",
+            NOT_AVAILABLE if basin is None else f"1 in {1.0 / basin:,.0f}",
             "share of the starts that a mode must attract to be found with 95 % confidence",
         ),
         Fact(
             "Chance of something new",
-            MISSING if chance is None else f"{100 * chance:.1f} %",
+            NOT_AVAILABLE if chance is None else f"{100 * chance:.1f} %",
             "ends that a single descent reached, over all descents (Good and Turing): those near "
             "the best, or those that are maxima of their own, whichever are more",
         ),
         Fact(
             "Tempered particles",
             f"{found.particles:,}, {found.ancestors:,} of them with descendants, worth "
-            f"{number(found.effective_ancestors, 3)}",
+            f"{rounded_number(found.effective_ancestors, 3)}",
             f"after {counted(found.rungs, 'temperature')}"
             + (", climbed twice because the first ladder had lost a mode" * (found.ladders > 1))
             + f", from the mode: {found.control:,} from the start agreed" * (found.control > 0),
@@ -334,7 +337,7 @@ def _exploration(found: ExplorationFacts) -> Facts:
         ),
         Fact(
             "Under-reached around the modes",
-            f"{number(found.audited, 4)} ± {number(found.audited_error, 4)}",
+            f"{rounded_number(found.audited, 4)} ± {rounded_number(found.audited_error, 4)}",
             "mass where the target outweighs the finished proposal tenfold; doubt above 0.01",
         ),
     ]

@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 
 from folt.fit import Fit
-from folt.fit.file import FORMAT, load, to_bytes
+from folt.fit.file import FIT_FORMAT, load, to_bytes
 from folt.problem import Problem
 from folt.report.page import page
 from folt.store import Entry, IncompleteError, Request, WriteError, write_whole
@@ -23,7 +23,7 @@ Files = dict[str, bytes]
 
 def request_for(command: str, **settings: object) -> Document:
     """Return what a command is asked for, as its note will hold it."""
-    return {"command": command, "fit_format": FORMAT, **settings}
+    return {"command": command, "fit_format": FIT_FORMAT, **settings}
 
 
 def claim(entry: Entry, request: Request) -> None:

@@ -67,7 +67,7 @@ def poisson_figure(observations: np.ndarray, posterior: _Posterior, name: str = 
         posterior: weight and rate, each (draw, component).
         name: the quantity.
     """
-    return _single((6.6, 4.1), 3, partial(draw_counts, observations, name=name), posterior)
+    return _single((6.6, 4.1), 3, partial(count_panel, observations, name=name), posterior)
 
 
 def plane_figure(observations: np.ndarray, posterior: _Posterior, names: Sequence[str]) -> Figure:
@@ -169,7 +169,7 @@ def draw_weighted(
     _title(panel, posterior)
 
 
-def draw_counts(
+def count_panel(
     observations: np.ndarray, panel: Axes, posterior: _Posterior, name: str = "count"
 ) -> None:
     """A panel of `poisson_figure`."""

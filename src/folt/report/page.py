@@ -22,11 +22,11 @@ from folt.certificate.outcomes import Use
 from folt.fit.text import (
     Estimate,
     cautions,
-    effective_draws,
     estimate_rows,
-    number,
+    fewest_effective_draws,
     order_sentence,
-    seconds,
+    rounded_number,
+    rounded_seconds,
     step_words,
 )
 from folt.problem.cards import counted, folding
@@ -105,7 +105,9 @@ def page(fit: Fit, sections: Sequence[Section] = ()) -> str:
     """
     require("a report", "jinja2", "matplotlib")
     shown = content(fit, sections)
-    return render(_TEMPLATE, shown, number=number, seconds=seconds, thousands="{:,.0f}".format)
+    return render(
+        _TEMPLATE, shown, number=rounded_number, seconds=rounded_seconds, thousands="{:,.0f}".format
+    )
 
 
 def content(fit: Fit, sections: Sequence[Section] = ()) -> Document:
@@ -139,7 +141,7 @@ def content(fit: Fit, sections: Sequence[Section] = ()) -> Document:
         ],
         "still": {
             "traces": _picture(traces_of(parameters), "traces"),
-            "pairs": _picture(pairs_of(parameters), "pairs"),
+            "pairs": _picture(pairs_of_parameters(parameters), "pairs"),
         },
         "charts": {chart.name: _drawn(chart) for chart in charts},
         "marginals": shown,
@@ -166,7 +168,7 @@ def content(fit: Fit, sections: Sequence[Section] = ()) -> Document:
 
 def _key_figures(fit: Fit, rows: Sequence[Estimate]) -> list[tuple[str, str, str]]:
     """Return the four numbers that a reader looks for: value, name, remark."""
-    ess = effective_draws(fit, rows)
+    ess = fewest_effective_draws(fit, rows)
     evidence = fit.log_evidence
     return [
         _steps(fit),
@@ -177,9 +179,9 @@ def _key_figures(fit: Fit, rows: Sequence[Estimate]) -> list[tuple[str, str, str
             f"independent draws that the {fit.accepted.size:,} are worth, at least",
         ),
         (
-            number(evidence.value, 2),
+            rounded_number(evidence.value, 2),
             "log evidence",
-            f"standard error {number(evidence.standard_error, 4)}"
+            f"standard error {rounded_number(evidence.standard_error, 4)}"
             + (", up to a constant" if evidence.proportional else ""),
         ),
     ]
@@ -213,8 +215,8 @@ def _picture(figure: Figure, name: str) -> Markup:
 def _chosen_from(parameters: Parameters, rows: list[Estimate]) -> str:
     """Return what the choosers show, as JSON that cannot end the script element that holds it."""
     words = {
-        row.name: f"{number(row.mean, row.digits)} ({number(row.low, row.digits)} to "
-        f"{number(row.high, row.digits)})"
+        row.name: f"{rounded_number(row.mean, row.digits)} "
+        f"({rounded_number(row.low, row.digits)} to {rounded_number(row.high, row.digits)})"
         for row in rows
     }
     centre = parameters.folded.flat.mean(axis=0)
@@ -265,7 +267,7 @@ def _marginals(parameters: Parameters) -> tuple[list[Markup], dict[str, list[Mar
     return shown, more
 
 
-def pairs_of(parameters: Parameters) -> Figure:
+def pairs_of_parameters(parameters: Parameters) -> Figure:
     """Return a few scalars in pairs, folded below the diagonal and as they came above it."""
     chosen = parameters.showcase()
     return pairs_figure(parameters.sides, chosen, [parameters.names[j] for j in chosen])

@@ -12,7 +12,7 @@ from folt.report.charts import still
 from folt.report.checks import checks_figure, predictive_checks
 from folt.report.marginals import marginals_figure
 from folt.report.mixtures import data_figure
-from folt.report.page import pairs_of, traces_of
+from folt.report.page import pairs_of_parameters, traces_of
 from folt.report.parameters import Parameters
 from folt.report.sections import memberships_figure, path_figure
 
@@ -50,7 +50,7 @@ def _chains(fit: Fit) -> Figure:
 
 
 def _pairs(fit: Fit) -> Figure:
-    return pairs_of(Parameters.of(fit))
+    return pairs_of_parameters(Parameters.of(fit))
 
 
 def _modes(fit: Fit) -> Figure:

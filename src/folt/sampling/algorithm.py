@@ -16,8 +16,7 @@ import jax
 import numpy as np
 
 from folt.certificate.cautions import Caution, Concern, Reference
-from folt.certificate.certify import audited, examine
-from folt.certificate.certify import certify as certificate_of
+from folt.certificate.certify import audited, certificate_from, examine
 from folt.certificate.facts import ReferenceFacts, SymmetryFacts
 from folt.certificate.learnt import Learnt, known_first, split_by_chain
 from folt.chains import one_blas_thread, run_chains
@@ -150,7 +149,7 @@ def _sampled(problem: Problem, asked: Options, width: int) -> Fit:
             chains = run_chains(keys["chains"], ratio, asked.chains, draws, burn_in, steps)
         with stages.stage("certificate"):
             judged = examined.judged
-            certificate = certificate_of(
+            certificate = certificate_from(
                 examined,
                 chains,
                 SymmetryFacts.of(ratio, judged.points, run, account, chains, asked.labels),

@@ -16,7 +16,7 @@ from folt.fit import Fit
 from folt.problem import Problem
 from folt.problem.requirements import require_parts, require_scalar
 from folt.problem.symmetry import SymmetryAccount, scattered_points
-from folt.problem.symmetry import check as check_symmetry
+from folt.problem.symmetry import check_symmetry as check_symmetry
 from folt.proposals.sums import HostDistribution
 from folt.sampling.options import Options
 from folt.sampling.spending import FEWEST, in_bytes, require_memory

@@ -33,7 +33,7 @@ PARTICLES_PER_MODE = 5
 
 LARGEST_SEED = 2**63 - 1
 
-PROTOCOLS = {"paper": "folt.paper.training"}
+PROTOCOL_MODULES = {"paper": "folt.paper.training"}
 """Modules that hold another protocol than folt's own: `protocol()` is its effort and trainer."""
 
 
@@ -150,8 +150,8 @@ def require_preset(preset: object, effort: object = None) -> None:
     Raises:
         ValueError: naming those that exist.
     """
-    if preset != "default" and preset not in PROTOCOLS:
-        known = " or ".join(map(repr, ("default", *PROTOCOLS)))
+    if preset != "default" and preset not in PROTOCOL_MODULES:
+        known = " or ".join(map(repr, ("default", *PROTOCOL_MODULES)))
         raise ValueError(f"expected preset {known}, got {preset!r}")
     if effort is not None and not isinstance(effort, Effort):
         raise ValueError(
@@ -163,7 +163,7 @@ def require_preset(preset: object, effort: object = None) -> None:
 
 def _protocol(preset: str) -> tuple[Effort, Trainer]:
     """Return effort and trainer of a protocol that lives above this room."""
-    found: tuple[Effort, Trainer] = importlib.import_module(PROTOCOLS[preset]).protocol()
+    found: tuple[Effort, Trainer] = importlib.import_module(PROTOCOL_MODULES[preset]).protocol()
     return found
 
 

@@ -25,7 +25,7 @@ _WIDTH = 96
 FIRST_LINE, LAST_PAUSE = 5.0, 60.0
 """Seconds before the first plain line, and the longest pause between two."""
 
-LONG = 10.0
+_LONG = 10.0
 """Seconds of a stage that are announced before it begins."""
 
 GUESSABLE = 0.25
@@ -160,7 +160,7 @@ class Stages:
 
     def expect(self, name: str, evaluations: int, seconds: float) -> None:
         """Say once, before a stage that will be long, about how long."""
-        if seconds < LONG:
+        if seconds < _LONG:
             return
         line = f"folt: {name} will take about {clock(seconds)}, some {evaluations:,} log densities"
         if self._lines is not None:

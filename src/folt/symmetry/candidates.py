@@ -239,7 +239,7 @@ def _aligned(
     return mover
 
 
-def stems(places: Sequence[Place]) -> list[list[Place]]:
+def similar_sites(places: Sequence[Place]) -> list[list[Place]]:
     """Return sites whose names differ by a number alone, for the account and nothing else."""
     groups: dict[Hashable, list[Place]] = {}
     for place in places:

@@ -224,6 +224,6 @@ class SymmetryFound:
         return hash(SymmetryFound)
 
     def __str__(self) -> str:
-        from folt.symmetry.words import account
+        from folt.symmetry.words import account_of
 
-        return account(self)
+        return account_of(self)

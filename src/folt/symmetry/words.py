@@ -22,7 +22,7 @@ LIKELIHOOD = "likelihood"
 """Name of the last term of a density that comes in terms."""
 
 
-def account(found: SymmetryFound) -> str:
+def account_of(found: SymmetryFound) -> str:
     """Return what was tried, what was found, what nearly held, and why."""
     if not found.looked:
         return "No relabelling symmetry was looked for, as asked."

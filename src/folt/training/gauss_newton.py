@@ -18,7 +18,7 @@ import scipy.linalg
 from jaxtyping import Float
 
 from folt.proposals.components import Components, log_sum_exp
-from folt.proposals.sums import ListedSum, Part
+from folt.proposals.sums import ListedSum, OrbitPart
 from folt.training.orbit_em import images_at
 from folt.types import HostPoints
 
@@ -31,7 +31,7 @@ TRIES = 5
 _FLOOR = 0.1
 """Share of the mean curvature that every direction is damped by at least."""
 
-Main = TypeVar("Main", bound=Part)
+Main = TypeVar("Main", bound=OrbitPart)
 Slopes = Callable[[Main, np.ndarray, np.ndarray], np.ndarray]
 
 POINTS_AT_ONCE = 2_048
@@ -106,13 +106,13 @@ class Pool(NamedTuple):
     log_rest: Float[np.ndarray, " n"]
     log_target: Float[np.ndarray, " n"]
 
-    def log_proposal(self, main: Part) -> Float[np.ndarray, " n"]:
+    def log_proposal(self, main: OrbitPart) -> Float[np.ndarray, " n"]:
         """Log q_F, up to the share of the main part, with only the kept terms computed anew."""
         n, kept, dim = self.images.shape
         terms = main.log_terms(self.images.reshape(-1, dim)).reshape(n, kept * main.count)
         return np.logaddexp(log_sum_exp(terms), self.log_rest)
 
-    def loss(self, main: Part, width: float) -> float:
+    def loss(self, main: OrbitPart, width: float) -> float:
         """Huber-clipped half variance of h."""
         return huber(self.log_target - self.log_proposal(main), width).value
 
@@ -191,7 +191,7 @@ def linearise(
     return Quadratic(current.value, curvature, descent, damping)
 
 
-def moved(main: Components, step: Float[np.ndarray, " parameters"]) -> Components:
+def _moved(main: Components, step: Float[np.ndarray, " parameters"]) -> Components:
     """The components after a step; steps are clipped so that no component leaps."""
     count, dim = main.means.shape
     rows, columns = np.tril_indices(dim, -1)
@@ -216,7 +216,7 @@ def stepped(
     damping: float,
     width: float,
     slopes: Slopes[Main] = slopes_of_mixture,  # type: ignore[assignment]
-    moved: Callable[[Main, np.ndarray], Main] = moved,  # type: ignore[assignment]
+    moved: Callable[[Main, np.ndarray], Main] = _moved,  # type: ignore[assignment]
 ) -> tuple[Main, float]:
     """Return one damped step that lowers the loss on the pool; more damping until it does.
 

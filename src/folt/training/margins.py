@@ -18,7 +18,7 @@ from folt.proposals.sums import ListedSum
 from folt.proposals.warped import Margins, WarpedComponents
 from folt.training.gauss_newton import stepped
 from folt.training.orbit_em import core_of, score_regression
-from folt.training.task import Bench, Judged
+from folt.training.task import Bench, JudgedProposal
 from folt.types import HostPoints, Progress
 
 _WIDTH = 0.7
@@ -56,7 +56,7 @@ class FittedMargins:
 
     def __call__(
         self, bench: Bench, pilot: Components, progress: Progress | None = None
-    ) -> Judged[WarpedComponents] | None:
+    ) -> JudgedProposal[WarpedComponents] | None:
         """Return the best that was found; None without gradients, or where no Gaussian fits.
 
         Args:
@@ -70,9 +70,9 @@ class FittedMargins:
     def polished(
         self,
         bench: Bench,
-        best: Judged[WarpedComponents],
+        best: JudgedProposal[WarpedComponents],
         progress: Progress | None = None,
-    ) -> Judged[WarpedComponents]:
+    ) -> JudgedProposal[WarpedComponents]:
         """Gauss-Newton rounds while they pay."""
         current, damping, recent = best.main, _LEAST_DAMPING, [best.fresh]
         for number in range(self.rounds):

@@ -16,7 +16,7 @@ import numpy as np
 from folt.proposals import SinhArcsinh
 from folt.proposals.action import action_of
 from folt.proposals.components import Components
-from folt.proposals.sums import MOST_TERMS, ListedSum, Part, components_of, parts_of
+from folt.proposals.sums import MOST_TERMS, ListedSum, OrbitPart, components_of, parts_of
 from folt.proposals.warped import WarpedComponents
 from folt.training.effort import Effort
 from folt.training.gauss_newton import MOST_PARAMETERS, parameters_per_component, stepped
@@ -25,7 +25,7 @@ from folt.training.orbit_em import candidate_images, core_of, fit_components, sc
 from folt.training.task import (
     WIDTH,
     Bench,
-    Judged,
+    JudgedProposal,
     TrainingTask,
     as_distribution,
     as_mixture,
@@ -151,7 +151,7 @@ class OrbitMixture:
             return self.beyond(key, task, None, progress)
         return as_distribution(self._richer(bench, best, single, progress))
 
-    def _enough(self, judged: Judged[Components]) -> bool:
+    def _enough(self, judged: JudgedProposal[Components]) -> bool:
         """Return whether training ends with a single component."""
         return judged.spread < _FLAT or (self.widening is None and judged.accept >= self.goal)
 
@@ -168,8 +168,12 @@ class OrbitMixture:
         return as_distribution(self.margins.polished(bench, judged, progress).main)
 
     def _richer(
-        self, bench: Bench, best: Judged[Components], single: Components, progress: Progress | None
-    ) -> Part:
+        self,
+        bench: Bench,
+        best: JudgedProposal[Components],
+        single: Components,
+        progress: Progress | None,
+    ) -> OrbitPart:
         """Margins around one component, or a mixture; the component where that is better."""
         modes = _labelled_modes(bench, single)
         each = parameters_per_component(single.dim)
@@ -182,8 +186,12 @@ class OrbitMixture:
         return self._mixed(bench, best, single, progress).main
 
     def _mixed(
-        self, bench: Bench, best: Judged[Components], single: Components, progress: Progress | None
-    ) -> Judged[Components]:
+        self,
+        bench: Bench,
+        best: JudgedProposal[Components],
+        single: Components,
+        progress: Progress | None,
+    ) -> JudgedProposal[Components]:
         """Return a mixture, or the single component where that is better."""
         size = self._size(bench)
         if size < 2:
@@ -210,7 +218,7 @@ class OrbitMixture:
 
     def _polished(
         self, bench: Bench, main: Components, progress: Progress | None
-    ) -> Judged[Components]:
+    ) -> JudgedProposal[Components]:
         """Return an earlier mixture on new draws, by the steps that its size allows."""
         judged = bench.judge(main)
         if _steps_afforded(main):
@@ -231,7 +239,9 @@ class OrbitMixture:
             bench.generator, images, labelled, count, self.iterations, modes=modes
         )
 
-    def _exact_rounds(self, bench: Bench, best: Judged[Components]) -> Judged[Components]:
+    def _exact_rounds(
+        self, bench: Bench, best: JudgedProposal[Components]
+    ) -> JudgedProposal[Components]:
         """Rounds of one component that may be the exact answer, while h becomes much flatter."""
         current, damping, stale = best.main, EXACT_DAMPING, 0
         recent = [best.fresh]
@@ -247,8 +257,8 @@ class OrbitMixture:
         return best
 
     def _rounds(
-        self, bench: Bench, best: Judged[Components], progress: Progress | None
-    ) -> Judged[Components]:
+        self, bench: Bench, best: JudgedProposal[Components], progress: Progress | None
+    ) -> JudgedProposal[Components]:
         """Gauss-Newton rounds until the goal, or until they stop to pay."""
         current, damping, stale = best.main, LEAST_DAMPING, 0
         if not _steps_afforded(current):

@@ -105,7 +105,7 @@ def proposal_from(
             differentiate=_gradients(target, effort),
         )
         fitted = maker(key, task, start, tell)
-    fitted = settled(fitted)
+    fitted = made_accurate(fitted)
     if guard is None:
         return fitted
     if isinstance(fitted, OrbitSummed):
@@ -120,7 +120,7 @@ def _gradients(target: Target, effort: Effort) -> Differentiate | None:
     return target.with_gradients
 
 
-def settled(flow: Distribution) -> Distribution:
+def made_accurate(flow: Distribution) -> Distribution:
     """The same flow, made accurate: h is a difference of large numbers.
 
     Parameters become float64, and mixtures of narrow components give up their fast formula.

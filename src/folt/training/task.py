@@ -26,7 +26,7 @@ from folt.proposals import Mixture, SinhArcsinh, StudentT
 from folt.proposals.action import Action, action_of
 from folt.proposals.components import Components
 from folt.proposals.elliptical import require_positive_definite
-from folt.proposals.sums import ListedSum, Part, components_of
+from folt.proposals.sums import ListedSum, OrbitPart, components_of
 from folt.proposals.warped import WarpedComponents
 from folt.training.gauss_newton import Main, Pool, huber, resolve
 from folt.types import Density, Distribution, Progress
@@ -155,7 +155,7 @@ LEAST_CHANCE = 0.04
 """Chance to leave below which selection draws count alike: one of them would decide otherwise."""
 
 
-class Judged(NamedTuple, Generic[Main]):
+class JudgedProposal(NamedTuple, Generic[Main]):
     """A proposal, what a chain with it would do, and the fresh proposals that told.
 
     Attributes:
@@ -207,11 +207,11 @@ class Bench:
         bench.guard = ListedSum((frozen, *raised), self.action)
         return bench
 
-    def ratios(self, main: Part, sample: Sample) -> np.ndarray:
+    def ratios(self, main: OrbitPart, sample: Sample) -> np.ndarray:
         """Return the log ratio h at points whose log π_F is known."""
         return sample.log_target - self._whole(main).log_sum(sample.points)
 
-    def judge(self, main: Main) -> Judged[Main]:
+    def judge(self, main: Main) -> JudgedProposal[Main]:
         """Judge a proposal by what a chain with it would do."""
         proposal = self._whole(main)
         points = proposal.sample(self.generator, self.fresh)
@@ -221,7 +221,7 @@ class Bench:
         reference = self.ratios(main, self.task.selection)
         chances = chances_to_leave(own, reference)
         losses = [huber(h, WIDTH).value for h in (reference, own[inside]) if h.size]
-        return Judged(
+        return JudgedProposal(
             main,
             float(chances.mean()),
             autocorrelation_time(np.maximum(chances, LEAST_CHANCE)),
@@ -230,12 +230,12 @@ class Bench:
             Sample(points[inside], log_target[inside]),
         )
 
-    def pool(self, main: Part, recent: list[Sample]) -> Pool:
+    def pool(self, main: OrbitPart, recent: list[Sample]) -> Pool:
         """Training draws, points visited before and recent proposals, resolved under a mixture."""
         visited = () if self.task.visited is None else (self.task.visited,)
         return self.resolved(main, [self.task.training, *visited, *recent])
 
-    def resolved(self, main: Part, samples: list[Sample]) -> Pool:
+    def resolved(self, main: OrbitPart, samples: list[Sample]) -> Pool:
         """Return points with the images that matter under a mixture."""
         return resolve(
             ListedSum((main,), self.action),
@@ -244,7 +244,7 @@ class Bench:
             np.concatenate([sample.log_target for sample in samples]),
         )
 
-    def _whole(self, main: Part) -> ListedSum:
+    def _whole(self, main: OrbitPart) -> ListedSum:
         """Return the proposal with its guard, up to the share of the main part."""
         guard = () if self.guard is None else self.guard.parts
         return ListedSum((main, *guard), self.action)
@@ -256,7 +256,7 @@ def as_mixture(main: Components) -> Mixture:
     return Mixture(weights, means, factors, main.degrees).settled()
 
 
-def as_distribution(main: Part) -> Distribution:
+def as_distribution(main: OrbitPart) -> Distribution:
     """Return the distribution that a fit keeps, of components behind margins or not."""
     if isinstance(main, WarpedComponents):
         return SinhArcsinh(as_mixture(main.base), *map(jax.device_put, main.margins))

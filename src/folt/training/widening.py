@@ -24,7 +24,7 @@ from jaxtyping import Float, Int
 
 from folt.proposals.components import Components, monomials
 from folt.training.gauss_newton import Pool, huber, parameters_per_component
-from folt.training.task import Bench, Judged
+from folt.training.task import Bench, JudgedProposal
 from folt.types import Progress
 
 _SLOW, _FAST = 0.99, 0.9
@@ -125,8 +125,8 @@ class Widening:
     memory: int = 4
 
     def __call__(
-        self, bench: Bench, best: Judged[Components], progress: Progress | None = None
-    ) -> Judged[Components]:
+        self, bench: Bench, best: JudgedProposal[Components], progress: Progress | None = None
+    ) -> JudgedProposal[Components]:
         """Return the flattest mixture on the way, judged on selection draws and fresh proposals."""
         main, adam, fresh = best.main, Adam(), best.fresh
         order, most = bench.action.group.order, self.components

@@ -59,7 +59,7 @@ class Uniformity(NamedTuple):
         return bool(self.p_value > 1 - LEVEL)
 
 
-class Band:
+class RankBand:
     """What N uniform ranks among L draws do, simulated once for all quantities.
 
     The pointwise level γ of the binomial intervals is chosen so that a set of uniform ranks stays

@@ -5,8 +5,8 @@ exploration says so.
 """
 
 from folt.reference.exploration.explored import Explored
-from folt.reference.exploration.explorer import Explorer, Plan
+from folt.reference.exploration.explorer import ExplorationPlan, Explorer
 from folt.reference.exploration.modes import Modes
 from folt.reference.exploration.subset import SubsetExplorer, has_subset
 
-__all__ = ["Explored", "Explorer", "Modes", "Plan", "SubsetExplorer", "has_subset"]
+__all__ = ["ExplorationPlan", "Explored", "Explorer", "Modes", "SubsetExplorer", "has_subset"]

@@ -33,7 +33,7 @@ from folt.reference.exploration.start import (
     screened_points,
     unexplained,
 )
-from folt.reference.host_tempering import Ladder, Mover, Start, TemperedPaths, temper
+from folt.reference.host_tempering import Ladder, ParticleMover, Start, TemperedPaths, temper
 from folt.reference.landscape import Landscape
 from folt.types import HostPoints, Key, Progress, host_generator
 
@@ -62,7 +62,7 @@ SOLID = 5
 is found five times on average is missed with a chance of e⁻⁵."""
 
 
-class Plan(NamedTuple):
+class ExplorationPlan(NamedTuple):
     """What an exploration may cost.
 
     Attributes:
@@ -75,7 +75,7 @@ class Plan(NamedTuple):
 
     particles: int
     share: float
-    mover: Mover
+    mover: ParticleMover
     rounds: int
     known: HostPoints | None = None
 
@@ -95,7 +95,7 @@ class Explorer:
     """
 
     def __init__(
-        self, key: Key, landscape: Landscape, start: Start, action: Action, plan: Plan
+        self, key: Key, landscape: Landscape, start: Start, action: Action, plan: ExplorationPlan
     ) -> None:
         self.keys = [jax.random.fold_in(key, number) for number in range(8)]
         self.landscape, self.start, self.action, self.plan = landscape, start, action, plan

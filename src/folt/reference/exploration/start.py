@@ -31,7 +31,7 @@ from folt.proposals.components import Components, log_sum_exp
 from folt.reference.exploration.chamber import Chamber
 from folt.reference.exploration.explored import Explored
 from folt.reference.exploration.modes import Modes
-from folt.reference.host_tempering import Ladder, Mover, Start, temper
+from folt.reference.host_tempering import Ladder, ParticleMover, Start, temper
 from folt.reference.landscape import Landscape
 from folt.types import HostPoints, HostValues, Key, Progress, host_generator
 
@@ -224,7 +224,7 @@ def from_one_mode(
     action: Action,
     modes: Modes,
     particles: int,
-    mover: Mover,
+    mover: ParticleMover,
     share: float,
     progress: Progress,
 ) -> Ladder | None:

@@ -23,7 +23,7 @@ from jaxtyping import Bool
 from folt.problem import Problem
 from folt.proposals.action import Action
 from folt.reference.exploration.explored import Explored
-from folt.reference.exploration.explorer import Explorer, Plan, known_parts
+from folt.reference.exploration.explorer import ExplorationPlan, Explorer, known_parts
 from folt.reference.exploration.modes import Modes
 from folt.reference.exploration.start import UnionStart
 from folt.reference.host_tempering import Start
@@ -69,7 +69,7 @@ class SubsetExplorer(Explorer):
     """
 
     def __init__(
-        self, key: Key, landscape: Landscape, start: Start, action: Action, plan: Plan
+        self, key: Key, landscape: Landscape, start: Start, action: Action, plan: ExplorationPlan
     ) -> None:
         short = plan._replace(particles=min(plan.particles, PARTICLES), share=SHARE)
         super().__init__(key, landscape, start, action, short)
