@@ -16,6 +16,7 @@ import jax
 import numpy as np
 from jaxtyping import Bool, Float, Int
 
+from folt.problem import GRADIENTS_PER_BLOCK
 from folt.proposals.action import Action
 from folt.proposals.components import Components
 from folt.proposals.sums import summable
@@ -181,7 +182,7 @@ class Explorer:
         gradients = self.landscape.with_gradients
         rounds = max(self.plan.rounds, round(FUNDED * funds / SLOTS))
         ends = descents(gradients, starts, scale, SLOTS, rounds)
-        modes = modes_of(gradients, ends, centre, scale, action, known)
+        modes = modes_of(gradients, ends, centre, scale, action, known, self._block)
         if modes is None:
             return Explored(ladder, descents=len(ends.values))
         modes = self._screened(starts, modes, funds)
@@ -203,8 +204,14 @@ class Explorer:
             len(chosen),
             LAST_STARTS,
         )
-        found = modes_of(self.landscape.with_gradients, ends, centre, scale, self.action, modes)
+        gradients = self.landscape.with_gradients
+        found = modes_of(gradients, ends, centre, scale, self.action, modes, self._block)
         return modes if found is None else found
+
+    @property
+    def _block(self) -> int:
+        """Gradients that cost as much as one: compiled code computes whole blocks."""
+        return 1 if self.landscape.problem.black_box is not None else GRADIENTS_PER_BLOCK
 
     @property
     def _spent(self) -> float:

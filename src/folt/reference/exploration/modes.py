@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Generator
 
 import numpy as np
 from jaxtyping import Bool, Float, Int
@@ -151,6 +151,7 @@ def modes_of(
     scale: Float[np.ndarray, " dim"],
     action: Action,
     known: Modes | None = None,
+    block: int = 1,
 ) -> Modes | None:
     """Return the distinct modes that descents ended in; None where no end is usable.
 
@@ -162,6 +163,8 @@ def modes_of(
         action: the group: ends that are images of each other are one mode.
         known: modes found before, which are kept, and their hits counted, whether or not a descent
             ended there again.
+        block: gradients that cost as much as one: ends are polished ahead in one block, and some
+            of them in vain.
     """
     far = ends.runaways(centre, scale)
     points, values = action.fold(ends.points), ends.values
@@ -175,11 +178,17 @@ def modes_of(
     promising = values > np.max(values, initial=-np.inf) - _DEPTH - points.shape[1]
     found: list[_Mode] = []
     spent, once, arrived = ends.gradients, 0, 0
+    ahead: dict[int, tuple[_Mode | None, int]] = {}
+    together = max(1, block // (2 * points.shape[1] + 1))
     for _ in range(_MOST_LOOKED_AT):
         if not left.any() or len(found) == _MOST:
             break
         best = int(np.flatnonzero(left)[values[left].argmax()])
-        mode, cost = _polished(gradients, points[best], scale)
+        if best not in ahead:
+            rows = np.flatnonzero(left)
+            rows = rows[np.argsort(-values[rows], kind="stable")[:together]]
+            ahead = dict(zip(rows.tolist(), _polished(gradients, points[rows], scale), strict=True))
+        mode, cost = ahead[best]
         spent += cost
         left[best] = False
         if mode is None or mode.gain > _STATIONARY:
@@ -239,9 +248,29 @@ class _Mode:
 
 
 def _polished(
-    gradients: Gradients, point: Float[np.ndarray, " dim"], scale: Float[np.ndarray, " dim"]
-) -> tuple[_Mode | None, int]:
-    """Return the mode near a point by Newton steps, and the gradients that they took.
+    gradients: Gradients, points: HostPoints, scale: Float[np.ndarray, " dim"]
+) -> list[tuple[_Mode | None, int]]:
+    """Return the mode near each point by Newton steps in lock step, and the gradients it took."""
+    searches = {number: _newton_steps(point, scale) for number, point in enumerate(points)}
+    probes = {number: next(search) for number, search in searches.items()}
+    found: dict[int, tuple[_Mode | None, int]] = {}
+    while probes:
+        values, slopes = gradients(np.concatenate(list(probes.values())))
+        places = np.cumsum([len(each) for each in probes.values()])[:-1]
+        parts = zip(np.split(values, places), np.split(slopes, places), strict=True)
+        for number, part in zip(list(probes), parts, strict=True):
+            try:
+                probes[number] = searches[number].send(part)
+            except StopIteration as end:
+                found[number] = end.value
+                del probes[number]
+    return [found[number] for number in range(len(points))]
+
+
+def _newton_steps(
+    point: Float[np.ndarray, " dim"], scale: Float[np.ndarray, " dim"]
+) -> Generator[HostPoints, tuple[HostValues, HostPoints], tuple[_Mode | None, int]]:
+    """Ask for values and gradients at probes until the mode near a point is found, or is none.
 
     The Hessian is made of central differences of the gradient, in units of the start's widths; the
     differences follow the curvature, so that a narrow mode is not stepped over.
@@ -251,7 +280,7 @@ def _polished(
     for number in range(_NEWTON_STEPS + 1):
         offsets = np.diag(step * scale)
         probes = np.concatenate([current[None], current + offsets, current - offsets])
-        values, slopes = gradients(probes)
+        values, slopes = yield probes
         cost += len(probes)
         slopes = slopes * scale
         hessian = -(slopes[1 : dim + 1] - slopes[dim + 1 :]) / (2.0 * step)[:, None]
@@ -279,7 +308,7 @@ def _polished(
         step = finer
         if gain >= _ARRIVED:
             trials = current + np.outer(_STEPS, move * scale)
-            gained = np.nan_to_num(gradients(trials)[0], nan=-np.inf)
+            gained = np.nan_to_num((yield trials)[0], nan=-np.inf)
             cost += len(trials)
             if gained.max() <= mode.value:
                 break
@@ -299,8 +328,7 @@ def _maxima_apart(
     chosen = points[:: max(1, -(-len(points) // STRAYS))]
     found: list[_Mode] = []
     spent = 0
-    for point in chosen:
-        mode, cost = _polished(gradients, point, scale)
+    for mode, cost in _polished(gradients, chosen, scale):
         spent += cost
         if mode is None or not mode.peaked or mode.gain > _STATIONARY:
             continue
