@@ -12,6 +12,7 @@ import folt
 from folt.certificate.certificate import Certificate
 from folt.certificate.certify import Examined, certificate_from
 from folt.certificate.diagnostics import RHOS, Agreement, Coverage, Difference, Faults
+from folt.certificate.exploration import ExplorationFacts, ModeFacts
 from folt.certificate.facts import ReferenceFacts, SymmetryFacts
 from folt.certificate.held_out import Judged
 from folt.certificate.outcomes import REFRESHED_ALARM, REFRESHED_RHAT, Outcome, Use
@@ -170,6 +171,22 @@ def test_the_largest_weight_is_looked_for_where_the_tail_is():
         for proposed in (fresh, heavy)
     ]
     assert made[0].gap_upper > 0.2 > 1 / 40 > made[1].gap_upper
+
+
+def test_a_comparison_that_did_not_happen_confirms_nothing():
+    """Searches that agree leave a fit good, without a mode to compare it is fair at best."""
+    mode = ModeFacts(1.0, 300, 1.0, 1.0)
+    agreed = ExplorationFacts(500, (mode,), 0, 1_024, 90, 20, arrived=300, audited=0.0)
+    lost = ModeFacts(1.0, 300, 0.1, 1.0, error=0.2)
+    for found, name in (
+        (agreed, "good"),
+        (dataclasses.replace(agreed, modes=()), "fair"),
+        (dataclasses.replace(agreed, modes=(lost,)), "reference in doubt"),
+    ):
+        made = altered(GOOD, exploration=found, reference={"exact": False})
+        assert made.status.name == name
+        exact = altered(GOOD, exploration=found)
+        assert exact.status.name == "good"
 
 
 @pytest.mark.parametrize("p_value", [1e-9, 0.0, math.nan])
