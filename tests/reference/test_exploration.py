@@ -25,7 +25,7 @@ from folt.proposals.action import action_of
 from folt.proposals.components import Components
 from folt.proposals.sums import HostDistribution
 from folt.reference import HostChains
-from folt.reference.exploration import Explored, explorer, modes, start, subset
+from folt.reference.exploration import Explored, explorer, modes, polish, start, subset
 from folt.reference.exploration.descents import descents
 from folt.reference.exploration.explored import masses_of
 from folt.reference.exploration.images import nearest_images, squared_distances
@@ -131,6 +131,18 @@ def test_large_groups_find_the_nearest_image_by_assignment(group):
     every = action.images(points)
     brute = np.array([squared_distances(one, centre, factor).min() for one in every])
     np.testing.assert_allclose(squares, brute, rtol=1e-9)
+
+
+def test_points_are_gathered_at_the_mode_nearest_under_any_label():
+    """Images of draws around two modes under labels of their own come back to these labels."""
+    group, rng = Permutation(3, 2), np.random.default_rng(6)
+    means = rng.normal(size=(2, 6)) * 4.0
+    problem = mixture_of(means, [0.2, 0.2], [0.5, 0.5], group)
+    found, action = found_from(problem, means + 0.1)[1], action_of(group)
+    own = np.repeat(found.points, 20, axis=0) + 0.2 * rng.normal(size=(40, 6))
+    images, offsets = found.gathered(action, action.move(rng.integers(6, size=40), own))
+    np.testing.assert_allclose(images, own, atol=1e-9)
+    np.testing.assert_allclose(offsets, own - np.repeat(found.points, 20, axis=0), atol=1e-9)
 
 
 def test_masses_of_a_known_mixture():
@@ -438,12 +450,65 @@ def test_descents_that_arrive_nowhere_claim_no_basin():
     assert "no gradient" not in explored_words(found)
 
 
+def boxed(values, dim, group=None, **options):
+    """A vectorized function of values as a black box, explored."""
+    group = Trivial(dim) if group is None else group
+    return explored(folt.from_callable(values, dim, group, vectorized=True), **options)
+
+
 def test_a_black_box_is_tempered_alone_and_says_so():
-    box = folt.from_callable(lambda x: -0.5 * float(np.sum(x**2)), 2, Reflection(2, (0,)))
-    run = explored(box)
+    """Its particles are polished if descents could have been paid for; that finds no basin."""
+    run = boxed(lambda x: -0.5 * np.sum(x**2, axis=1), 2, Reflection(2, (0,)), descents=0)
+    assert run.exploration.modes == ()
+    assert "polished" not in explored_words(run.exploration)
+    run = boxed(lambda x: -0.5 * np.sum(x**2, axis=1), 2, Reflection(2, (0,)))
     assert run.exploration.descents == 0
     assert run.exploration.smallest_basin is None
     assert "tempered particles alone" in explored_words(run.exploration)
+    assert "polished without gradient into one mode" in explored_words(run.exploration)
+
+
+def test_two_modes_of_a_black_box_are_polished_and_weighed():
+    """Shares of .7 and .3 within four errors of the importance sampling and of the chains."""
+    centres, widths = np.array([[3.0, 0, 0], [-3.0, 1, 0]]), np.array([[0.3, 1, 2], [0.5] * 3])
+
+    def values(x):
+        terms = -0.5 * (((x[:, None] - centres) / widths) ** 2).sum(axis=2)
+        return np.logaddexp(*(terms - np.log(widths).sum(axis=1) + np.log([0.7, 0.3])).T)
+
+    found = boxed(values, 3).exploration
+    assert [mode.mass for mode in found.modes] == pytest.approx([0.7, 0.3], abs=0.1)
+    assert [mode.reference for mode in found.modes] == pytest.approx([0.7, 0.3], abs=0.1)
+    assert sum(mode.hits for mode in found.modes) == found.polished == polish.MOST_POLISHED
+
+
+def test_differences_of_values_are_gradients():
+    problem = mixture_of(PAIR, [0.6, 0.9], [0.5, 0.5])
+    points = np.random.default_rng(5).normal(size=(7, 2))
+    found = polish.Differences(Landscape(problem), np.full(2, 1e-4))(points)
+    for values, exact in zip(found, Landscape(problem).with_gradients(points), strict=True):
+        np.testing.assert_allclose(values, exact, rtol=1e-5)
+
+
+def decays(points):
+    """Three exponentials with noise: their labels, and what they have in common, form ridges."""
+    time = np.linspace(0.0, 5.0, 60)
+    noise = np.random.default_rng(7).normal(0.0, 0.03, 60)
+    signal = 2 * np.exp(-6 * time) + 1.5 * np.exp(-1.5 * time) + np.exp(-0.3 * time) + noise
+    rate, height = np.exp(np.minimum(points, 20).reshape(-1, 3, 2).T)
+    curve = (height * np.exp(-rate * time[:, None, None])).sum(axis=1).T
+    misfit = np.sum(((signal - curve) / 0.03) ** 2, axis=1)
+    return -0.5 * misfit - 0.5 * np.sum(points**2, axis=1) / 4
+
+
+def test_chains_of_three_exponentials_as_a_black_box_move():
+    """R-hat was 2 and the chains worth 200 draws while they walked under averaged labels alone."""
+    problem = folt.from_callable(decays, 6, Permutation(3, 2), vectorized=True)
+    certificate = folt.sample(problem, evaluations=400_000, progress=False).certificate
+    assert certificate.reference.rhat < 1.1
+    assert certificate.reference.ess > 1_000
+    outcome, advice = certificate.status.outcome, certificate.status.advice
+    assert outcome.usable or "R-hat of the reference" in advice
 
 
 def test_gradients_that_are_no_numbers_in_places_do_no_harm():

@@ -85,6 +85,8 @@ class ExplorationFacts:
         scattered: share of the arrived descents that ended at a maximum which no other reached.
         control: tempered particles from the start that agreed with the descents, where the last
             ladder began at the mode; else zero.
+        polished: tempered particles that were brought to maxima by differences of values, for want
+            of a gradient: they tell what the particles lie around, and are no second search.
         audited: mass around the modes that the finished proposal under-reaches tenfold; NaN before
             the proposal is known.
         audited_error: its standard error.
@@ -104,6 +106,7 @@ class ExplorationFacts:
     arrived: int = 0
     scattered: float = 0.0
     control: int = 0
+    polished: int = 0
     audited: float = float("nan")
     audited_error: float = float("nan")
     rows: int = 0
@@ -188,12 +191,14 @@ def explored_words(facts: ExplorationFacts | None, exact: bool = False) -> str:
             f"{facts.descents:,} descents arrived at a maximum, as where the density ends at an "
             "edge: a mode that is light when hot may be missing."
         )
+    found = "one mode" if len(facts.modes) == 1 else f"{len(facts.modes)} modes"
     if basin is None:
+        polish = f", polished without gradient into {found}" if facts.polished else ""
         return (
             f"Modes were looked for by {facts.searching} alone, since there "
-            "was no gradient or no room for one: a mode that is light when hot may be missing."
+            f"was no gradient or no room for one{polish}: a mode that is light when hot may be "
+            "missing."
         )
-    found = "one mode" if len(facts.modes) == 1 else f"{len(facts.modes)} modes"
     return (
         f"{facts.descents:,} descents, of which {facts.arrived:,} arrived at a maximum, and "
         f"{facts.searching} found {found}; a mode that attracts more than 1 "
@@ -205,7 +210,7 @@ def explored_words(facts: ExplorationFacts | None, exact: bool = False) -> str:
 def modes_words(facts: ExplorationFacts) -> str:
     """Modes with their masses, and by what they were found, in a line."""
     particles = facts.searching
-    if not facts.descents:
+    if not facts.descents and not facts.polished:
         return f"looked for by {particles} alone"
     masses = ", ".join(f"{100 * mode.mass:.3g}" for mode in facts.modes[:MOST_NAMED])
     more = ", …" if len(facts.modes) > MOST_NAMED else ""
@@ -215,6 +220,8 @@ def modes_words(facts: ExplorationFacts) -> str:
     agree = "; the two searches disagree" if facts.doubted else ""
     if facts.rough:
         agree = f"; {_scattered(facts)}"
+    if facts.polished:
+        return f"{found} by {particles}, polished without gradient{agree}"
     return f"{found} by {facts.descents:,} descents and {particles}{again}{agree}"
 
 

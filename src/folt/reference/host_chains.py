@@ -31,13 +31,13 @@ from folt.reference.exploration import (
     SubsetExplorer,
     has_subset,
 )
-from folt.reference.exploration.chamber import chamber_of, covariance_within
+from folt.reference.exploration.chamber import chamber_of, covariance_within, ridged
 from folt.reference.exploration.descents import ROUNDS
 from folt.reference.exploration.explorer import SOLID
 from folt.reference.exploration.modes import PerMode
 from folt.reference.host_moves import LeapKernel, UnionLeap
 from folt.reference.host_tempering import mover_for
-from folt.reference.landscape import Landscape
+from folt.reference.landscape import Landscape, Matrix
 from folt.reference.moving import Hamiltonian, InChamber, Moving, RandomWalkers
 from folt.reference.start import fault_cautions, starting_distribution
 from folt.reference.supplied import Exact, Given, for_picture, part_of
@@ -138,9 +138,9 @@ class HostChains:
             steps = first + more * problem.dim
             start = starting_distribution(keys[0], landscape, self.searchers, steps)
             moves = mover_for(problem, self.moves, self.paths)
-            rounds = self.descents if problem.differentiable else 0
-            plan = ExplorationPlan(self.particles, self.share, moves, rounds, self.known)
-            search = SubsetExplorer if rounds and has_subset(problem) else Explorer
+            plan = ExplorationPlan(self.particles, self.share, moves, self.descents, self.known)
+            divided = self.descents and problem.differentiable and has_subset(problem)
+            search = SubsetExplorer if divided else Explorer
             explorer = search(keys[1], landscape, start, action, plan)
             found = self._found(keys[2], explorer, progress)
         explored, record = found.explored, found.record
@@ -170,7 +170,8 @@ class HostChains:
             tell = part_of(progress, EXPLORATION_SHARE, 1.0)
             found = self._followed(key, explorer, explored, tell)
             lost = np.flatnonzero([mode.short for mode in found.facts.modes])
-            if lost.size == 0 and not found.noisy:
+            done = lost.size == 0 and not found.noisy
+            if done or not explorer.landscape.problem.differentiable:
                 return found
         explored = explorer.again(explored, lost, part_of(progress, 0.0, EXPLORATION_SHARE))
         return self._followed(key, explorer, explored, part_of(progress, EXPLORATION_SHARE, 1.0))
@@ -191,8 +192,7 @@ class HostChains:
         """Return what the chains recorded, run longer where they do not agree yet."""
         generator, action = host_generator(key), action_of(landscape.problem.group)
         moving = self._begun(generator, landscape, explored, action)
-        if landscape.problem.differentiable:
-            moving.warm_up(generator, self.warmup, part_of(tell, 0.0, 0.2))
+        moving.warm_up(generator, self.warmup, part_of(tell, 0.0, 0.2))
         every, before = 1, math.inf
         record = _Record.of(action, *self._recorded(generator, moving, part_of(tell, 0.2, 0.5)))
         while every < self.longest and record.should_grow(every, before):
@@ -214,20 +214,38 @@ class HostChains:
         walk, modes = explored.ladder.walk, explored.modes
         chosen = np.resize(generator.permutation(len(walk.points)), self.chains)
         centres = walk.points[:: max(1, len(walk.points) // _CENTRES)]
-        if modes is None or not action.listed:
+        starts = _with_lost_modes(generator, walk.points[chosen], explored)
+        if modes is None:
             covariance = action.covariance(walk.points)
             kernel = LeapKernel.around(centres, covariance, self.bandwidth)
-            if not landscape.problem.differentiable:
-                return RandomWalkers(landscape, kernel, walk.at(chosen), covariance, self.thin)
-            starts = _with_lost_modes(generator, walk.points[chosen], explored)
-            return Hamiltonian(landscape, kernel, starts, covariance, self.acceptance)
+            return self._moving(landscape, kernel, starts, covariance)
+        weights = np.maximum(_masses(explored), LEAST_LEAP / modes.count)
+        if not action.listed:
+            centres, around = modes.gathered(action, centres)
+            covariance = ridged(around.T @ around / len(around))
+            kernel = LeapKernel.around(centres, covariance, self.bandwidth)
+            leap = UnionLeap(kernel, modes.components(weights))
+            return self._moving(landscape, leap, modes.gathered(action, starts)[0], covariance)
         chamber = chamber_of(landscape, action, walk.points, modes)
-        starts = chamber.aligned(_with_lost_modes(generator, walk.points[chosen], explored))
         covariance = covariance_within(chamber.aligned(walk.points), modes, chamber)
         kernel = LeapKernel.around(chamber.aligned(centres), covariance, self.bandwidth)
-        weights = np.maximum(_masses(explored), LEAST_LEAP / modes.count)
         leap = UnionLeap(kernel, chamber.components(modes, weights))
+        starts = chamber.aligned(starts)
+        if not landscape.problem.differentiable:
+            return RandomWalkers(chamber, leap, starts, covariance, self.thin)
         return InChamber(chamber, leap, starts, covariance, self.acceptance, modes)
+
+    def _moving(
+        self,
+        landscape: Landscape,
+        leap: LeapKernel | UnionLeap,
+        starts: HostPoints,
+        covariance: Matrix,
+    ) -> Moving:
+        """Return chains under any labels, on paths where there is a gradient."""
+        if landscape.problem.differentiable:
+            return Hamiltonian(landscape, leap, starts, covariance, self.acceptance)
+        return RandomWalkers(landscape, leap, starts, covariance, self.thin)
 
     def _recorded(
         self,

@@ -148,6 +148,10 @@ class Landscape:
         usable = np.isfinite(values) & np.isfinite(gradients).all(axis=1)
         return np.where(usable, values, -np.inf), np.where(usable[:, None], gradients, 0.0)
 
+    def log_shares(self, points: HostPoints) -> HostValues:
+        """Return zeros: nothing of π_F is left out, as a `Chamber` leaves other labellings."""
+        return np.zeros(len(points))
+
     def worth_learning(self) -> tuple[HostPoints, HostValues]:
         """Return the visited points inside the support, not too far below the best."""
         points = np.concatenate([part for part, _ in self.visited])

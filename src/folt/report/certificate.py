@@ -41,28 +41,29 @@ def certificate_charts(fit: Fit) -> list[Chart]:
 def modes_chart(found: ExplorationFacts) -> Chart:
     """Mass, share of the particles and share of the reference, mode by mode."""
     numbers = list(range(1, len(found.modes) + 1))
+    searches = "polished particles" if found.polished else "descents"
     kinds = {
         "mass by importance sampling": ([mode.mass for mode in found.modes], "circle"),
         "tempered particles in its reach": ([mode.tempered for mode in found.modes], "square"),
         "reference draws in its reach": ([mode.reference for mode in found.modes], "x"),
     }
     readings = {
-        float(k): f"mode {k}\nmass {100 * mode.mass:.2f} %\n{mode.hits:,} descents ended there\n"
+        float(k): f"mode {k}\nmass {100 * mode.mass:.2f} %\n{mode.hits:,} {searches} ended there\n"
         f"tempered {100 * mode.tempered:.1f} %\nreference {100 * mode.reference:.1f} %"
         for k, mode in zip(numbers, found.modes, strict=True)
     }
     marks: list[Mark] = []
     for k, (name, (shares, marker)) in enumerate(kinds.items()):
-        labels = [f"{mode.hits:,} descents" for mode in found.modes] if k == 0 else ()
+        labels = [f"{mode.hits:,} {searches}" for mode in found.modes] if k == 0 else ()
         shown = [100.0 * share for share in shares]
         look: Document = {"joined": False, "marker": marker, "labels": labels}
         marks.append(Line(numbers, shown, PALETTE[k], name, **look))
     return Chart(
         name="modes",
         description="The modes that were found, with their masses and how often each was reached",
-        caption="Every mode that descents found, the heaviest first, with the descents that ended "
-        "there. Its mass should agree with the share of the reference draws, and tempering should "
-        "not have much less; reaches may overlap.",
+        caption=f"Every mode that {searches} found, the heaviest first, with the {searches} that "
+        "ended there. Its mass should agree with the share of the reference draws, and tempering "
+        "should not have much less; reaches may overlap.",
         x_label="mode",
         y_label="share, %",
         x_range=(0.5, len(numbers) + 0.9),

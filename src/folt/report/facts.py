@@ -307,7 +307,9 @@ def _exploration(found: ExplorationFacts) -> Facts:
     return [
         Fact(
             "Descents",
-            f"{found.descents:,}, {found.arrived:,} arrived at a maximum",
+            f"none, but {found.polished:,} particles were polished without gradient"
+            if found.polished
+            else f"{found.descents:,}, {found.arrived:,} arrived at a maximum",
             "searches along the gradient from the start and from tempered particles",
         ),
         Fact(

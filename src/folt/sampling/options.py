@@ -88,8 +88,10 @@ class Options:
             chains=effort.chains,
             draws=effort.draws,
             thin=effort.walk_steps,
-            **({} if effort.evaluations is None else _economical(effort.evaluations, problem.dim)),
-            **(_with_many_rows(problem.rows) if problem.rows >= MANY_ROWS else {}),
+            **(
+                ({} if effort.evaluations is None else _economical(effort.evaluations, problem.dim))
+                | (_with_many_rows(problem.rows) if problem.rows >= MANY_ROWS else {})
+            ),
         )
 
     def proposal_for(self, problem: Problem, effort: Effort) -> Trainer | Distribution:
@@ -168,9 +170,10 @@ def _protocol(preset: str) -> tuple[Effort, Trainer]:
 
 
 def _economical(evaluations: int, dim: int) -> dict[str, Any]:
-    """A search that takes a tenth of the evaluations, walks, fewer leaps, chains of one length.
+    """A search that takes a tenth of the evaluations, walks, chains of one length.
 
-    Another tenth goes to descents, if that is enough for them to arrive somewhere.
+    Another tenth goes to descents, if that is enough for them to arrive somewhere, or without a
+    gradient to a polish of particles.
     """
     first, more = 30, 8
     walkers = evaluations // (10 * (first + more * dim))
@@ -181,7 +184,6 @@ def _economical(evaluations: int, dim: int) -> dict[str, Any]:
         "searchers": min(max(walkers, 32), 512),
         "search_steps": (first, more),
         "paths": 0,
-        "leap_every": 2,
         "longest": 1,
     }
 

@@ -108,6 +108,7 @@ class Explored:
         control: particles of a ladder from the start that agreed with the descents, where the last
             ladder began at the mode.
         rows: rows of the data with which the search began; zero for all.
+        polished: whether the modes are those of polished particles, for want of a gradient.
     """
 
     ladder: Ladder
@@ -119,11 +120,12 @@ class Explored:
     descents: int = 0
     control: int = 0
     rows: int = 0
+    polished: bool = False
 
     @property
     def lost(self) -> Int[np.ndarray, " n"]:
-        """The modes that the particles lost, by the masses."""
-        if self.masses is None:
+        """The modes that the particles lost, by the masses; none of what they themselves found."""
+        if self.masses is None or self.polished:
             return np.empty(0, int)
         mass, share = self.absolute, self.tempered
         return np.flatnonzero((mass - share > DIFFERENCE) & (share < mass / RATIO))
@@ -181,6 +183,9 @@ class Explored:
             strict=True,
         )
         modes = [ModeFacts(*column) for column in columns]
+        if self.polished:
+            facts = ExplorationFacts(0, tuple(modes), 0, *counts, polished=found.descents)
+            return dataclasses.replace(facts, effective_ancestors=effective)
         # A ladder that is too noisy to contradict does not confirm either.
         rare = [mode.short and not often for mode, often in zip(modes, found.often(), strict=True)]
         return ExplorationFacts(

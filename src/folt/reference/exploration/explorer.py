@@ -23,6 +23,7 @@ from folt.proposals.sums import summable
 from folt.reference.exploration.descents import LAST_STARTS, SLOTS, descents
 from folt.reference.exploration.explored import Explored, Masses, masses_of
 from folt.reference.exploration.modes import SCREENED_SOURCE, Modes, modes_of
+from folt.reference.exploration.polish import polished
 from folt.reference.exploration.start import (
     THIN,
     THIN_LADDERS,
@@ -70,7 +71,8 @@ class ExplorationPlan(NamedTuple):
         particles: particles of the ladder.
         share: effective share of particles that every rung keeps.
         mover: how particles move.
-        rounds: gradients per slot of the descents; none without a gradient.
+        rounds: gradients per slot of the descents; without a gradient, what they would have cost is
+            spent on a polish of particles.
         known: points from which descents begin as well, such as the modes of an earlier fit.
     """
 
@@ -108,14 +110,15 @@ class Explorer:
         Where a ladder is long, descents come first: it is short where they find one mode.
         """
         begun, plan, known = time.perf_counter(), self.plan, None
-        if plan.rounds and self.action.listed and isinstance(plan.mover, TemperedPaths):
+        descending = plan.rounds > 0 and self.landscape.problem.differentiable
+        if descending and self.action.listed and isinstance(plan.mover, TemperedPaths):
             found = self._shortened(progress)
             if found.control:
                 self.seconds += time.perf_counter() - begun
                 return found
             known = found.modes
         ladder = self._ladder(0, self.start, plan.particles, plan.share, progress)
-        found = self._searched(2, ladder, known) if plan.rounds else Explored(ladder)
+        found = self._searched(2, ladder, known) if descending else self._polished(ladder)
         self.seconds += time.perf_counter() - begun
         return found
 
@@ -186,8 +189,21 @@ class Explorer:
         if modes is None:
             return Explored(ladder, descents=len(ends.values))
         modes = self._screened(starts, modes, funds)
-        masses = masses_of(generator, self.landscape, modes, action)
-        tempered = modes.within(action, ladder.walk.points).mean(axis=0)
+        return self._weighed(generator, ladder, modes)
+
+    def _polished(self, ladder: Ladder) -> Explored:
+        """Return the modes that particles lie around, where there is no gradient to descend."""
+        budget = self.plan.rounds * SLOTS * _VALUES_PER_GRADIENT
+        modes = polished(self.landscape, ladder.walk, self.action, budget)
+        if modes is None:
+            return Explored(ladder)
+        found = self._weighed(host_generator(self.keys[2]), ladder, modes)
+        return dataclasses.replace(found, polished=True)
+
+    def _weighed(self, generator: np.random.Generator, ladder: Ladder, modes: Modes) -> Explored:
+        """Return the modes with their masses and the particles in their reach."""
+        masses = masses_of(generator, self.landscape, modes, self.action)
+        tempered = modes.within(self.action, ladder.walk.points).mean(axis=0)
         return Explored(ladder, modes, masses, tempered, np.zeros(modes.count, bool))
 
     def _screened(self, starts: StretchedStarts, modes: Modes, funds: float) -> Modes:

@@ -55,7 +55,7 @@ NARROWER = 1.15
 in 20 and 800 in 40. Of 134 random mixtures the first ladder had lost modes that were met more often
 in ten of twenty and more dimensions, all of them complete; 1.12 lets two pass that were not."""
 
-SOURCES, SCREENED_SOURCE = 3, 2
+SOURCES, RUNG_SOURCE, SCREENED_SOURCE = 3, 1, 2
 """Where descents begin: at the start, at a rung of the ladder, or where screening says."""
 
 _DEGREES = 5.0
@@ -124,6 +124,18 @@ class Modes:
             for point, factor in zip(self.points, self.factors, strict=True)
         ]
         return np.stack(columns, axis=1)
+
+    def gathered(self, action: Action, points: HostPoints) -> tuple[HostPoints, HostPoints]:
+        """Return the image of every point that lies at the mode nearest to it, and its offset.
+
+        Modes stand under labels of their own, each under one.
+        """
+        folded, images = action.fold(points), np.empty_like(points)
+        owners = self.distances(action, points).argmin(axis=1)
+        for owner in np.unique(owners):
+            mine, factor = owners == owner, self.factors[owner]
+            images[mine] = nearest_images(action, folded[mine], self.points[owner], factor)[0]
+        return images, images - self.points[owners]
 
     def within(self, action: Action, points: HostPoints) -> Bool[np.ndarray, "n modes"]:
         """Return which points lie in the ball that holds nearly all of a mode, under any label.
