@@ -237,8 +237,20 @@ def loadings_figure(loading: np.ndarray, truth: Sequence[Sequence[float]]) -> Fi
     return figure
 
 
-def bands(x: np.ndarray, y: np.ndarray, predicted: DataFrame) -> Figure:
-    """Observations beneath predicted curves, one for every column of `Fit.predict`."""
+def bands(
+    x: Sequence[float] | np.ndarray,
+    y: Sequence[float] | np.ndarray,
+    predicted: DataFrame,
+    names: tuple[str, str] = ("x", "y"),
+) -> Figure:
+    """Observations, if any, beneath predicted curves, one for every column of `Fit.predict`.
+
+    Args:
+        x: where the observations are.
+        y: the observations.
+        predicted: the curves, with their bands, by place.
+        names: of the axes.
+    """
     with styled():
         figure = blank(6.6, 3.4)
         panel = figure.subplots()
@@ -248,7 +260,7 @@ def bands(x: np.ndarray, y: np.ndarray, predicted: DataFrame) -> Figure:
             low, high = (predicted[mean.replace("mean", end)] for end in ("low", "high"))
             panel.fill_between(predicted.index, low, high, color=PALETTE[k], alpha=0.3, linewidth=0)
             panel.plot(predicted.index, predicted[mean], color=PALETTE[k])
-        panel.set(xlabel="x", ylabel="y")
+        panel.set(xlabel=names[0], ylabel=names[1])
     return figure
 
 

@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 import folt
+from brief import brief_fit
 from folt.certificate.outcomes import Outcome
 from folt.groups import Product, SignedPermutation, Trivial
 from folt.report.captions import conclusions
@@ -104,6 +105,17 @@ def test_a_rotation_that_is_left_in_is_never_good(tmp_path):
 
 def test_without_a_rotation_nothing_turns():
     fit = folt.sample(factors(1), **PPCA)
+    assert fit.certificate.symmetry.turning == ()
+    assert fit.certificate.status.name != "symmetry suspected"
+
+
+def test_factors_in_numpyro_whose_rotation_is_divided_out_do_not_turn():
+    pytest.importorskip("numpyro")
+    from corpus.numpyro_lopsided import LOPSIDED
+
+    case = LOPSIDED["Gaussian factors"]
+    fit = brief_fit(folt.from_numpyro(case.model, *case.args))
+    assert "O(2)" in fit.summary()
     assert fit.certificate.symmetry.turning == ()
     assert fit.certificate.status.name != "symmetry suspected"
 

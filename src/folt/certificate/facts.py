@@ -131,7 +131,7 @@ class SymmetryFacts:
         if labels == "proposal":
             boundary = dataclasses.replace(boundary, mixed=0.0)
         found = problem.symmetry_found
-        rotations = () if found is None else found.rotations
+        rotations = () if found is None or found.divided else found.rotations
         return cls(
             order=account.order,
             invariant=problem.invariant,

@@ -253,7 +253,15 @@ def variable_names(fit: Fit, observed: np.ndarray) -> tuple[str, ...]:
     labels = () if fit.problem is None else fit.problem.coords.get("variable", ())
     if len(labels) == count:
         return tuple(map(str, labels))
-    return ("value",) if count == 1 else tuple(f"variable {j + 1}" for j in range(count))
+    if count > 1:
+        return tuple(f"variable {j + 1}" for j in range(count))
+    data = None if fit.problem is None else fit.problem.data
+    names = [
+        name
+        for name, values in (data.items() if isinstance(data, dict) else ())
+        if np.array_equal(values, observed)
+    ]
+    return (names[0] if names else "value",)
 
 
 def _place(fit: Fit, axis: str, i: int) -> str | None:
