@@ -37,10 +37,14 @@ import json, os, sys
 entered, seen, source = [], set(), sys.argv[1]
 def walk(frame, event, argument):
     code = frame.f_code
-    if event == "call" and code not in seen:
-        seen.add(code)
-        if code.co_filename.startswith(source) and code.co_name[0] != "<":
+    if event == "call" and code not in seen and code.co_filename.startswith(source):
+        if code.co_name[0] != "<" and not importing(frame):
+            seen.add(code)
             entered.append(os.path.relpath(code.co_filename, source))
+def importing(frame):
+    while frame is not None and frame.f_code.co_name != "<module>":
+        frame = frame.f_back
+    return frame is not None and frame.f_code.co_filename.startswith(source)
 {before}
 sys.setprofile(walk)
 try:

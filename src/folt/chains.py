@@ -103,25 +103,6 @@ def steps_worth_taking(chances: Float[np.ndarray, " m"], time: float, most: int)
     return most
 
 
-class _Step(NamedTuple):
-    """State of one chain: where it is, the log ratio there, whether it just moved."""
-
-    point: Point
-    log_ratio: Scalar
-    accepted: Bool[Array, ""]
-
-
-def init(point: Point, log_ratio: Scalar) -> _Step:
-    """Return a chain at a point; a chain never starts where the target vanishes.
-
-    Raises:
-        ValueError: the log ratio is not finite.
-    """
-    if not bool(jnp.isfinite(log_ratio)):
-        raise ValueError(f"a chain must start at a finite log ratio, got {float(log_ratio)}")
-    return _Step(point, log_ratio, jnp.asarray(False))
-
-
 @overload
 def accepts(log_uniform: Array, current: Array, proposed: Array) -> Bool[Array, ...]: ...
 @overload
@@ -152,63 +133,24 @@ def accepted(
     return accepts(log_uniforms, current, proposed)
 
 
-def step(uniform: Scalar, state: _Step, proposal: Point, log_ratio: Scalar) -> _Step:
-    """Return one transition, given a uniform number, a proposal and its log ratio."""
-    moved = accepts(jnp.log(uniform), state.log_ratio, log_ratio)
-    return _Step(
-        jnp.where(moved, proposal, state.point),
-        jnp.where(moved, log_ratio, state.log_ratio),
-        moved,
-    )
-
-
 class Sweep(NamedTuple):
-    """A chain as positions among its proposals.
+    """Chains as positions among their proposals.
 
-    `source[t]` is the index of the proposal the chain occupies after step t, -1 for the start.
+    `source[c, t]` is the index of the proposal that chain c occupies after step t, -1 for its
+    start.
     """
 
-    source: Int[Array, " steps"]
-    log_ratio: Float[Array, " steps"]
-    accepted: Bool[Array, " steps"]
+    source: Int[np.ndarray, "chain step"]
+    log_ratio: Float[np.ndarray, "chain step"]
+    accepted: Bool[np.ndarray, "chain step"]
 
 
-@eqx.filter_jit
-def sweep(key: Key, start_log_ratio: Scalar, log_ratios: Float[Array, " steps"]) -> Sweep:
-    """Return all steps of one chain from the log ratios of its proposals.
+def sweeps(log_uniforms: np.ndarray, start_log_ratios: np.ndarray, log_ratios: np.ndarray) -> Sweep:
+    """Return all steps of several chains from the log ratios of their proposals.
 
-    Equals `step` applied one by one with the uniforms `jax.random.uniform(key, (steps,))`.
+    Scalar by scalar on the host, which is cheaper than compiling a loop; every step is that of
+    `accepts`.
     """
-    steps = log_ratios.shape[0]
-    log_uniforms = jnp.log(jax.random.uniform(key, (steps,), dtype=log_ratios.dtype))
-
-    def advance(
-        state: tuple[Array, Array], inputs: tuple[Array, Array, Array]
-    ) -> tuple[tuple[Array, Array], tuple[Array, Array, Array]]:
-        source, current = state
-        index, log_uniform, proposed = inputs
-        moved = accepts(log_uniform, current, proposed)
-        source = jnp.where(moved, index, source)
-        current = jnp.where(moved, proposed, current)
-        return (source, current), (source, current, moved)
-
-    first = (jnp.asarray(-1), start_log_ratio)
-    _, trace = jax.lax.scan(advance, first, (jnp.arange(steps), log_uniforms, log_ratios))
-    return Sweep(*trace)
-
-
-class HostSweep(NamedTuple):
-    """`Sweep` of several chains as NumPy arrays, leading axis the chain."""
-
-    source: np.ndarray
-    log_ratio: np.ndarray
-    accepted: np.ndarray
-
-
-def sweeps(
-    log_uniforms: np.ndarray, start_log_ratios: np.ndarray, log_ratios: np.ndarray
-) -> HostSweep:
-    """`sweep` for several chains, scalar by scalar on the host: cheaper than compiling a loop."""
     usable = np.where(np.isfinite(log_ratios), log_ratios, -np.inf)
     source = np.empty(usable.shape, np.int64)
     for row, start, proposed, chances in zip(
@@ -217,7 +159,7 @@ def sweeps(
         row[:] = _sources(float(start), proposed.tolist(), chances.tolist())
     before = np.concatenate([np.full((len(source), 1), -1), source[:, :-1]], axis=1)
     padded = np.concatenate([np.asarray(start_log_ratios)[:, None], usable], axis=1)
-    return HostSweep(source, np.take_along_axis(padded, source + 1, axis=1), source != before)
+    return Sweep(source, np.take_along_axis(padded, source + 1, axis=1), source != before)
 
 
 def _sources(current: float, proposed: list[float], chances: list[float]) -> list[int]:

@@ -1,4 +1,4 @@
-"""Kernels: sweep equals step, stationarity from exact starts, and mutants that must fail."""
+"""Kernels: sweeps equal single steps, stationarity from exact starts, mutants that must fail."""
 
 import jax
 import jax.numpy as jnp
@@ -7,7 +7,7 @@ import pytest
 from scipy import stats
 
 from folt import chains as chains_room
-from folt.chains import accepts, init, relabelled_sweep, run_chains, step, sweep, sweeps
+from folt.chains import accepts, relabelled_sweep, run_chains, sweeps
 from folt.groups import Permutation, Reflection
 from folt.proposals import Gaussian
 from folt.proposals.fold import Folded
@@ -71,44 +71,40 @@ def test_mutant_one_orbit_term_dropped():
     assert p_value(one_step_ratio_law(jax.random.key(1), log_q_error=dropped)) < LEVEL
 
 
-def test_sweep_equals_step():
-    key, h_key, point_key = jax.random.split(jax.random.key(3), 3)
-    h = jax.random.normal(h_key, (300,)) * 2.0
-    h = h.at[jnp.array([7, 50])].set(-jnp.inf).at[80].set(jnp.nan).at[81].set(jnp.inf)
-    points = jax.random.normal(point_key, (300, 2))
-    swept = sweep(key, jnp.asarray(0.4), h)
-    state = init(jnp.array([9.0, 9.0]), jnp.asarray(0.4))
-    for t, uniform in enumerate(jax.random.uniform(key, (300,))):
-        state = step(uniform, state, points[t], h[t])
-        source = int(swept.source[t])
-        expected = points[source] if source >= 0 else jnp.array([9.0, 9.0])
-        np.testing.assert_array_equal(state.point, expected)
-        assert float(state.log_ratio) == float(swept.log_ratio[t])
-        assert bool(state.accepted) == bool(swept.accepted[t])
+def swept_once(seed, start, log_ratios):
+    """One chain of `sweeps`, with the uniforms it was given."""
+    log_uniforms = np.log(np.random.default_rng(seed).uniform(size=len(log_ratios)))
+    whole = sweeps(log_uniforms[None], np.array([start]), np.asarray(log_ratios)[None])
+    return [part[0] for part in whole], log_uniforms
+
+
+def test_sweeps_equal_single_steps():
+    h = 2.0 * np.random.default_rng(3).normal(size=300)
+    h[[7, 50, 80, 81]] = -np.inf, -np.inf, np.nan, np.inf
+    (sources, ratios, moved), log_uniforms = swept_once(4, 0.4, h)
+    source, current = -1, np.array(0.4)
+    for t, log_uniform in enumerate(log_uniforms):
+        move = bool(accepts(log_uniform, current, h[t]))
+        source, current = (t, h[t]) if move else (source, current)
+        assert (sources[t], ratios[t], moved[t]) == (source, current, move)
 
 
 @pytest.mark.parametrize("fault", [-jnp.inf, jnp.nan, jnp.inf])
 def test_what_is_not_finite_is_never_accepted(fault):
-    swept = sweep(jax.random.key(0), jnp.asarray(-50.0), jnp.full(40, fault))
-    assert not np.asarray(swept.accepted).any()
-    assert (np.asarray(swept.source) == -1).all()
-
-
-@pytest.mark.parametrize("ratio", [jnp.nan, -jnp.inf, jnp.inf])
-def test_a_chain_does_not_start_where_the_ratio_is_not_finite(ratio):
-    with pytest.raises(ValueError, match="finite"):
-        init(jnp.zeros(2), jnp.asarray(ratio))
+    (sources, _, moved), _ = swept_once(0, -50.0, np.full(40, fault))
+    assert not moved.any()
+    assert (sources == -1).all()
 
 
 def test_exact_finite_chain():
     """Long-run frequencies on three states match the target (chi-square on thinned states)."""
     pi, q = np.array([0.2, 0.5, 0.3]), np.array([0.6, 0.2, 0.2])
-    key, draw_key = jax.random.split(jax.random.key(5))
+    draw_key = jax.random.key(5)
     steps = 60_000
     states = jax.random.categorical(draw_key, jnp.log(jnp.asarray(q)), shape=(steps,))
     h = jnp.log(jnp.asarray(pi / q))[states]
-    swept = sweep(key, h[0], h)
-    visited = np.where(np.asarray(swept.source) < 0, states[0], np.asarray(states)[swept.source])
+    (sources, _, _), _ = swept_once(5, h[0], h)
+    visited = np.where(sources < 0, states[0], np.asarray(states)[sources])
     thinned = visited[200::20]
     counts = np.bincount(thinned, minlength=3)
     assert stats.chisquare(counts, thinned.size * pi).pvalue > LEVEL
@@ -151,17 +147,6 @@ def test_random_permutation_sampler_keeps_the_target():
 def test_mutant_relabelling_that_always_sorts_is_caught():
     states = permutation_sampler_states(jax.random.key(8), lambda g, k, x: g.fold(x))
     assert stats.kstest(marginal_cdf(states), "uniform").pvalue < LEVEL
-
-
-def test_host_sweeps_equal_the_compiled_sweep():
-    key = jax.random.key(4)
-    ratios = np.random.default_rng(5).normal(size=60)
-    ratios[[3, 9, 20]] = -np.inf, np.nan, np.inf
-    chances = np.log(np.asarray(jax.random.uniform(key, (60,))))
-    swept = sweeps(chances[None], np.array([0.2]), ratios[None])
-    expected = sweep(key, jnp.asarray(0.2), jnp.asarray(ratios))
-    for ours, theirs in zip(swept, expected, strict=True):
-        np.testing.assert_allclose(ours[0], theirs)
 
 
 class Rare:

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from folt.chains import sweep
+from folt.chains import sweeps
 from folt.groups import Permutation, Reflection, Trivial
 from folt.problem import Problem
 from folt.problem.ratio import LogRatio, Target, _Truncated
@@ -44,9 +44,8 @@ def chain_states(ratio, target, group, chains=6000, steps=15, seed=0):
     key, start_key, draw_key = jax.random.split(jax.random.key(seed), 3)
     starts = jax.vmap(lambda k: group.fold(target.sample(k)))(jax.random.split(start_key, chains))
     points, h = ratio.draw(draw_key, chains * steps)
-    swept = jax.vmap(sweep)(
-        jax.random.split(key, chains), ratio.at(starts), h.reshape(chains, steps)
-    )
+    log_uniforms = np.log(np.asarray(jax.random.uniform(key, (chains, steps))))
+    swept = sweeps(log_uniforms, ratio.at(starts), h.reshape(chains, steps))
     states = jnp.concatenate([starts[:, None], points.reshape(chains, steps, -1)], axis=1)
     last = np.asarray(swept.source[:, -1]) + 1
     return np.asarray(states)[np.arange(chains), last], np.asarray(swept.accepted)

@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import dataclasses
 import math
-from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
 from typing import NamedTuple
 
@@ -359,20 +358,15 @@ Sampler = ReferenceSampler
 """The contract by its shorter name."""
 
 
-def reference_for(
-    problem: Problem, given: object = None, choose: Callable[[Problem], Sampler] | None = None
-) -> Sampler:
+def reference_for(problem: Problem, given: object = None) -> Sampler:
     """Return the reference sampler for a problem.
 
     Args:
         problem: the problem.
-        given: draws in any form that `Given` takes, a sampler object, or None to choose.
-        choose: chooses where nothing is given; by default the problem's exact sampler where it
-            has one, and tempered particles with chains started from them otherwise.
+        given: draws in any form that `Given` takes, a sampler object, or None for the problem's
+            exact sampler, or else tempered particles with chains started from them.
     """
     if given is None:
-        if choose is not None:
-            return choose(problem)
         return HostChains() if problem.sampler is None else Exact()
     if callable(given):
         return given

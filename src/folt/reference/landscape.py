@@ -76,16 +76,14 @@ def require_resolution(values: HostValues) -> None:
         )
 
 
-def probes(
-    key: Key, draws: Float[np.ndarray, "chain draw dim"], count: int = PROBES
-) -> Float[np.ndarray, "n dim"]:
+def probes(key: Key, draws: Float[np.ndarray, "chain draw dim"]) -> Float[np.ndarray, "n dim"]:
     """Draws moved by a random-walk step of the usual length, 2.4/√dim of their covariance."""
     generator = host_generator(key)
     flat = draws.reshape(-1, draws.shape[-1])
-    chosen = flat[generator.integers(len(flat), size=count)]
+    chosen = flat[generator.integers(len(flat), size=PROBES)]
     dim = flat.shape[1]
     variances, axes = np.linalg.eigh(np.cov(flat.T).reshape(dim, dim))
-    steps = generator.normal(size=(count, dim)) * np.sqrt(np.maximum(variances, 0.0))
+    steps = generator.normal(size=(PROBES, dim)) * np.sqrt(np.maximum(variances, 0.0))
     return chosen + 2.4 / np.sqrt(dim) * steps @ axes.T
 
 

@@ -48,9 +48,9 @@ class Coverage:
     standard_error: float
     raw: float
 
-    def departs(self, slack: float = _SLACK, errors: float = _ERRORS) -> bool:
-        """Return whether the value is further from one than `slack` and than that many errors."""
-        return not abs(self.value - 1.0) <= max(slack, errors * self.standard_error)
+    def departs(self) -> bool:
+        """Return whether the value is further from one than slack and errors allow."""
+        return not abs(self.value - 1.0) <= max(_SLACK, _ERRORS * self.standard_error)
 
 
 def coverage(held_out: np.ndarray, fresh: np.ndarray, *, exact: bool = False) -> Coverage:
