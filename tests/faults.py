@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
-from folt.store import Step, watched
+from folt.store import WritingStep, watched
 
 
 class Killed(BaseException):
@@ -16,7 +16,7 @@ class Death:
     def __init__(self, moment: int) -> None:
         self.left = moment
 
-    def __call__(self, step: Step, path: Path) -> None:
+    def __call__(self, step: WritingStep, path: Path) -> None:
         self.left -= 1
         if self.left < 0:
             raise Killed(f"{step}: {path}")

@@ -30,7 +30,7 @@ from folt.paper.runner import reproduce
 from folt.paper.tables import Experiment
 from folt.proposals import Gaussian
 from folt.reference import Exact
-from folt.store import Entry, Step, watched
+from folt.store import Entry, WritingStep, watched
 
 pytestmark = pytest.mark.extended
 
@@ -179,7 +179,7 @@ def full(folder):
     """A disk on which `folder` has no room left."""
 
     def watcher(step, path):
-        if step is Step.WRITE and folder in path.absolute().parents:
+        if step is WritingStep.WRITE and folder in path.absolute().parents:
             raise OSError(errno.ENOSPC, "No space left on device")
 
     return watcher

@@ -33,7 +33,7 @@ from folt.problem.named_values import fitting_dims
 from folt.proposals import Gaussian, Mixture, Pushed, Safety, StudentT
 from folt.reference import Exact
 from folt.report.page import page
-from folt.store import Step, watched
+from folt.store import WritingStep, watched
 
 CENTRES = jnp.array([2.0, 0.5, 5.0, 0.8])
 
@@ -221,7 +221,9 @@ def test_a_path_that_cannot_be_written(fit, tmp_path, where):
 
 
 @pytest.mark.parametrize("fault", [KeyboardInterrupt, OSError(28, "No space left on device")])
-@pytest.mark.parametrize("moment", [Step.BEGIN, Step.WRITE, Step.SYNC, Step.PLACE])
+@pytest.mark.parametrize(
+    "moment", [WritingStep.BEGIN, WritingStep.WRITE, WritingStep.SYNC, WritingStep.PLACE]
+)
 @pytest.mark.parametrize("old", [True, False])
 def test_an_interrupted_save_leaves_things_as_they_were(fit, tmp_path, fault, moment, old):
     path = tmp_path / "fit.nc"

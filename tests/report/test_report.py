@@ -27,6 +27,7 @@ from folt.report.marginals import marginals_figure
 from folt.report.page import page
 from folt.report.parameters import Parameters, coordinate_orbits
 from folt.report.style import INK
+from folt.store import Store
 from worse import WORSE, worse
 
 STEPS = 400
@@ -446,7 +447,8 @@ def test_demo_writes_all_it_promises(
 ) -> None:
     monkeypatch.setattr(demo, "UNFOLDED_STEPS", STEPS)
     monkeypatch.setattr(demo, "sample", lambda problem, **options: mixture_fit)
-    result = demo.run_demonstration(tmp_path / "new" / "folder", progress=False)
+    with Store(tmp_path / "new" / "folder") as store:
+        result = demo.run_in(store, 0, progress=False)
     names = {"fit.nc", "report.html", "chains.png", "marginals.png", "data.png"}
     assert {path.name for path in result.files.values()} == names
     there = {path.name for path in (tmp_path / "new" / "folder").iterdir()}

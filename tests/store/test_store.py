@@ -10,7 +10,7 @@ import pytest
 
 import folt.store.entry
 from faults import killed_at_every_point
-from folt.store import Entry, LockedError, Step, Store, WriteError, fingerprint, watched
+from folt.store import Entry, LockedError, Store, WriteError, WritingStep, fingerprint, watched
 from folt.store.files import host_name, write_whole
 
 OLD, NEW = {"seed": 0, "data": "abc"}, {"seed": 7, "data": "abc"}
@@ -130,7 +130,7 @@ def test_a_full_disk_leaves_the_old_result_and_says_how_much_is_missing(tmp_path
     before = written(tmp_path)
 
     def full(step, path):
-        if step is Step.WRITE and path.parent != tmp_path:
+        if step is WritingStep.WRITE and path.parent != tmp_path:
             raise OSError(number, os.strerror(number))
 
     with pytest.raises(WriteError, match=r"cannot write .*fit.nc: no space left, 0.2 kB needed"):  # noqa: SIM117

@@ -186,43 +186,63 @@ def folt(
 _FIT, _RESULTS = "Fit a posterior", "Work with draws and results"
 
 for function, examples, panel, line in (
-    (demo.demo, demo.EXAMPLES, _FIT, "See it work: a mixture with 3! = 6 equal modes, one minute."),
+    (
+        demo.demo,
+        demo.DEMO_EXAMPLES,
+        _FIT,
+        "See it work: a mixture with 3! = 6 equal modes, one minute.",
+    ),
     (
         mixture.mixture,
-        mixture.EXAMPLES,
+        mixture.MIXTURE_EXAMPLES,
         _FIT,
         "A mixture for a table of data; how many components.",
     ),
-    (modal.modal, modal.EXAMPLES, _FIT, "Frequencies and damping of a structure; how many modes."),
-    (sample.sample, sample.EXAMPLES, _FIT, "A model of your own: a folt.Problem in a Python file."),
+    (
+        modal.modal,
+        modal.MODAL_EXAMPLES,
+        _FIT,
+        "Frequencies and damping of a structure; how many modes.",
+    ),
+    (
+        sample.sample_command,
+        sample.SAMPLE_EXAMPLES,
+        _FIT,
+        "A model of your own: a folt.Problem in a Python file.",
+    ),
     (
         fleet.fleet,
-        fleet.EXAMPLES,
+        fleet.FLEET_EXAMPLES,
         _FIT,
         "Many fits on all cores or a cluster; goes on where it stopped.",
     ),
     (
-        fleet.calibrate,
+        fleet.calibrate_command,
         fleet.CALIBRATE_EXAMPLES,
         _FIT,
         "Is a model with its sampler calibrated? By simulation.",
     ),
-    (report.report, report.EXAMPLES, _RESULTS, "The page of a saved fit, to open or to send."),
     (
-        sample.certify,
+        report.report,
+        report.REPORT_EXAMPLES,
+        _RESULTS,
+        "The page of a saved fit, to open or to send.",
+    ),
+    (
+        sample.certify_command,
         sample.CERTIFY_EXAMPLES,
         _RESULTS,
         "A certificate and the evidence for draws you have.",
     ),
     (
-        relabel.relabel,
-        relabel.EXAMPLES,
+        relabel.relabel_command,
+        relabel.RELABEL_EXAMPLES,
         _RESULTS,
         "Consistent labels for draws of PyMC, NumPyro or Stan.",
     ),
     (
-        reproduce.reproduce,
-        reproduce.EXAMPLES,
+        reproduce.reproduce_command,
+        reproduce.REPRODUCE_EXAMPLES,
         _RESULTS,
         "The paper's tables, ours beside the published.",
     ),
@@ -232,6 +252,7 @@ for function, examples, panel, line in (
         short_help=line,
         epilog=examples,
         rich_help_panel=panel,
+        name=function.__name__.removesuffix("_command"),
     )(function)
 
 

@@ -29,7 +29,7 @@ one for each way to number them. folt folds it onto one of them, learns a
 proposal, samples, and certifies the draws. It takes some ten seconds.
 """
 
-EXAMPLES = """\
+DEMO_EXAMPLES = """\
 folt demo
 folt demo --out look --seed 7"""
 

@@ -100,23 +100,8 @@ class Demo:
     files: dict[str, Path]
 
 
-def run_demonstration(out: str | Path = "demo", seed: int = 0, progress: bool = True) -> Demo:
-    """Fit the mixture, then write `fit.nc`, `report.html` and three figures into a folder.
-
-    Args:
-        out: the folder; it is made if it does not exist.
-        seed: same seed, same draws.
-        progress: show a live progress bar if standard error is a terminal.
-
-    Raises:
-        ValueError: the folder cannot be written.
-    """
-    with Store(Path(out)) as store:
-        return run_in(store, seed, progress)
-
-
 def run_in(store: Store, seed: int, progress: bool, effort: Effort | None = None) -> Demo:
-    """`run` in a folder that is held already."""
+    """Fit the mixture, then write `fit.nc`, `report.html` and three figures into a folder."""
     entry, request = (
         store.entry(),
         request_for("demo", seed=seed, effort="default" if effort is None else effort.name),

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from folt.fleet.rows import Row
 
 
-EXAMPLES = """\
+FLEET_EXAMPLES = """\
 folt fleet jobs.py:jobs --out results
 folt fleet jobs.py:jobs --out results --workers 8 --timeout 600
 folt fleet jobs.py:jobs --out /shared/results --scheduler tcp://10.0.0.1:8786"""
@@ -154,7 +154,7 @@ folt calibrate model.py:study --out calibration
 folt calibrate model.py:study --simulations 500 --workers 8 --out calibration"""
 
 
-def calibrate(
+def calibrate_command(
     study: Annotated[
         str,
         typer.Argument(

@@ -46,7 +46,7 @@ if TYPE_CHECKING:
     from folt.store.strict_json import Document
 
 
-EXAMPLES = """\
+MIXTURE_EXAMPLES = """\
 folt mixture galaxies.csv --components 3
 folt mixture faithful.csv --components 2:4 --columns waiting --out waiting
 folt mixture survey.xlsx --components 2:4 --drop-missing --missing -999 --standardize

@@ -62,7 +62,7 @@ if TYPE_CHECKING:
     from folt.store import Store
     from folt.store.strict_json import Document
 
-EXAMPLES = """\
+MODAL_EXAMPLES = """\
 folt modal tower.csv --rate 32 --band 0.7 1.1 --modes 1:4 --out tower
 folt modal --psd spectrum.csv --averages 12 --modes 3
 folt modal long.csv --rate 32 --band 0.7 1.1 --window 30min --step 10min --workers 8"""

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from folt.interop.relabelling import Relabelled
 
 
-EXAMPLES = """\
+RELABEL_EXAMPLES = """\
 folt relabel posterior.nc --vars mu,sigma,w --out relabelled
 folt relabel posterior.nc --vars mu,w --method sort --sort-by mu
 folt relabel hidden_markov.nc --vars mu,start --square transitions --json"""
@@ -49,7 +49,7 @@ Names = Annotated[
 ]
 
 
-def relabel(
+def relabel_command(
     posterior: _Posterior,
     names: Names,
     method: Annotated[

@@ -10,7 +10,7 @@ import typer
 
 from folt.cli.terminal import Json, Quiet, console, fit_fields, folder, print_json, show
 
-EXAMPLES = """\
+REPORT_EXAMPLES = """\
 folt report demo/fit.nc
 folt report fit.nc --out pages/mixture.html
 folt report fit.nc --json > result.json

@@ -20,13 +20,13 @@ from folt.cli.terminal import (
     wrote,
 )
 
-EXAMPLES = """\
+REPRODUCE_EXAMPLES = """\
 folt reproduce all --quick --out look
 folt reproduce label-switching --seeds 1 --workers 4 --out results
 folt reproduce modal --data typhoon_psd.csv --preset paper --out results"""
 
 
-def reproduce(
+def reproduce_command(
     name: Annotated[
         str,
         typer.Argument(

@@ -23,7 +23,7 @@ from folt.cli.terminal import (
 )
 from folt.cli.user_code import is_stan, prints_aside, problem_at
 
-EXAMPLES = """\
+SAMPLE_EXAMPLES = """\
 folt sample model.py:problem --out results
 folt sample package.models:make --draws 20000 --chains 8 --seed 3
 folt sample model.py:problem --json > result.json
@@ -50,7 +50,7 @@ class PresetName(StrEnum):
     paper = "paper"
 
 
-def sample(
+def sample_command(
     problem: Annotated[
         str,
         typer.Argument(
@@ -124,7 +124,7 @@ folt certify posterior.nc package.models:make --json > certified.json
 folt certify 'output_*.csv' model.stan --data data.json"""
 
 
-def certify(
+def certify_command(
     posterior: Annotated[
         Path,
         typer.Argument(

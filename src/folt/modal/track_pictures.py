@@ -17,10 +17,10 @@ if TYPE_CHECKING:
     from matplotlib.collections import QuadMesh
     from matplotlib.figure import Figure
 
-LONG = 90.0
+LONG_TRACK = 90.0
 """Minutes from which on windows are counted in hours."""
 
-MOST_LINES = 6
+MOST_TRACKS = 6
 """Channels up to which shapes over time are lines; more are a map of colours."""
 
 
@@ -105,7 +105,7 @@ class ShapeTracks(NamedTuple):
         """Tracks of the rows, one per window, track and channel."""
         middles = {row["window"]: 0.5 * (row["start_s"] + row["end_s"]) / 60 for row in rows}
         time = np.array(list(middles.values()))
-        long = float(np.ptp(time)) > LONG
+        long = float(np.ptp(time)) > LONG_TRACK
         tracks = sorted({row["track"] for row in rows})
         channels = list(dict.fromkeys(row["channel"] for row in rows))
         found = np.full((3, len(tracks), len(middles), len(channels)), np.nan)
@@ -137,7 +137,7 @@ def shape_tracks_figure(rows: Sequence[Document]) -> Figure:
         rows: one per window, track and channel.
     """
     found = ShapeTracks.of(rows)
-    many, count = len(found.channels) > MOST_LINES, len(found.tracks)
+    many, count = len(found.channels) > MOST_TRACKS, len(found.tracks)
     heights = [*[1.2 + 0.11 * len(found.channels) if many else 1.7] * count, 1.4]
     with styled():
         figure = blank(7.8, 0.9 + sum(heights))

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from folt.fit.text import UNSTATED, rounded_number
-from folt.report.charts import Band, Bars, Chart, Line, Mark, Rule
+from folt.report.charts import Bars, Chart, Line, Mark, Rule, Shade
 from folt.report.style import PALETTE
 from folt.store.strict_json import Document
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from folt.certificate.exploration import ExplorationFacts
     from folt.fit import Fit
 
-PROTOCOLS = {"target": "held-out target draws", "proposal": "proposal draws"}
+CORE_SOURCES = {"target": "held-out target draws", "proposal": "proposal draws"}
 """Whose h the core is made from."""
 
 _BARS = 60
@@ -141,7 +141,7 @@ def log_ratio_chart(log_ratio: np.ndarray, certificate: Certificate) -> Chart:
         words.append("Zero everywhere is a perfect fit.")
     if core.low is not None and core.high is not None:
         name = f"core, width C = {rounded_number(core.osc, 2)}"
-        marks.append(Band(core.low - level, core.high - level, PALETTE[5], name))
+        marks.append(Shade(core.low - level, core.high - level, PALETTE[5], name))
         words.append(
             "The shaded core holds at least 95 % of the target, as far as held-out draws tell; the "
             "narrower it is, the more nearly the draws are independent."
@@ -185,7 +185,7 @@ def gamma_chart(certificate: Certificate) -> Chart:
     crosses: list[Mark] = []
     readings: dict[float, str] = {}
     for k, (protocol, cores) in enumerate(certificate.qc.items()):
-        name = PROTOCOLS.get(protocol, protocol)
+        name = CORE_SOURCES.get(protocol, protocol)
         known = {rho: cores[rho] for rho in sorted(cores) if cores[rho].gamma is not None}
         for rho, core in known.items():
             gamma, osc = (rounded_number(value, 3) for value in (core.gamma, core.osc))

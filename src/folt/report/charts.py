@@ -56,7 +56,7 @@ class Bars(NamedTuple):
     name: str
 
 
-class Band(NamedTuple):
+class Shade(NamedTuple):
     """What lies between two horizontal positions, shaded."""
 
     low: float
@@ -73,7 +73,7 @@ class Rule(NamedTuple):
     name: str = ""
 
 
-Mark = Line | Bars | Band | Rule
+Mark = Line | Bars | Shade | Rule
 
 
 @dataclasses.dataclass(frozen=True)
@@ -159,7 +159,7 @@ def _draw(panel: Axes, mark: Mark) -> None:
             _line(panel, mark)
         case Bars():
             panel.stairs(mark.heights, mark.edges, fill=True, color=mark.colour, label=name)
-        case Band():
+        case Shade():
             shade: Document = {"alpha": 0.25, "linewidth": 0}
             panel.axvspan(mark.low, mark.high, color=mark.colour, label=name, **shade)
         case Rule():

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from folt.certificate.certificate import undefined_words
 from folt.fit.text import NOT_AVAILABLE, rounded_number, shape_words, step_words
 from folt.problem.cards import counted
-from folt.report.certificate import PROTOCOLS
+from folt.report.certificate import CORE_SOURCES
 
 if TYPE_CHECKING:
     from folt.certificate.certificate import Certificate
@@ -120,7 +120,7 @@ def core_rows(fit: Fit) -> list[tuple[str, ...]]:
     """Per protocol and ρ: protocol, ρ, C, γ, e^(-C), independent draws."""
     return [
         (
-            PROTOCOLS.get(protocol, protocol),
+            CORE_SOURCES.get(protocol, protocol),
             f"{rho:g}",
             rounded_number(core.osc, 3),
             rounded_number(core.gamma, 3),

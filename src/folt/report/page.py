@@ -58,7 +58,7 @@ if TYPE_CHECKING:
     from folt.fit.section import Section
 
 
-PAPER = """\
+PAPER_ENTRY = """\
 @unpublished{hu-folded-transport,
   author = {Hu, Jun},
   title  = {Folded Transport {MCMC}: Eliminating Label Switching
@@ -78,7 +78,7 @@ SOFTWARE = """\
 def bibtex(fit: Fit) -> str:
     """Return the paper, and the version of folt that made the fit."""
     version = fit.provenance.get("versions", {}).get("folt", "unknown")
-    return f"{PAPER}\n\n{SOFTWARE.format(version=version)}"
+    return f"{PAPER_ENTRY}\n\n{SOFTWARE.format(version=version)}"
 
 
 _TEMPLATE = "page.html.j2"

@@ -13,7 +13,7 @@ from folt.store.entry import (
     digest_of_file,
     fingerprint,
 )
-from folt.store.files import Step, WriteError, digest, watched, write_whole
+from folt.store.files import WriteError, WritingStep, digest, watched, write_whole
 from folt.store.store import LockedError, Store, abandon
 
 __all__ = [
@@ -22,9 +22,9 @@ __all__ = [
     "LockedError",
     "Note",
     "Request",
-    "Step",
     "Store",
     "WriteError",
+    "WritingStep",
     "abandon",
     "array_digest",
     "digest",

@@ -27,7 +27,7 @@ ABANDONED = 86_400.0
 """Seconds after which a temporary file of another machine counts as left behind."""
 
 
-class Step(StrEnum):
+class WritingStep(StrEnum):
     """What is about to happen to a path."""
 
     MAKE = "make the folder"
@@ -38,7 +38,7 @@ class Step(StrEnum):
     REMOVE = "remove it"
 
 
-Watcher = Callable[[Step, Path], None]
+Watcher = Callable[[WritingStep, Path], None]
 
 _watchers: list[Watcher] = []
 _unfinished: set[Path] = set()
@@ -120,28 +120,31 @@ def write_whole(path: Path, data: bytes, named: Path | None = None) -> Path:
 
 
 def _fill(temporary: Path, data: bytes) -> None:
-    announce(Step.BEGIN, temporary)
+    announce(WritingStep.BEGIN, temporary)
     _unfinished.add(temporary.absolute())
     with open(temporary, "xb", buffering=0) as file:
-        for part, step in ((data[: len(data) // 2], Step.WRITE), (data[len(data) // 2 :], None)):
+        for part, step in (
+            (data[: len(data) // 2], WritingStep.WRITE),
+            (data[len(data) // 2 :], None),
+        ):
             view = memoryview(part)
             while view:
                 view = view[file.write(view) :]
             if step is not None:
                 announce(step, temporary)
-        announce(Step.SYNC, temporary)
+        announce(WritingStep.SYNC, temporary)
         os.fsync(file.fileno())
 
 
 def move(source: Path, target: Path) -> None:
     """Give a complete file its name, in the place of one that has it."""
-    announce(Step.PLACE, target)
+    announce(WritingStep.PLACE, target)
     os.replace(source, target)
 
 
 def remove(path: Path) -> None:
     """Remove a file if it is there."""
-    announce(Step.REMOVE, path)
+    announce(WritingStep.REMOVE, path)
     path.unlink(missing_ok=True)
 
 
@@ -154,7 +157,7 @@ def make_folder(folder: Path) -> list[Path]:
     with explained(folder):
         missing = [part for part in (folder, *folder.parents) if not part.exists()]
         if missing:
-            announce(Step.MAKE, folder)
+            announce(WritingStep.MAKE, folder)
             folder.mkdir(parents=True, exist_ok=True)
         elif not folder.is_dir():
             raise NotADirectoryError(errno.ENOTDIR, os.strerror(errno.ENOTDIR))
@@ -179,7 +182,7 @@ def remove_empty(folders: list[Path]) -> None:
     """Remove those folders that hold nothing."""
     for folder in folders:
         with contextlib.suppress(OSError):
-            announce(Step.REMOVE, folder)
+            announce(WritingStep.REMOVE, folder)
             folder.rmdir()
 
 
@@ -227,7 +230,7 @@ def digest(data: bytes) -> str:
     return hashlib.sha256(data).hexdigest()
 
 
-def announce(step: Step, path: Path) -> None:
+def announce(step: WritingStep, path: Path) -> None:
     """Tell those who watch what is about to happen."""
     global _changed
     _changed = True

@@ -12,7 +12,7 @@ from types import TracebackType
 
 from folt.store import files
 from folt.store.entry import Entry
-from folt.store.files import Step, announce, explained, host_name
+from folt.store.files import WritingStep, announce, explained, host_name
 
 try:
     import fcntl
@@ -46,7 +46,7 @@ class Lock:
             LockedError: somebody has it, with who that is.
             WriteError: the folder cannot be written.
         """
-        announce(Step.BEGIN, self.path)
+        announce(WritingStep.BEGIN, self.path)
         with explained(self.path):
             while not self._try():
                 pass
@@ -87,7 +87,7 @@ class Lock:
         if self._handle is None:
             return
         try:
-            announce(Step.REMOVE, self.path)
+            announce(WritingStep.REMOVE, self.path)
             with contextlib.suppress(OSError):
                 self.path.unlink()
         finally:
