@@ -243,7 +243,7 @@ def exponentials() -> Case:
         decays = np.exp(-t[:, None] * np.exp(pairs[:, None, :, 0]))
         error = (y - np.einsum("ntk,nk->nt", decays, pairs[..., 1])) / 0.02
         prior = (pairs[..., 0] / 1.5) ** 2 + (pairs[..., 1] / 3.0) ** 2
-        return -0.5 * np.sum(error**2, axis=1) - 0.5 * np.sum(prior, axis=(1, 2))
+        return -0.5 * np.sum(error**2, axis=1) - 0.5 * np.sum(prior, axis=1)
 
     problem = folt.from_callable(log_density, 6, folt.groups.Permutation(3, 2), vectorized=True)
     found = lambda values: {"log rate": np.stack([values[f"x{j}"] for j in (0, 2, 4)], axis=-1)}  # noqa: E731
