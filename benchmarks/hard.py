@@ -1,14 +1,16 @@
 """Models whose reference run failed while tempering was the only search.
 
-    python -m benchmarks.hard
+    python -m benchmarks.hard [NAME...]
 
-Their truth is not known; what counts is that each ends right, as far as other seeds tell, or in
-doubt for a stated reason.
+Every fit is written down at once, with its commit, and takes the place of an earlier one. Their
+truth is not known; what counts is that each ends right, as far as other seeds tell, or in doubt for
+a stated reason.
 """
 
 from __future__ import annotations
 
 import math
+import sys
 from collections.abc import Callable, Iterator
 
 import jax
@@ -138,51 +140,54 @@ def models() -> Iterator[tuple[str, Callable[[], folt.Problem], int]]:
     yield "hidden Markov, six states", six_states, 1
 
 
-def main() -> None:
-    """Fit them and write what came of it."""
-    rows = []
-    for name, made, seeds in models():
-        problem = made()
-        for seed in range(seeds):
-            before = record.cpu_seconds()
-            fit = folt.sample(problem, seed=seed, progress=False)
-            certificate, found = fit.certificate, fit.certificate.exploration
-            doubt = "" if found.agree else "the searches disagree"
-            if not doubt and certificate.reference.rhat > 1.1:
-                doubt = f"R-hat {certificate.reference.rhat:.2f}"
-            error = fit.log_evidence.standard_error
-            rows.append(
-                (
-                    f"{name}, d = {problem.dim}, seed {seed}",
-                    certificate.status.name,
-                    doubt,
-                    f"{fit.log_evidence.value:.3f} ± {error:.3f}" if math.isfinite(error) else "–",
-                    f"{fit.accept_rate:.2f}",
-                    len(found.modes),
-                    f"{found.ancestors} of {found.particles:,}",
-                    found.ladders,
-                    f"{record.cpu_seconds() - before:.0f}",
-                )
-            )
-            print(rows[-1], flush=True)
-    record.write(
-        "modes-models",
-        "Models whose tempering failed alone",
-        (
-            "model",
-            "verdict",
-            "because",
-            "log Z",
-            "accept",
-            "modes",
-            "ancestors",
-            "ladders",
-            "CPU s",
-        ),
-        rows,
-        command="python -m benchmarks.hard",
+COLUMNS = ("model", "verdict", "because", "log Z", "accept", "modes", "ancestors", "ladders")
+
+
+def measured(name: str, problem: folt.Problem, seed: int) -> tuple[object, ...]:
+    """One fit: what the table shows."""
+    before = record.cpu_seconds()
+    fit = folt.sample(problem, seed=seed, progress=False)
+    certificate, found = fit.certificate, fit.certificate.exploration
+    doubt = "" if found.agree else "the searches disagree"
+    if not doubt and certificate.reference.rhat > 1.1:
+        doubt = f"R-hat {certificate.reference.rhat:.2f}"
+    error = fit.log_evidence.standard_error
+    return (
+        f"{name}, d = {problem.dim}, seed {seed}",
+        certificate.status.name,
+        doubt,
+        f"{fit.log_evidence.value:.3f} ± {error:.3f}" if math.isfinite(error) else "–",
+        f"{fit.accept_rate:.2f}",
+        len(found.modes),
+        f"{found.ancestors} of {found.particles:,}",
+        found.ladders,
+        f"{record.cpu_seconds() - before:.0f}",
+        record.commit(),
     )
 
 
+def main(words: list[str]) -> None:
+    """Fit them, or those whose names begin so, and write each down beside what was known."""
+    there = record.read("modes-models")["rows"] if "modes-models" in record.names() else []
+    rows = {row[0]: row for row in there}
+    for name, made, seeds in models():
+        if words and not any(name.startswith(word) for word in words):
+            continue
+        problem = made()
+        for seed in range(seeds):
+            row = measured(name, problem, seed)
+            print(row, flush=True)
+            rows[row[0]] = row
+            record.write(
+                "modes-models",
+                "Models whose tempering failed alone",
+                (*COLUMNS, "CPU s", "commit"),
+                rows.values(),
+                command="python -m benchmarks.hard",
+                cpu_s=sum(float(row[-2]) for row in rows.values()),
+                commits=[row[-1] for row in rows.values()],
+            )
+
+
 if __name__ == "__main__":
-    main()
+    main(sys.argv[1:])

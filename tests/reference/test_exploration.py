@@ -16,7 +16,7 @@ import folt
 from cases import GROUPS
 from folt.certificate import exploration
 from folt.certificate.certify import audit
-from folt.certificate.exploration import ExplorationFacts, ModeFacts, explored_words
+from folt.certificate.exploration import ExplorationFacts, ModeFacts, explored_words, modes_words
 from folt.groups import Permutation, Reflection, SignedPermutation, Trivial
 from folt.problem import Problem
 from folt.problem.ratio import LogRatio, Target
@@ -466,6 +466,8 @@ def test_a_black_box_is_tempered_alone_and_says_so():
     assert run.exploration.smallest_basin is None
     assert "tempered particles alone" in explored_words(run.exploration)
     assert "polished without gradient into one mode" in explored_words(run.exploration)
+    assert not run.exploration.compared  # what particles found says nothing of what they missed
+    assert "disagree" not in modes_words(run.exploration)
 
 
 def test_two_modes_of_a_black_box_are_polished_and_weighed():

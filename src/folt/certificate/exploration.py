@@ -141,7 +141,7 @@ class ExplorationFacts:
     @property
     def compared(self) -> bool:
         """Whether descents arrived at modes that tempering can be compared with."""
-        return bool(self.modes) and not self.rough
+        return bool(self.modes) and not self.rough and not self.polished
 
     @property
     def doubted(self) -> bool:
