@@ -76,7 +76,7 @@ from folt.proposals import (
 )
 from folt.proposals.fold import Folded
 from folt.reference import AdaptiveRandomWalk, Exact, Given, HostChains
-from folt.training import OrbitChain, OrbitMixture, Widening
+from folt.training import OrbitChain, OrbitMixture, Refinement
 from folt.types import Distribution, ReferenceSampler, Trainer
 from likelihoods import (
     Likelihood,
@@ -234,7 +234,7 @@ def bent_pair_draws() -> np.ndarray:
 TRAINERS: dict[str, Callable[[], Trainer]] = {
     "orbit mixture": lambda: OrbitMixture(size=2, rounds=2, fresh=512),
     "widened mixture": lambda: OrbitMixture(
-        size=2, rounds=2, fresh=512, widening=Widening(components=4, rounds=2, steps=20)
+        size=2, rounds=2, fresh=512, refinement=Refinement(components=4, rounds=2, steps=20)
     ),
     "orbit chain": lambda: OrbitChain(classes=1),
     "paper flow": lambda: PaperFlow(layers=2, width=8, steps=60),

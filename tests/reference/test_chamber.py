@@ -13,7 +13,7 @@ from folt.proposals.action import action_of
 from folt.proposals.components import Components
 from folt.proposals.sums import ListedSum
 from folt.reference.exploration.chamber import Chamber, fisher_mean
-from folt.reference.host_moves import LeapKernel
+from folt.reference.host_moves import JumpKernel
 from folt.reference.landscape import Landscape
 from folt.reference.moving import Hamiltonian
 
@@ -61,11 +61,11 @@ def in_a_chamber(weighed):
         chamber.log_shares = lambda points: points @ chamber.directions[0]
         chamber.with_gradients = lambda points: (chamber(points), np.zeros_like(points))
     metric = np.linalg.inv(FACTOR.T @ FACTOR)
-    chains = Hamiltonian(chamber, LeapKernel.around(start[:9], metric, 1.0), start, metric, 0.8)
+    chains = Hamiltonian(chamber, JumpKernel.around(start[:9], metric, 1.0), start, metric, 0.8)
     chains.size.log_average = math.log(0.8)
     for _ in range(6):
         chains.move(generator)
-        chains.leap(generator)
+        chains.jump(generator)
     fresh = action.fold(total.sample(generator, 20_000))
     ends = action.fold(chains.states.points)
     return min(stats.ks_2samp(ends[:, j], fresh[:, j]).pvalue for j in range(2))
@@ -85,11 +85,11 @@ def test_the_fisher_mean_is_exact_on_gaussians_whatever_the_draws():
     np.testing.assert_allclose(found, np.linalg.inv(precision), rtol=1e-4, atol=1e-6)
 
 
-def test_refused_leaps_cost_no_gradient():
+def test_refused_jumps_cost_no_gradient():
     target, total = symmetric(Permutation(2, 1))
     landscape, start = Landscape(target), total.sample(np.random.default_rng(3), 64)
-    far = LeapKernel.around(start[:9] + 100.0, np.eye(2), 1.0)
+    far = JumpKernel.around(start[:9] + 100.0, np.eye(2), 1.0)
     chains = Hamiltonian(landscape, far, start, np.eye(2), 0.8)
     before = landscape.gradients
-    chains.leap(np.random.default_rng(4))
+    chains.jump(np.random.default_rng(4))
     assert (landscape.gradients, landscape.values) == (before, 64)

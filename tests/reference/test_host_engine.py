@@ -18,7 +18,7 @@ from folt.proposals.action import action_of
 from folt.proposals.components import Components
 from folt.proposals.sums import HostDistribution, ListedSum, components_of
 from folt.reference import HostChains, host_chains
-from folt.reference.host_moves import LeapKernel
+from folt.reference.host_moves import JumpKernel
 from folt.reference.host_tempering import (
     PATHS_FROM,
     RandomWalks,
@@ -63,8 +63,8 @@ def same_law(draws, exact):
 class Misjudged:
     """A proposal whose density is taken for that of another."""
 
-    drawn: LeapKernel
-    judged: LeapKernel
+    drawn: JumpKernel
+    judged: JumpKernel
 
     def sample(self, generator, count):
         return self.drawn.sample(generator, count)
@@ -73,20 +73,20 @@ class Misjudged:
         return self.judged.log_prob(points)
 
 
-def moved(tempered=1.0, leap_shift=0.0, steps=6):
-    """Exact draws after some paths and leaps; a mutant paths on π^tempered or shifts q."""
+def moved(tempered=1.0, jump_shift=0.0, steps=6):
+    """Exact draws after some paths and jumps; a mutant paths on π^tempered or shifts q."""
     generator = np.random.default_rng(0)
     start = components().sample(generator, 4_000)
     target = Problem(lambda x: tempered * mixture().log_prob(x), Trivial(2))
     covariance = np.cov(start.T)
-    leap = LeapKernel.around(start[:40] + 0.3, covariance, 0.6)
-    shifted = dataclasses.replace(leap, origin=leap.origin + leap_shift)
-    chains = Hamiltonian(Landscape(target), Misjudged(leap, shifted), start, covariance, 0.8)
+    jump = JumpKernel.around(start[:40] + 0.3, covariance, 0.6)
+    shifted = dataclasses.replace(jump, origin=jump.origin + jump_shift)
+    chains = Hamiltonian(Landscape(target), Misjudged(jump, shifted), start, covariance, 0.8)
     chains.size.log_average = math.log(0.7)
     for _ in range(steps):
         chains.move(generator)
         before = chains.states.points.copy()
-        chains.leap(generator)
+        chains.jump(generator)
     accept = np.any(chains.states.points != before, axis=1)
     assert 0.05 < accept.mean() < 0.95
     values, gradients = Landscape(target).with_gradients(chains.states.points)
@@ -95,23 +95,23 @@ def moved(tempered=1.0, leap_shift=0.0, steps=6):
     return start, chains.states.points
 
 
-def test_paths_and_leaps_leave_the_target_alone():
+def test_paths_and_jumps_leave_the_target_alone():
     start, end = moved()
     fresh = components().sample(np.random.default_rng(1), 20_000)
     assert np.mean(np.any(end != start, axis=1)) > 0.95
     assert same_law(end, fresh)
     assert not same_law(moved(tempered=0.7)[1], fresh)
-    assert not same_law(moved(leap_shift=3.0)[1], fresh)
+    assert not same_law(moved(jump_shift=3.0)[1], fresh)
 
 
-def test_leap_density_is_the_mixture_of_its_kernels():
+def test_jump_density_is_the_mixture_of_its_kernels():
     generator = np.random.default_rng(2)
     centres, covariance = generator.normal(size=(30, 3)), np.diag([1.0, 4.0, 0.2])
-    leap = LeapKernel.around(centres, covariance, 0.5)
-    factors = np.broadcast_to(leap.inverse, (30, 3, 3))
+    jump = JumpKernel.around(centres, covariance, 0.5)
+    factors = np.broadcast_to(jump.inverse, (30, 3, 3))
     plain = Components(np.full(30, -math.log(30.0)), centres, factors, 4.0)
     points = 3.0 * generator.normal(size=(20, 3))
-    difference = leap.log_prob(points) - np.logaddexp.reduce(plain.log_terms(points), axis=1)
+    difference = jump.log_prob(points) - np.logaddexp.reduce(plain.log_terms(points), axis=1)
     np.testing.assert_allclose(difference, difference[0], rtol=1e-12)
 
 

@@ -15,12 +15,12 @@ from folt.proposals.components import Components
 from folt.proposals.elliptical import log_radial
 from folt.proposals.sums import ListedSum, components_of, orbit_sum
 from folt.proposals.warped import Margins, WarpedComponents
-from folt.training import OrbitMixture, Sample, TrainingTask, Widening, margins, score_regression
+from folt.training import OrbitMixture, Refinement, Sample, TrainingTask, margins, score_regression
 from folt.training import gauss_newton as newton
 from folt.training.gauss_newton import huber
 from folt.training.orbit_em import candidate_images, core_of, fit_components
+from folt.training.refinement import _slopes, batches, doubled
 from folt.training.task import GUARD_DEGREES, Bench, as_mixture, guard_of, guard_stretch
-from folt.training.widening import _slopes, batches, doubled
 
 GROUP = Permutation(3, 1)
 ACTION = action_of(GROUP)
@@ -328,9 +328,9 @@ def test_widening_flattens_what_stays_rough_and_a_start_is_polished():
     task = exact_task(some_components(9), 3_000)
     trainer = OrbitMixture(size=2, rounds=3, fresh=2_048)
     rough = trainer(jax.random.key(0), task)
-    how = Widening(components=16, rounds=6, steps=60, rate=0.03)
+    how = Refinement(components=16, rounds=6, steps=60, rate=0.03)
     told = []
-    wide = OrbitMixture(size=2, rounds=3, fresh=2_048, widening=how)(
+    wide = OrbitMixture(size=2, rounds=3, fresh=2_048, refinement=how)(
         jax.random.key(0), task, None, lambda *words: told.append(words)
     )
     assert wide.components > rough.components

@@ -20,7 +20,7 @@ from folt.problem import Problem
 from folt.reference import HostChains
 from folt.sampling import sample
 from folt.store.strict_json import Document, plain
-from folt.training import OrbitMixture, Widening
+from folt.training import OrbitMixture, Refinement
 from folt.training.effort import EFFORTS, Effort
 
 ModalModel = Literal["paper", "powers", "shapes"]
@@ -30,7 +30,7 @@ _FEW_CHAINS = 40
 longer ones bring R-hat down at the same effective size (it is bounded below by the number of chains
 over that size)."""
 
-POLISH = OrbitMixture(fresh=8192, patience=3, widening=Widening(rounds=3, rate=0.005))
+POLISH = OrbitMixture(fresh=8192, patience=3, refinement=Refinement(rounds=3, rate=0.005))
 """The thorough trainer beside a start: a few steps from the proposal of the spectrum before."""
 
 

@@ -34,7 +34,7 @@ from folt.reference.exploration.chamber import chamber_of, covariance_within, ri
 from folt.reference.exploration.descents import ROUNDS
 from folt.reference.exploration.explorer import SOLID
 from folt.reference.exploration.modes import PerMode
-from folt.reference.host_moves import LeapKernel, UnionLeap
+from folt.reference.host_moves import JumpKernel, UnionJump
 from folt.reference.host_tempering import mover_for
 from folt.reference.landscape import Landscape, Matrix
 from folt.reference.moving import Hamiltonian, InChamber, Moving, RandomWalkers
@@ -46,7 +46,7 @@ EXPLORATION_SHARE = 0.5
 """Share of the progress bar that the exploration takes."""
 
 LEAST_LEAP = 0.02
-"""Share of the leaps to modes that all modes have together, however light they are."""
+"""Share of the jumps to modes that all modes have together, however light they are."""
 
 LEAST_STARTED = 0.003
 """Mass of a mode that the particles lost above which chains are started there."""
@@ -55,7 +55,7 @@ _COMPARED = 2_048
 """Reference draws that are compared with the tempered particles, about."""
 
 _CENTRES = 512
-"""Most particles, about, from which leaps are proposed."""
+"""Most particles, about, from which jumps are proposed."""
 
 _AGREED = 1.03
 """R-hat at which chains of some tens of draws agree: refreshment does the rest."""
@@ -73,13 +73,13 @@ RawValues = Float[np.ndarray, "chain draw"]
 
 @dataclasses.dataclass(frozen=True)
 class HostChains:
-    """Tempered particles, then chains started from them, with leaps between modes.
+    """Tempered particles, then chains started from them, with jumps between modes.
 
     From the prior, or without one from a broad t found by a search that knows no scale. Particles,
     moved by random walks in few dimensions and along the gradient in many, put chains into separate
     modes in proportion to their mass; paths along the gradient (random walks without one) refine
     every mode under one labelling, with a metric that is made anew after the first half of the
-    warm-up, and leaps to particles and modes correct the weights of the modes. A mode without a
+    warm-up, and jumps to particles and modes correct the weights of the modes. A mode without a
     particle stays unseen, and R-hat cannot tell: a mode of weight ω needs several times 1/ω
     particles.
 
@@ -98,9 +98,9 @@ class HostChains:
         warmup: iterations that tune metric and step size of the paths; thrown away.
         acceptance: acceptance probability that it is tuned to.
         thin: random-walk steps between two recorded draws, where there is no gradient.
-        leap_every: recorded draws per leap.
-        path_every: recorded draws per path, where there is a gradient and leaps do the rest.
-        bandwidth: width of the leaps' kernels, as a multiple of the root of the particles'
+        jump_every: recorded draws per jump.
+        path_every: recorded draws per path, where there is a gradient and jumps do the rest.
+        bandwidth: width of the jumps' kernels, as a multiple of the root of the particles'
             covariance.
         searchers: walkers of the search.
         search_steps: their steps, and how many more per dimension.
@@ -118,7 +118,7 @@ class HostChains:
     warmup: int = 20
     acceptance: float = 0.8
     thin: int = 8
-    leap_every: int = 1
+    jump_every: int = 1
     path_every: int = 1
     bandwidth: float = 0.5
     searchers: int = 512
@@ -216,35 +216,35 @@ class HostChains:
         starts = _with_lost_modes(generator, walk.points[chosen], explored)
         if modes is None:
             covariance = action.covariance(walk.points)
-            kernel = LeapKernel.around(centres, covariance, self.bandwidth)
+            kernel = JumpKernel.around(centres, covariance, self.bandwidth)
             return self._moving(landscape, kernel, starts, covariance)
         weights = np.maximum(_masses(explored), LEAST_LEAP / modes.count)
         if not action.listed:
             centres, around = modes.gathered(action, centres)
             covariance = ridged(around.T @ around / len(around))
-            kernel = LeapKernel.around(centres, covariance, self.bandwidth)
-            leap = UnionLeap(kernel, modes.components(weights))
-            return self._moving(landscape, leap, modes.gathered(action, starts)[0], covariance)
+            kernel = JumpKernel.around(centres, covariance, self.bandwidth)
+            jump = UnionJump(kernel, modes.components(weights))
+            return self._moving(landscape, jump, modes.gathered(action, starts)[0], covariance)
         chamber = chamber_of(landscape, action, walk.points, modes)
         covariance = covariance_within(chamber.aligned(walk.points), modes, chamber)
-        kernel = LeapKernel.around(chamber.aligned(centres), covariance, self.bandwidth)
-        leap = UnionLeap(kernel, chamber.components(modes, weights))
+        kernel = JumpKernel.around(chamber.aligned(centres), covariance, self.bandwidth)
+        jump = UnionJump(kernel, chamber.components(modes, weights))
         starts = chamber.aligned(starts)
         if not landscape.problem.differentiable:
-            return RandomWalkers(chamber, leap, starts, covariance, self.thin)
-        return InChamber(chamber, leap, starts, covariance, self.acceptance, modes)
+            return RandomWalkers(chamber, jump, starts, covariance, self.thin)
+        return InChamber(chamber, jump, starts, covariance, self.acceptance, modes)
 
     def _moving(
         self,
         landscape: Landscape,
-        leap: LeapKernel | UnionLeap,
+        jump: JumpKernel | UnionJump,
         starts: HostPoints,
         covariance: Matrix,
     ) -> Moving:
         """Return chains under any labels, on paths where there is a gradient."""
         if landscape.problem.differentiable:
-            return Hamiltonian(landscape, leap, starts, covariance, self.acceptance)
-        return RandomWalkers(landscape, leap, starts, covariance, self.thin)
+            return Hamiltonian(landscape, jump, starts, covariance, self.acceptance)
+        return RandomWalkers(landscape, jump, starts, covariance, self.thin)
 
     def _recorded(
         self,
@@ -260,8 +260,8 @@ class HostChains:
             for _ in range(every):
                 if number % self.path_every == 0:
                     moving.move(generator)
-                if number % self.leap_every == self.leap_every - 1:
-                    moving.leap(generator)
+                if number % self.jump_every == self.jump_every - 1:
+                    moving.jump(generator)
             record[number], values[number] = moving.states.points, moving.log_target
             tell((number + 1) / self.draws, "chains")
         return record.swapaxes(0, 1), values.T

@@ -1,4 +1,4 @@
-"""Moves of many chains in lock step on the host: Hamiltonian paths, and leaps among particles.
+"""Moves of many chains in lock step on the host: Hamiltonian paths, and jumps among particles.
 
 The ladder of adaptive tempering: the next temperature, and which particles go on from there.
 
@@ -73,10 +73,10 @@ _PATH = math.pi / 2
 """Mean length of a chain's path in whitened units: a quarter of a period."""
 
 _LONGEST_PATH = 64
-"""Largest mean number of its leapfrog steps."""
+"""Largest mean number of its jumpfrog steps."""
 
 _DEGREES = 4.0
-"""Degrees of freedom of the leaps: tails heavier than any posterior the particles come from."""
+"""Degrees of freedom of the jumps: tails heavier than any posterior the particles come from."""
 
 
 class States(NamedTuple):
@@ -97,7 +97,7 @@ class States(NamedTuple):
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
-class LeapKernel:
+class JumpKernel:
     """Independence Metropolis from q(x) = (1/M) Σ_j t₄(x; x_j, b²·Σ), up to q's constant.
 
     Attributes:
@@ -113,7 +113,7 @@ class LeapKernel:
     inverse: Matrix
 
     @classmethod
-    def around(cls, points: HostPoints, covariance: Matrix, bandwidth: float) -> LeapKernel:
+    def around(cls, points: HostPoints, covariance: Matrix, bandwidth: float) -> JumpKernel:
         """Kernels of scale matrix bandwidth²·Σ around the points."""
         root = bandwidth * np.linalg.cholesky(covariance)
         inverse = scipy.linalg.solve_triangular(root, np.eye(root.shape[0]), lower=True)
@@ -153,7 +153,7 @@ class LeapKernel:
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
-class UnionLeap:
+class UnionJump:
     """Independence Metropolis, half from the particles' kernels and half from known modes.
 
     Attributes:
@@ -161,7 +161,7 @@ class UnionLeap:
         modes: normalised components at the modes.
     """
 
-    kernel: LeapKernel
+    kernel: JumpKernel
     modes: Components
 
     def log_prob(self, points: HostPoints) -> HostValues:
@@ -222,7 +222,7 @@ class Sloped(Protocol):
 
 
 class HamiltonianPaths:
-    """Hamiltonian transitions with one number of leapfrog steps for all chains.
+    """Hamiltonian transitions with one number of jumpfrog steps for all chains.
 
     With step size ε the number is uniform on 1..2L-1, L = ⌈length/ε⌉: no resonance with the period
     of some direction lasts, nobody waits for a longer path, and since it does not depend on the

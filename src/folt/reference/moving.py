@@ -1,4 +1,4 @@
-"""Chains in lock step that know how to move, to leap and to warm up."""
+"""Chains in lock step that know how to move, to jump and to warm up."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import numpy as np
 from folt.chains import accepted
 from folt.reference.exploration.chamber import Chamber, covariance_within, fisher_mean
 from folt.reference.exploration.modes import Modes
-from folt.reference.host_moves import HamiltonianPaths, LeapKernel, States, StepSize, UnionLeap
+from folt.reference.host_moves import HamiltonianPaths, JumpKernel, States, StepSize, UnionJump
 from folt.reference.host_tempering import Walk, random_walk_step
 from folt.reference.landscape import Landscape, Matrix
 from folt.reference.random_walk import first_scale
@@ -38,9 +38,9 @@ class _Target(Protocol):
 
 
 class Moving(ABC):
-    """Chains with their target, and the distribution from which leaps are proposed."""
+    """Chains with their target, and the distribution from which jumps are proposed."""
 
-    def __init__(self, target: _Target, proposal: LeapKernel | UnionLeap, states: States) -> None:
+    def __init__(self, target: _Target, proposal: JumpKernel | UnionJump, states: States) -> None:
         self.target, self.proposal, self.states = target, proposal, states
 
     @abstractmethod
@@ -51,7 +51,7 @@ class Moving(ABC):
     def warm_up(self, generator: np.random.Generator, iterations: int, tell: Progress) -> None:
         """Tune whatever can be tuned, in so many iterations that are thrown away."""
 
-    def leap(self, generator: np.random.Generator) -> None:
+    def jump(self, generator: np.random.Generator) -> None:
         """Every chain to a proposed place with probability min(1, π(x')q(x)/(π(x)q(x'))).
 
         Most are refused in many dimensions, so that a proposal costs a value and only those that
@@ -75,16 +75,16 @@ class Moving(ABC):
 
 
 class RandomWalkers(Moving):
-    """Random-walk steps, whose length is tuned during the warm-up, and leaps between them.
+    """Random-walk steps, whose length is tuned during the warm-up, and jumps between them.
 
     Three exponentials in six dimensions: walks alone are worth 200 draws with R-hat 2, under one
-    labelling 900 with 1.1, with as many leaps as steps 1 700 to 3 300 with 1.03 to 1.05.
+    labelling 900 with 1.1, with as many jumps as steps 1 700 to 3 300 with 1.03 to 1.05.
     """
 
     def __init__(
         self,
         target: Landscape | Chamber,
-        proposal: LeapKernel | UnionLeap,
+        proposal: JumpKernel | UnionJump,
         points: HostPoints,
         covariance: Matrix,
         thin: int,
@@ -98,10 +98,10 @@ class RandomWalkers(Moving):
         self.root = np.linalg.cholesky(covariance)
 
     def move(self, generator: np.random.Generator) -> None:
-        """Some steps of every chain, every other one a leap, which costs as much."""
+        """Some steps of every chain, every other one a jump, which costs as much."""
         for number in range(self.thin):
             if number % 2:
-                self.leap(generator)
+                self.jump(generator)
             else:
                 self._walk(generator, 0.0)
 
@@ -127,7 +127,7 @@ class Hamiltonian(Moving):
     def __init__(
         self,
         target: _Target,
-        proposal: LeapKernel | UnionLeap,
+        proposal: JumpKernel | UnionJump,
         points: HostPoints,
         covariance: Matrix,
         acceptance: float,
@@ -147,7 +147,7 @@ class Hamiltonian(Moving):
             step = math.exp(self.size.log_current)
             self.states, acceptance = self.paths.move(generator, self.states, step)
             self.size.update(acceptance)
-            self.leap(generator)
+            self.jump(generator)
             tell((number + 1) / iterations, "warm-up")
 
     def put(self, rows: np.ndarray, points: HostPoints, values: HostValues) -> None:
@@ -169,7 +169,7 @@ class InChamber(Hamiltonian):
     def __init__(
         self,
         chamber: Chamber,
-        proposal: LeapKernel | UnionLeap,
+        proposal: JumpKernel | UnionJump,
         points: HostPoints,
         covariance: Matrix,
         acceptance: float,

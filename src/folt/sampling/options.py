@@ -195,7 +195,7 @@ ten thousand rows a path in four draws took a quarter of the reference's effecti
 
 
 def _with_many_rows(rows: int) -> dict[str, Any]:
-    """Paths between some draws only, since leaps are accepted where many rows make modes Gaussian.
+    """Paths between some draws only, since jumps are accepted where many rows make modes Gaussian.
 
     Descents that pay for very many rows are fewer: those from the modes of a subset are short.
     """

@@ -7,17 +7,17 @@ earlier flow to start from or None, and a function to tell progress; it returns 
 from folt.training.orbit_chain import OrbitChain, proposal_maker
 from folt.training.orbit_em import score_regression
 from folt.training.orbit_mixture import OrbitMixture
+from folt.training.refinement import Refinement
 from folt.training.task import Sample, TrainingTask, guard_of, invariant_guard
 from folt.training.truncated import LikelyOrbits
-from folt.training.widening import Widening
 
 __all__ = [
     "LikelyOrbits",
     "OrbitChain",
     "OrbitMixture",
+    "Refinement",
     "Sample",
     "TrainingTask",
-    "Widening",
     "guard_of",
     "invariant_guard",
     "proposal_maker",

@@ -2,7 +2,7 @@
 
 A step moves the mean of a class in units of its own spread and multiplies its factor from the left,
 so that one learning rate suits narrow and wide classes. The objective is that of
-`folt.training.widening`, on reference draws and fresh proposals together; its gradient needs
+`folt.training.refinement`, on reference draws and fresh proposals together; its gradient needs
 nothing but moments under the labels and classes of the chain.
 """
 
@@ -21,8 +21,8 @@ from folt.proposals.chain_sum import ChainSum
 from folt.proposals.class_chain import FLOOR
 from folt.proposals.sums import HostDistribution
 from folt.training.chain_em import Moments, pulled_moments
+from folt.training.refinement import Adam, cosine_rates, gaussian_slopes, moved_gaussians
 from folt.training.task import TrainingTask
-from folt.training.widening import Adam, cosine_rates, gaussian_slopes, moved_gaussians
 from folt.types import Key, Progress, host_generator
 
 LARGEST_WEIGHT = 20.0

@@ -192,7 +192,7 @@ def linearise(
 
 
 def _moved(main: Components, step: Float[np.ndarray, " parameters"]) -> Components:
-    """The components after a step; steps are clipped so that no component leaps."""
+    """The components after a step; steps are clipped so that no component jumps."""
     count, dim = main.means.shape
     rows, columns = np.tril_indices(dim, -1)
     cuts = np.cumsum([count, count * dim, count * rows.size])

@@ -3,7 +3,7 @@
 One component first, from draws and gradients. A step of the chain costs microseconds and a round of
 training a fraction of a second, so training stops where a little more acceptance would cost more
 than a few more steps per draw; where a flat h is what is asked for, it goes on with more components
-(`widening`). What it spends is counted, never timed: the same seed gives the same proposal.
+(`refinement`). What it spends is counted, never timed: the same seed gives the same proposal.
 """
 
 from __future__ import annotations
@@ -22,6 +22,7 @@ from folt.training.effort import Effort
 from folt.training.gauss_newton import MOST_PARAMETERS, parameters_per_component, stepped
 from folt.training.margins import FittedMargins
 from folt.training.orbit_em import candidate_images, core_of, fit_components, score_regression
+from folt.training.refinement import Refinement
 from folt.training.task import (
     WIDTH,
     Bench,
@@ -31,7 +32,6 @@ from folt.training.task import (
     as_mixture,
     stage,
 )
-from folt.training.widening import Widening
 from folt.types import Distribution, Key, Progress, Trainer, host_generator
 
 _PARAMETERS = 560
@@ -88,8 +88,8 @@ class OrbitMixture:
         iterations: most steps of expectation and maximisation.
         margins: how margins are fitted around one component, where the dimension affords few; None
             for mixtures everywhere.
-        widening: how a mixture that stays rough goes on with more components, whatever that costs;
-            None where a chain with it is good enough.
+        refinement: how a mixture that stays rough goes on with more components, whatever that
+            costs; None where a chain with it is good enough.
         beyond: the trainer of what takes the mixture's place where one component accepts too
             little; it gets the key as it is, since nothing of that component is kept.
     """
@@ -102,7 +102,7 @@ class OrbitMixture:
     fresh: int = 4096
     iterations: int = 25
     margins: FittedMargins | None = dataclasses.field(default_factory=FittedMargins)
-    widening: Widening | None = None
+    refinement: Refinement | None = None
     beyond: Trainer | None = None
 
     @classmethod
@@ -110,7 +110,7 @@ class OrbitMixture:
         """The trainer that an effort affords: its rounds, or a flat h whatever the rounds."""
         if effort.rounds is not None:
             return cls(rounds=effort.rounds, fresh=effort.fresh)
-        return cls(fresh=effort.fresh, widening=Widening())
+        return cls(fresh=effort.fresh, refinement=Refinement())
 
     def __call__(
         self,
@@ -153,7 +153,7 @@ class OrbitMixture:
 
     def _enough(self, judged: JudgedProposal[Components]) -> bool:
         """Return whether training ends with a single component."""
-        return judged.spread < _FLAT or (self.widening is None and judged.accept >= self.goal)
+        return judged.spread < _FLAT or (self.refinement is None and judged.accept >= self.goal)
 
     def _bent(
         self, bench: Bench, start: Distribution | None, progress: Progress | None
@@ -197,13 +197,13 @@ class OrbitMixture:
         if size < 2:
             return best
         first = self._mixture(bench, single, size)
-        tell = stage(progress, 0.0, 0.2 if self.widening else 1.0)
-        if self.widening is not None:
+        tell = stage(progress, 0.0, 0.2 if self.refinement else 1.0)
+        if self.refinement is not None:
             mixture = self._rounds(bench, bench.judge(first), tell)
             mixture = mixture if mixture.loss < best.loss else best
-            if mixture.spread < self.widening.rough:
+            if mixture.spread < self.refinement.rough:
                 return mixture
-            return self.widening(bench, mixture, stage(progress, 0.2, 1.0))
+            return self.refinement(bench, mixture, stage(progress, 0.2, 1.0))
         tails = first.wider(WIDER)
         sheltered = bench.sheltered(tails, WIDER_SHARE)
         mixture = self._rounds(sheltered, sheltered.judge(first), tell)
@@ -223,7 +223,7 @@ class OrbitMixture:
         judged = bench.judge(main)
         if _steps_afforded(main):
             return self._rounds(bench, judged, progress)
-        how = Widening(rounds=POLISHING) if self.widening is None else self.widening
+        how = Refinement(rounds=POLISHING) if self.refinement is None else self.refinement
         return dataclasses.replace(how, components=main.count)(bench, judged, progress)
 
     def _mixture(self, bench: Bench, single: Components, size: int) -> Components:
@@ -265,7 +265,7 @@ class OrbitMixture:
             return best
         recent = [best.fresh]
         for number in range(self.rounds):
-            if (best.accept >= self.goal and self.widening is None) or stale >= self.patience:
+            if (best.accept >= self.goal and self.refinement is None) or stale >= self.patience:
                 break
             pool = bench.pool(current, recent)
             candidate, damping = stepped(current, pool, damping, WIDTH)

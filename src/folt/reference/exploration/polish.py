@@ -2,7 +2,7 @@
 
 Without a gradient nothing searches beside the ladder. But its particles can be brought to the
 maxima that they lie around, which tells how many there are, and of what shape: chains then live
-under one labelling, with leaps between the modes.
+under one labelling, with jumps between the modes.
 """
 
 from __future__ import annotations

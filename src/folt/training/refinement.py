@@ -101,8 +101,8 @@ OFFSET = 0.6
 
 
 @dataclasses.dataclass(frozen=True)
-class Widening:
-    """How a mixture that stays rough is widened.
+class Refinement:
+    """How a mixture whose h stays rough goes on: more components, fitted by stochastic steps.
 
     Attributes:
         rough: standard deviation of h over selection draws above which it is.
