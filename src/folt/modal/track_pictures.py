@@ -153,7 +153,8 @@ def shape_tracks_figure(rows: Sequence[Document]) -> Figure:
             colour = PALETTE[k % len(PALETTE)]
             panels[-1].plot(found.time, values, "o-", color=colour, markersize=3, label=name)
         panels[-1].set_title("MAC with the shape over all windows", loc="left")
-        panels[-1].set_ylim(top=1.0 + 0.06 * (1.0 - panels[-1].get_ylim()[0]))
+        lowest = min(0.99, panels[-1].get_ylim()[0])
+        panels[-1].set_ylim(lowest, 1.0 + 0.06 * (1.0 - lowest))
         panels[-1].ticklabel_format(axis="y", useOffset=False)
         panels[-1].set_ylabel("MAC")
         panels[-1].legend(loc="lower left", ncols=count)
