@@ -346,6 +346,9 @@ def test_numbers_of_modes_are_compared_and_kept(folder, brief, capsys, monkeypat
         raise_faults([*words, "--seed", "1"])
 
 
+TWO_BANDS = ["record.npy", "--rate", "8", "--band", "0.7:0.9", "--band", "0.9", "1.1"]
+
+
 def raise_faults(words):
     app(args=words, standalone_mode=False)
 
@@ -359,6 +362,11 @@ def raise_faults(words):
         (["record.npy", "--band", "0.7", "1.0"], "sampling rate"),
         (["record.npy", "--rate", "8", "--band", "0.7", "9"], "half the sampling rate"),
         (["record.npy", "--rate", "8", "--band", "1", "0.7"], "LOW < HIGH"),
+        (["record.npy", "--rate", "8", "--band", "0.7"], "LOW HIGH or LOW:HIGH"),
+        (["record.npy", "--rate", "8", "--band", "1:1.2", "--band", "1", "1.2"], "1:1.2 twice"),
+        ([*TWO_BANDS, "--window", "90s"], "one --band with --window, got 2"),
+        ([*TWO_BANDS, "--frequencies", "0.7", "1"], "--frequencies goes with one --band"),
+        ([*TWO_BANDS, "--modes", "1,2,3"], "once for each of 2, got 3"),
         (["none.csv", "--rate", "8", "--band", "0.7", "1"], "No such file"),
         (["gap.csv", "--rate", "8", "--band", "0.7", "1"], "missing or infinite"),
         (["still.csv", "--rate", "8", "--band", "0.7", "1"], "is constant"),

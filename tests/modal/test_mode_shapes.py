@@ -15,8 +15,10 @@ from folt.cli import run
 from folt.modal import (
     Settings,
     Structure,
+    band_rows,
     identification,
     identify,
+    identify_bands,
     mac_rows,
     measured_channels,
     shape_draws,
@@ -156,6 +158,48 @@ def test_the_command_writes_shapes(tmp_path, monkeypatch, record, found, capsys)
     assert "Mode shapes" in Path("out/report.html").read_text()
 
 
+def test_bands_are_fitted_one_after_the_other_and_stand_in_one_table(
+    tmp_path, monkeypatch, record, found, capsys
+):
+    """Both spellings of a band; what is finished is not fitted again; each band has its prior."""
+    monkeypatch.chdir(tmp_path)
+    fitted = []
+
+    def stand_in(problem, model, settings, *_):
+        fitted.append((settings.frequency_range, int(problem.log_density.modes)))
+        return found.fit
+
+    monkeypatch.setattr(identification, "fitted", stand_in)
+    monkeypatch.setattr("folt.report.kept.page", lambda fit: "a page")
+    monkeypatch.setattr("folt.report.kept.load", lambda path, problem: found.fit)
+    np.save("record.npy", record.values)
+    words = ["modal", "record.npy", "--rate", "8", "--modes", "1,2", "--out", "out"]
+    words += ["--band", "0.7", "0.83", "--band", "0.75:1.0"]
+    assert run([*words, "--json"]) == 0
+    told = json.loads(capsys.readouterr().out)
+    assert [one["band"] for one in told["bands"]] == [[0.7, 0.83], [0.75, 1.0]]
+    assert fitted == [((0.7, 0.83), 1), ((0.75, 1.0), 2)]
+    with Path("out/modes.csv").open() as stream:
+        rows = list(csv.DictReader(stream))
+    assert [(row["band_low_hz"], row["mode"]) for row in rows] == [
+        ("0.7", "1"), ("0.7", "2"), ("0.75", "1"), ("0.75", "2")
+    ]  # fmt: skip
+    with Path("out/shapes.csv").open() as stream:
+        assert len(list(csv.DictReader(stream))) == 2 * 2 * 3
+    page = Path("out/index.html").read_text()
+    assert "4 modes in 2 bands of record.npy" in page
+    assert 'href="0.75-1/report.html"' in page
+    assert run(words) == 0
+    assert len(fitted) == 2
+    assert "0.75 to 1" in capsys.readouterr().out
+    both = identify_bands(record, [(0.7, 0.83), (0.75, 1.0)], [1, 2], progress=False)
+    assert fitted[2:] == fitted[:2]
+    assert band_rows(both)[2]["band_low_hz"] == 0.75
+    for bands, modes in (([], 2), ([BAND, BAND], 2), ([BAND], [1, 2])):
+        with pytest.raises(ValueError, match="expected"):
+            identify_bands(record, bands, modes)
+
+
 @pytest.mark.parametrize(("channels", "options", "said"), [(1, [], 1), (3, ["--no-shapes"], 0)])
 def test_the_trace_is_used_and_said(tmp_path, monkeypatch, record, capsys, channels, options, said):
     """What goes on to be fitted has no ordinates; for one channel nobody asked for that."""
@@ -163,7 +207,8 @@ def test_the_trace_is_used_and_said(tmp_path, monkeypatch, record, capsys, chann
     noise = np.random.default_rng(0).normal(size=(len(record.values), channels))
     np.save("record.npy", np.tile(record.values, 3)[:, :channels] + 0.01 * noise)
     handed = []
-    monkeypatch.setattr("folt.cli.modal._spectrum", lambda measured, *_: handed.append(measured))
+    handing = "folt.cli.modal_spectra.one_spectrum"
+    monkeypatch.setattr(handing, lambda measured, *_: handed.append(measured))
     words = ["modal", "record.npy", "--rate", "8", "--band", "0.7", "1.0", *options]
     assert run(words) == 0
     assert handed[0].ordinates is None

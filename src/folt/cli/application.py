@@ -32,6 +32,7 @@ from folt.cli.faults import (
     was_interrupted,
     was_terminated,
 )
+from folt.cli.terminal import PAIR, joined_pairs
 
 OPTIONS_ON_THE_SCREEN = ("version", "debug")
 """What `folt --help` lists; other options work all the same."""
@@ -47,6 +48,11 @@ class Command(TyperCommand):
         if not caches_can_be_written():
             typer.echo("folt: the user's cache cannot be written: going without", err=True)
         return super().invoke(ctx)
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        """Read the words; two numbers after an option that takes a pair are one of them."""
+        pairs = [name for one in self.params if one.metavar == PAIR for name in one.opts]
+        return super().parse_args(ctx, joined_pairs(args, pairs))
 
     def format_epilog(self, ctx: Any, formatter: Any) -> None:
         """The examples, never wrapped: they are there to be copied."""

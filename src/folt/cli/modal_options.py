@@ -4,11 +4,17 @@ from __future__ import annotations
 
 import math
 import re
+from collections.abc import Sequence
 from enum import StrEnum
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
+
+from folt.cli.terminal import PAIR, is_number
+
+if TYPE_CHECKING:
+    from folt.modal.bands import FrequencyBand
 
 _SECONDS = {"": 1.0, "s": 1.0, "min": 60.0, "h": 3600.0}
 
@@ -54,9 +60,18 @@ SpectrumFile = Annotated[
         metavar="FILE",
     ),
 ]
-NumberOfModes = Annotated[str, typer.Option(help="Number of modes, or a range such as 1:4.")]
+NumberOfModes = Annotated[
+    str,
+    typer.Option(help="Number of modes, or a range such as 1:4; for several bands also one each."),
+]
 BandOption = Annotated[
-    tuple[float, float] | None, typer.Option(help="Lowest and highest frequency in Hz.")
+    list[str] | None,
+    typer.Option(
+        "--band",
+        help="Lowest and highest frequency in Hz, LOW HIGH or LOW:HIGH; once per band.",
+        metavar=PAIR,
+        show_default=False,
+    ),
 ]
 Rate = Annotated[
     float | None, typer.Option(help="Samples per second, where no column tells the time.")
@@ -115,18 +130,18 @@ DrawsOption = Annotated[
 def require_one_source(
     record: Path | None,
     psd: Path | None,
-    band: tuple[float, float] | None,
+    bands: Sequence[FrequencyBand],
     averages: float | None,
     window: str | None,
     step: str | None,
     workers: int | None,
     scheduler: str | None,
-    numbers: range,
+    numbers: Sequence[range],
 ) -> None:
     """Refuse options that do not go together."""
     if (record is None) == (psd is None):
         raise ValueError("expected a RECORD or --psd FILE, one of them")
-    if record is not None and band is None:
+    if record is not None and not bands:
         raise ValueError("expected --band LOW HIGH in Hz with a record")
     if record is not None and averages is not None:
         raise ValueError("--averages goes with --psd; those of a record are computed")
@@ -136,14 +151,16 @@ def require_one_source(
         raise ValueError("--step goes with --window")
     if window is None and (workers is not None or scheduler is not None):
         raise ValueError("--workers and --scheduler go with --window")
-    if window is not None and len(numbers) > 1:
+    if window is not None and len(bands) > 1:
+        raise ValueError(f"expected one --band with --window, got {len(bands)}")
+    if window is not None and len(numbers[0]) > 1:
         raise ValueError("expected one number of --modes with --window, got a range")
 
 
 def require_ranges(
     damping: tuple[float, float],
     frequencies: tuple[float, float] | None,
-    band: tuple[float, float] | None,
+    bands: Sequence[FrequencyBand],
 ) -> None:
     """Refuse prior ranges that no structure has, or of which the data say nothing."""
     if damping[1] > LARGEST_DAMPING:
@@ -155,13 +172,42 @@ def require_ranges(
             f"expected --frequencies 0 < LOW < HIGH in Hz, got {frequencies[0]:g} and "
             f"{frequencies[1]:g}"
         )
-    if frequencies is None or band is None:
+    if frequencies is None or not bands:
         return
+    if len(bands) > 1:
+        raise ValueError("--frequencies goes with one --band; of several each is its own range")
+    (band,) = bands
     if frequencies[0] >= band[1] or frequencies[1] <= band[0]:
         raise ValueError(
             f"expected --frequencies within the --band {band[0]:g} to {band[1]:g} Hz, got "
             f"{frequencies[0]:g} to {frequencies[1]:g}"
         )
+
+
+def bands_of(texts: Sequence[str] | None) -> list[FrequencyBand]:
+    """Return bands from texts such as `0.7:1.1`."""
+    bands = []
+    for text in texts or ():
+        ends = text.split(":")
+        if len(ends) != 2 or not all(map(is_number, ends)):
+            raise ValueError(f"expected --band LOW HIGH or LOW:HIGH in Hz, got {text!r}")
+        bands.append((float(ends[0]), float(ends[1])))
+        if not 0 < bands[-1][0] < bands[-1][1]:
+            raise ValueError(f"expected --band 0 < LOW < HIGH in Hz, got {text!r}")
+    for k, band in enumerate(bands):
+        if band in bands[:k]:
+            raise ValueError(f"expected every --band once, got {band[0]:g}:{band[1]:g} twice")
+    return bands
+
+
+def numbers_for(text: str, bands: int) -> list[range]:
+    """Return numbers of modes for every band, from one text for all or from one each: `1,2:4`."""
+    numbers = [numbers_of_modes(part) for part in text.split(",")]
+    if len(numbers) not in (1, max(bands, 1)):
+        raise ValueError(
+            f"expected --modes once for all bands or once for each of {bands}, got {len(numbers)}"
+        )
+    return numbers * bands if len(numbers) == 1 and bands else numbers
 
 
 def numbers_of_modes(text: str) -> range:

@@ -22,7 +22,7 @@ docstring of each.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -115,6 +115,33 @@ def wrote(console: Console, files: Sequence[Path]) -> None:
 
 
 Json = Annotated[bool, typer.Option("--json", help="Print one JSON document instead of tables.")]
+
+
+PAIR = "LOW:HIGH"
+"""How the help writes an option that takes two numbers, as one word or as two."""
+
+
+def is_number(word: str) -> bool:
+    """Return whether a word is a number."""
+    try:
+        float(word)
+    except ValueError:
+        return False
+    return True
+
+
+def joined_pairs(words: Sequence[str], options: Collection[str]) -> list[str]:
+    """Return the words of a command with `OPTION LOW HIGH` written as `OPTION LOW:HIGH`.
+
+    An option that is given several times takes one word at a time; two numbers after it are one.
+    """
+    joined: list[str] = []
+    for word in words:
+        if len(joined) > 1 and joined[-2] in options and is_number(joined[-1]) and is_number(word):
+            joined[-1] += f":{word}"
+        else:
+            joined.append(word)
+    return joined
 
 
 def print_json(command: str, files: Iterable[Path], fields: Document) -> None:

@@ -3,9 +3,11 @@
 Records become a spectrum (`welch`), with the transform of all channels where shapes are wanted
 (`measured_channels`), these become a posterior (`folt.models.modal_shapes`,
 `folt.models.modal_powers` or the paper's `folt.models.modal_spectrum`), a posterior becomes a table
-of modes (`identify`), and a long record a table over time (`track`).
+of modes (`identify`, or `identify_bands` for several bands), and a long record a table over time
+(`track`).
 """
 
+from folt.modal.bands import band_rows, identify_bands
 from folt.modal.cross_spectra import welch
 from folt.modal.geometry import Structure, simulate_record
 from folt.modal.identification import Identification, Settings, identify
@@ -22,7 +24,9 @@ __all__ = [
     "Record",
     "Settings",
     "Structure",
+    "band_rows",
     "identify",
+    "identify_bands",
     "mac_rows",
     "measured_channels",
     "mode_rows",

@@ -52,6 +52,7 @@ def fleet_page(
     total: int,
     pages: bool,
     sections: Sequence[Section] = (),
+    heading: str = "",
 ) -> str:
     """Return the page as HTML.
 
@@ -62,8 +63,10 @@ def fleet_page(
         total: how many jobs there are.
         pages: whether every fit has a report of its own to link to.
         sections: figures of all jobs together, in the place of those of single estimates.
+        heading: of a page with a row per mode of several bands, in the place of one per job.
     """
     content = _content(rows, columns, estimates, total, pages, sections)
+    content["heading"] = heading
     return render(_TEMPLATE, content, shown=shown)
 
 

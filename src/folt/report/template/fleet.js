@@ -48,7 +48,7 @@
       return line;
     }));
     const cut = rows.length > MOST ? `, the first ${MOST} shown` : "";
-    count.textContent = `${rows.length.toLocaleString("en")} of ${data.rows.length.toLocaleString("en")} jobs${cut}`;
+    count.textContent = `${rows.length.toLocaleString("en")} of ${data.rows.length.toLocaleString("en")}${cut}`;
   }
 
   function sortBy(k) {
