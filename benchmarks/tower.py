@@ -67,10 +67,11 @@ def main() -> None:
     options = argparse.ArgumentParser(description=__doc__)
     choices = ("trace", "shapes", "records")
     options.add_argument("model", nargs="?", choices=choices, default="trace")
+    options.add_argument("--records", type=int, default=RECORDS)
     options.add_argument("--out", type=Path, help="folder of what is finished of the records")
     asked = options.parse_args()
     if asked.model == "records":
-        print(_records(asked.out))
+        print(_records(asked.out, asked.records))
         return
     if asked.model == "shapes":
         command = "python -m benchmarks.tower shapes"
@@ -123,23 +124,23 @@ def _first_channels(whole: Record, count: int) -> Record:
     return dataclasses.replace(whole, values=whole.values[:, :count], names=whole.names[:count])
 
 
-def _records(out: Path) -> Path:
-    """Twenty records by the trace of all channels, and with shapes from some and from all."""
+def _records(out: Path, count: int) -> Path:
+    """Some records by the trace of all channels, and with shapes from some and from all."""
     lines = out / "tower.jsonl"
     found: dict[str, list[dict]] = {}
-    for seed in range(RECORDS):
-        for model, count in (("trace", 15), *(("shapes", count) for count in CHANNELS)):
-            name = f"{model}, {count} channels"
-            make = functools.partial(_one_record, seed, model, count)
+    for seed in range(count):
+        for model, channels in (("trace", 15), *(("shapes", some) for some in CHANNELS)):
+            name = f"{model}, {channels} channels"
+            make = functools.partial(_one_record, seed, model, channels)
             found.setdefault(name, []).append(record.remembered(lines, f"{seed} {name}", make))
     trace = found[next(iter(found))]
     return record.write(
         "tower-records",
-        f"{RECORDS} records of the tower, quick effort: medians, over records and modes, of what "
-        "each model leaves open beside the trace",
+        f"{count} records of the tower, quick effort: what each model leaves open of the "
+        "three modes as a share of what the trace does, medians over the records",
         RECORDS_COLUMNS,
         [_compared(name, each, trace) for name, each in found.items()],
-        command="python -m benchmarks.tower records --out DIR",
+        command=f"python -m benchmarks.tower records --records {count} --out DIR",
         cpu_s=sum(one["cpu_s"] for each in found.values() for one in each),
         commits=record.commits_of(lines),
     )
@@ -176,8 +177,10 @@ def _compared(name: str, found: list[dict], trace: list[dict]) -> tuple[object, 
         name,
         len(found),
         sum(one["usable"] for one in found),
-        f"{np.median(deviations / beside):.2f}",
-        f"{np.median(widths):.2f}",
+        *(
+            ", ".join(f"{one:.2f}" for one in np.median(ratios, axis=0))
+            for ratios in (deviations / beside, widths[..., 0])
+        ),
         *(f"{inside.sum()} of {inside.size}" for inside in covers.values()),
         f"{np.mean([one['cpu_s'] for one in found]):.1f}",
     )

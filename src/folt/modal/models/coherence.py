@@ -48,6 +48,16 @@ def mode_pairs(modes: int) -> list[tuple[int, int]]:
     return list(itertools.combinations(range(modes), 2))
 
 
+def correlated_pairs(modes: int) -> list[tuple[int, int]]:
+    """Return the pairs of modes whose forces may be correlated; refuse too many modes."""
+    if modes > MOST_MODES:
+        raise ValueError(
+            f"expected at most {MOST_MODES} modes with correlated forces, got {modes}: take a "
+            "narrower band, or uncorrelated forces"
+        )
+    return mode_pairs(modes)
+
+
 def coherence_root(h: Float[Array, " pairs2"], modes: int) -> Complex[Array, "m m"]:
     """R with C = R·Rᴴ, from the real and imaginary parts of every pair."""
     matrix = _hermitian(h[::2] + 1j * h[1::2], modes)

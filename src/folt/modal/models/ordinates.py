@@ -157,3 +157,18 @@ def _require_distinct(ordinates: np.ndarray, names: Sequence[str]) -> None:
                     f"channel {names[second]} is a copy of channel {names[first]}, or a multiple "
                     "of it: expected channels with noise of their own, so leave one out"
                 )
+
+
+def require_enough(modes: int, channels: int, frequencies: int, others: int) -> None:
+    """Refuse data that cannot say anything about so many modes."""
+    if channels < 2:
+        raise ValueError(
+            "one channel has no shapes: expected at least two, or use modal_powers on its spectrum"
+        )
+    parameters, numbers = modes * (channels + 2) + others, 2 * channels * frequencies
+    if numbers < 2 * parameters or frequencies < 4 * modes:
+        raise ValueError(
+            f"{modes} modes of {channels} channels have {parameters} parameters: expected at least "
+            f"twice as many numbers and four frequencies per mode in the band, got {numbers} at "
+            f"{frequencies} frequencies"
+        )

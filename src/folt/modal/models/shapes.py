@@ -40,15 +40,20 @@ from folt.coordinates.tails import normal_log_density
 from folt.groups import Group, Product, SignedPermutation, Trivial
 from folt.modal.models.coherence import (
     COHERENCE_SCALE,
-    MOST_MODES,
     coherence_coordinates,
     coherence_root,
     correlated_group,
+    correlated_pairs,
     mode_pairs,
     transfer,
 )
 from folt.modal.models.complex_normal import Shapes, log_complex_normal
-from folt.modal.models.ordinates import Channels, FourierOrdinates, fourier_ordinates
+from folt.modal.models.ordinates import (
+    Channels,
+    FourierOrdinates,
+    fourier_ordinates,
+    require_enough,
+)
 from folt.modal.models.powers import EXPONENTS, FLOOR_PRIOR, Motion
 from folt.modal.models.spectrum import require_range
 from folt.modal.models.spectrum_start import sharpened, spectrum_start
@@ -224,21 +229,17 @@ def modal_shapes(
     require_range("frequency_range", bounds)
     require_range("damping_range", damping_range)
     positive(shape_scale=shape_scale, noise_median=noise_prior[0], noise_deviation=noise_prior[1])
-    if motion not in EXPONENTS:
-        raise ValueError(f"expected motion {', '.join(EXPONENTS)}, got {motion!r}")
-    if noise not in ("common", "channel"):
-        raise ValueError(f"expected noise 'common' or 'channel', got {noise!r}")
-    if forces not in ("uncorrelated", "correlated"):
-        raise ValueError(f"expected forces 'uncorrelated' or 'correlated', got {forces!r}")
+    for name, chosen, known in (
+        ("motion", motion, tuple(EXPONENTS)),
+        ("noise", noise, ("common", "channel")),
+        ("forces", forces, ("uncorrelated", "correlated")),
+    ):
+        if chosen not in known:
+            raise ValueError(f"expected {name} {' or '.join(map(repr, known))}, got {chosen!r}")
     m, channels = number_of("modes", modes), data.real.shape[1]
     noises = channels if noise == "channel" else 1
-    pairs = len(mode_pairs(m)) if forces == "correlated" else 0
-    if pairs and m > MOST_MODES:
-        raise ValueError(
-            f"expected at most {MOST_MODES} modes with correlated forces, got {m}: take a narrower "
-            "band, or uncorrelated forces"
-        )
-    _require_enough(m, channels, at.size, noises + 2 * pairs)
+    pairs = len(correlated_pairs(m)) if forces == "correlated" else 0
+    require_enough(m, channels, at.size, noises + 2 * pairs)
     width = float(at[-1] - at[0])
     posterior = ModalShapesPosterior(
         psi=PriorNormal(Normal(0.0, shape_scale * math.sqrt(width))),
@@ -253,21 +254,6 @@ def modal_shapes(
     return sharpened(_problem(posterior, data, noises))
 
 
-def _require_enough(modes: int, channels: int, frequencies: int, others: int) -> None:
-    """Refuse data that cannot say anything about so many modes."""
-    if channels < 2:
-        raise ValueError(
-            "one channel has no shapes: expected at least two, or use modal_powers on its spectrum"
-        )
-    parameters, numbers = modes * (channels + 2) + others, 2 * channels * frequencies
-    if numbers < 2 * parameters or frequencies < 4 * modes:
-        raise ValueError(
-            f"{modes} modes of {channels} channels have {parameters} parameters: expected at least "
-            f"twice as many numbers and four frequencies per mode in the band, got {numbers} at "
-            f"{frequencies} frequencies"
-        )
-
-
 def _problem(posterior: ModalShapesPosterior, data: FourierOrdinates, noises: int) -> Problem:
     """The posterior with the signed permutations of its modes, and a start near the spectrum."""
     m, n = posterior.modes, posterior.channels
@@ -275,6 +261,9 @@ def _problem(posterior: ModalShapesPosterior, data: FourierOrdinates, noises: in
     if posterior.pairs:
         group = correlated_group(m, n + 2, noises)
     pairs = mode_pairs(m)[: posterior.pairs]
+    rows = [
+        [*(f"psi[{i},{c}]" for c in range(n)), f"frequency[{i}]", f"damping[{i}]"] for i in range(m)
+    ]
     last = ["noise"] if noises == 1 else [f"noise[{c}]" for c in range(n)]
     return Problem(
         posterior,
@@ -283,15 +272,7 @@ def _problem(posterior: ModalShapesPosterior, data: FourierOrdinates, noises: in
         prior=standard_normal(group.dim),
         start=spectrum_start(posterior, data, noises),
         names=[
-            *(
-                name
-                for i in range(m)
-                for name in (
-                    *(f"psi[{i},{c}]" for c in range(n)),
-                    f"frequency[{i}]",
-                    f"damping[{i}]",
-                )
-            ),
+            *(name for row in rows for name in row),
             *(f"coherence_{part}[{i},{j}]" for i, j in pairs for part in ("real", "imaginary")),
             *last,
         ],
