@@ -145,6 +145,25 @@ def test_points_are_gathered_at_the_mode_nearest_under_any_label():
     np.testing.assert_allclose(offsets, own - np.repeat(found.points, 20, axis=0), atol=1e-9)
 
 
+@pytest.mark.extended
+def test_chains_leap_among_modes_under_a_group_that_is_not_listed(monkeypatch):
+    """Eight labels: a log density whose two modes hold 60 and 40 %, within four errors."""
+    group, places = Permutation(8, 1), 2.0 * np.arange(8.0)
+    assert not action_of(group).listed
+
+    def log_density(x):
+        own = jnp.sort(x)
+        terms = [jnp.sum((own - places) ** 2), jnp.sum((own - places - 9.0) ** 2)]
+        return jnp.logaddexp(*(jnp.log(jnp.array([0.6, 0.4])) - 0.5 * jnp.stack(terms) / 0.04))
+
+    run = explored(Problem(log_density, group, prior=standard_normal(8, 12.0)))
+    assert [mode.reference for mode in run.exploration.modes] == pytest.approx([0.6, 0.4], abs=0.15)
+    assert run.rhat < 1.2
+    # The mutant: every labelling at once, where chains stay at the mode that they began at.
+    monkeypatch.setattr(modes.Modes, "gathered", lambda _, __, points: (points, points))
+    assert explored(Problem(log_density, group, prior=standard_normal(8, 12.0))).rhat > 1.2
+
+
 def test_masses_of_a_known_mixture():
     """.6, .3, .1 within four errors of 512 draws (about 1 in 5 000)."""
     group = Permutation(2, 2)
