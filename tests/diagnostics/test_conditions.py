@@ -21,7 +21,6 @@ from folt.paper.theorems.conditions import (
     Interpolation,
     cross_copy_gaps,
     hit_probability,
-    published_conditions,
     theorem_conditions,
 )
 from folt.paper.theorems.oscillation import boundary_density_ratio, separation_table
@@ -172,21 +171,6 @@ def test_what_is_not_finite_is_none():
 
 
 # --- the figures in print --------------------------------------------------------------------
-
-
-def test_the_printed_table_is_three_differences_of_two_numbers():
-    """From the printed quantile-core oscillations alone, all but one figure to its last digit.
-
-    The last ratio of the second column is min Δ_j/C_U, not Δ/C_U as in the first column.
-    """
-    pair = published_conditions(folded_osc=0.16, unfolded_osc=4.85)
-    blocks = published_conditions(folded_osc=0.79, unfolded_osc=6.14)
-    printed = {"min_delta": (4.69, 5.35), "2r1": (0.32, 1.58), "delta": (4.37, 3.77)}
-    for name, figures in printed.items():
-        assert (pair[name], blocks[name]) == pytest.approx(figures, abs=1e-9)
-    assert pair["delta_over_CU"] == pytest.approx(0.90, abs=0.005)
-    assert blocks["delta_over_CU"] == pytest.approx(0.61, abs=0.005)
-    assert blocks["min_delta_over_CU"] == pytest.approx(0.87, abs=0.005)
 
 
 def test_the_printed_separation_table():

@@ -8,7 +8,6 @@ import logging
 import socket
 import time
 from collections.abc import Iterator, Sequence
-from types import TracebackType
 from typing import Any
 
 from folt.fleet.runners import Lost
@@ -80,12 +79,7 @@ class OnDask:
                     f"the worker {address} has {differing}: expected the same versions"
                 )
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *error: object) -> None:
         if self._futures:
             with contextlib.suppress(Exception):
                 self.client.cancel(list(self._futures), force=True)
@@ -167,13 +161,8 @@ class AtAddress(OnDask):
             ) from error
         super().__init__(client)
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        super().__exit__(kind, error, trace)
+    def __exit__(self, *error: object) -> None:
+        super().__exit__(*error)
         with contextlib.suppress(Exception):
             self.client.close(timeout=5)
 

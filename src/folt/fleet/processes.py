@@ -15,7 +15,6 @@ import threading
 import time
 from collections.abc import Iterator, Sequence
 from multiprocessing.connection import Connection, wait
-from types import TracebackType
 from typing import Any, NamedTuple
 
 from folt.fleet.runners import Lost, require_at_hand
@@ -96,12 +95,7 @@ class Processes:
         self._entered += 1
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *error: object) -> None:
         self._entered -= 1
         busy = [one for one in self._running if one.call is not None]
         for worker in busy if self._entered else list(self._running):

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Sequence
-from types import TracebackType
 from typing import NamedTuple, Protocol
 
 from folt.fleet.identity import is_future
@@ -45,12 +44,7 @@ class Runner(Protocol):
     def __enter__(self) -> Runner:
         """Begin: start workers, or greet those that are there."""
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *error: object) -> None:
         """End at once, whatever is under way."""
 
     def submit(self, number: int, tickets: Sequence[Ticket], place: SharedPlace) -> None:
@@ -87,12 +81,7 @@ class Here:
     def __enter__(self) -> Here:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *error: object) -> None:
         self._waiting.clear()
 
     def submit(self, number: int, tickets: Sequence[Ticket], place: SharedPlace) -> None:

@@ -155,12 +155,8 @@ def factor_analysis(
         log_noise_scale: prior standard deviation of log(ψ_j/sd_j²).
         variables: names of the columns; those of a pandas data frame if None.
     """
-    m = number_of("factors", factors)
-    observations = table(data, m, "factors")
+    observations, m = _observed(data, factors)
     p = observations.shape[1]
-    spread_of(observations)
-    if m >= p:
-        raise ValueError(f"expected fewer factors than the {p} variables, got {m}")
     if loading_prior not in LOADING_PRIORS:
         names = ", ".join(map(repr, LOADING_PRIORS))
         raise ValueError(f"expected loading_prior to be one of {names}, got {loading_prior!r}")
@@ -174,6 +170,20 @@ def factor_analysis(
     )
     coords = named_variables(data, variables, p)
     return _problem(posterior, observations, loading_prior == "normal", coords)
+
+
+def _observed(
+    data: ArrayLike | Sequence[Sequence[float]], factors: int
+) -> tuple[Float[np.ndarray, "n p"], int]:
+    """Return checked observations and the number of factors, fewer than variables."""
+    m = number_of("factors", factors)
+    observations = table(data, m, "factors")
+    spread_of(observations)
+    if m >= observations.shape[1]:
+        raise ValueError(
+            f"expected fewer factors than the {observations.shape[1]} variables, got {m}"
+        )
+    return observations, m
 
 
 @in_float64
@@ -200,12 +210,8 @@ def ppca(
         log_noise_scale: its standard deviation.
         variables: names of the columns; those of a pandas data frame if None.
     """
-    m = number_of("factors", factors)
-    observations = table(data, m, "factors")
+    observations, m = _observed(data, factors)
     p = observations.shape[1]
-    spread_of(observations)
-    if m >= p:
-        raise ValueError(f"expected fewer factors than the {p} variables, got {m}")
     finite(log_noise_location=log_noise_location)
     positive(loading_scale=loading_scale, log_noise_scale=log_noise_scale)
     centred = observations - observations.mean(axis=0)

@@ -8,7 +8,6 @@ from __future__ import annotations
 import contextlib
 import os
 from pathlib import Path
-from types import TracebackType
 
 from folt.store import files
 from folt.store.entry import Entry
@@ -155,12 +154,7 @@ class Store:
         files.remove_stale(self.folder)
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *error: object) -> None:
         try:
             self._lock.release()
         finally:

@@ -203,11 +203,6 @@ class SymmetryFound:
         return tuple(attempt for attempt in self.attempts if attempt.change.holds)
 
     @property
-    def rejected(self) -> tuple[Attempt, ...]:
-        """The attempts that do not."""
-        return tuple(attempt for attempt in self.attempts if not attempt.change.holds)
-
-    @property
     def folded(self) -> bool:
         """Whether there is anything to fold."""
         return self.group.order > 1 or self.divided

@@ -42,10 +42,6 @@ class Node:
         return self.mover.places
 
 
-Choice = tuple[Node, ...]
-"""Nodes that move at once, in the order of the movers."""
-
-
 class Search:
     """Factors of m labels.
 

@@ -198,24 +198,6 @@ def theorem_conditions(
     )
 
 
-def published_conditions(folded_osc: float, unfolded_osc: float) -> dict[str, float]:
-    """The figures of the paper's table, from quantile-core oscillations as they were printed.
-
-    min Δ_j is there the difference of the two oscillations it is meant to explain, 2r₁ is twice
-    the folded one, and r_F is zero: the table restates osc_U > 3·osc_F and checks nothing else.
-    """
-    gap = unfolded_osc - folded_osc
-    delta = gap - 2.0 * folded_osc
-    return {
-        "min_delta": gap,
-        "2r1": 2.0 * folded_osc,
-        "rF": 0.0,
-        "delta": delta,
-        "delta_over_CU": delta / unfolded_osc,
-        "min_delta_over_CU": gap / unfolded_osc,
-    }
-
-
 def _comparison(
     factor: float,
     terms: Interpolation,
