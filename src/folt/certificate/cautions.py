@@ -158,7 +158,7 @@ class Caution:
         return cls(Concern(tree["concern"]), dict(tree["numbers"]))
 
 
-_RHAT_LIMIT = 1.01
+RHAT_LIMIT = 1.01
 """Rank-normalised R-hat above which long chains are said not to agree."""
 
 ESS_PER_COORDINATE = 400
@@ -250,7 +250,7 @@ def rhat_limit(length: int) -> float:
     Short chains that agree show more than long ones: where draws are worth a third of their
     number, R-hat is about sqrt(1 + 4/length), and that alone is no disagreement.
     """
-    return max(_RHAT_LIMIT, math.sqrt(1.0 + 4.0 / length))
+    return max(RHAT_LIMIT, math.sqrt(1.0 + 4.0 / length))
 
 
 def _cautions(draws: HostDraws, frozen: int, rhat: float, ess: float) -> tuple[Caution, ...]:

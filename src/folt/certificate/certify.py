@@ -97,6 +97,7 @@ def audit(key: Key, ratio: LogRatio, fresh: np.ndarray, modes: Components) -> tu
 
 
 _DELTA = 0.05
+"""Chance that a statement of the certificate fails: all of them hold with 95 % confidence."""
 
 
 @dataclasses.dataclass(frozen=True)

@@ -66,6 +66,7 @@ def estimates_frame(fit: Fit) -> pandas.DataFrame:
 
 
 _WIDTH = 96
+"""Columns of a terminal that the table may take."""
 
 _COLUMNS = (
     "log_evidence",

@@ -240,6 +240,7 @@ NEVER_NEGATIVE = (
 """Numbers of a certificate from 0 upwards, infinity included."""
 
 _ROUNDING = 1e-9
+"""How far beyond its bounds a share may lie that was rounded."""
 
 
 def require_consistent(fit: Fit) -> None:

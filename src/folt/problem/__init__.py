@@ -5,7 +5,7 @@ batches, black boxes, the fold over a group, sums over orbits, the check of a sy
 stated and the detection of one that was not.
 """
 
-from folt.problem.evaluated import GRADIENTS_PER_BLOCK
+from folt.problem.evaluated import GRADIENTS_PER_BLOCK, VALUES_PER_GRADIENT
 from folt.problem.problem import Problem, WithData
 
-__all__ = ["GRADIENTS_PER_BLOCK", "Problem", "WithData"]
+__all__ = ["GRADIENTS_PER_BLOCK", "VALUES_PER_GRADIENT", "Problem", "WithData"]

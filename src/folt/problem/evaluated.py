@@ -21,6 +21,9 @@ VALUES_PER_BLOCK = 1024
 GRADIENTS_PER_BLOCK = 128
 """Points per call of the compiled density: larger blocks leave the cache, smaller ones wait."""
 
+VALUES_PER_GRADIENT = 3
+"""What a gradient costs, in values: reverse differentiation runs a density forth and back."""
+
 _IMAGES_AT_ONCE = 1 << 16
 """Images of points that are in memory at once."""
 

@@ -21,6 +21,8 @@ from typing import Any
 import numpy as np
 from jaxtyping import Float
 
+from folt.proposals.orbit_chain import FINEST, SLACK
+
 _lock = threading.Lock()
 _loops: list[Loop] = []
 
@@ -69,12 +71,6 @@ def _given(function: Callable[..., Any]) -> Callable[..., Any]:
         return njit(nogil=True)(function)
 
 
-_SLACK = 10.0
-"""Nats per label by which the product of the auction may fall short of the largest."""
-
-_FINEST = 1e-12
-"""Smallest bid relative to the spread of the table: below it a bid is lost in rounding."""
-
 BIDS = 20_000
 """Bound on the bids of an auction; without effect on what is computed, only on its scale."""
 
@@ -84,7 +80,7 @@ def potentials(
 ) -> tuple[Float[np.ndarray, "n labels"], Float[np.ndarray, "n blocks"]]:
     """Numbers v_j, u_i with table(j, i) ≤ v_j + u_i and near equality along some assignment.
 
-    The sum of the entries along it falls short of the potentials by at most m·`_SLACK`. The
+    The sum of the entries along it falls short of the potentials by at most m·`SLACK`. The
     inequality holds whatever the auction does.
     """
     prices = np.zeros(tables.shape[:2])
@@ -103,7 +99,7 @@ def _auctions(tables, prices):  # type: ignore[no-untyped-def]
         if m == 1 or not finite:
             continue
         spread = high - low
-        least = max(_SLACK, _FINEST * spread)
+        least = max(SLACK, FINEST * spread)
         raised, bids = max(least, spread / 4.0), 0
         while True:
             bids = _sale(table, price, raised, bids)

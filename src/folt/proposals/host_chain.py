@@ -19,6 +19,7 @@ from folt.batching import THREADS
 from folt.proposals import set_loops
 from folt.proposals.auction import potentials
 from folt.proposals.class_chain import FLOOR, ClassChain
+from folt.proposals.orbit_chain import LOWEST
 from folt.types import HostPoints, HostValues
 
 _T = TypeVar("_T")
@@ -28,9 +29,6 @@ _CHUNK = 1 << 18
 
 LOST = 1e-250
 """Below this a sum is computed anew with better potentials."""
-
-_LOWEST = -1e290
-"""Log densities are held above this, so that differences of them stay finite."""
 
 
 class Shares(NamedTuple):
@@ -229,7 +227,7 @@ class HostChain:
             shape = (len(points), self.labels, self.labels, self.classes)
             logs = np.ascontiguousarray(total.reshape(shape).swapaxes(1, 2))
             logs[:, 0] += first[:, None]
-            each.append(np.maximum(logs, _LOWEST))
+            each.append(np.maximum(logs, LOWEST))
         return each, functools.reduce(np.logaddexp, each)
 
     def _log_first(self, fixed: np.ndarray) -> Float[np.ndarray, "n classes"]:

@@ -113,10 +113,10 @@ def _things(masks: np.ndarray, m: int, size: int) -> np.ndarray:
     return np.nonzero(_bits(masks, m))[1].reshape(-1, size)
 
 
-_SLACK = 10.0
+SLACK = 10.0
 """Nats per label by which the product of the auction may fall short of the largest."""
 
-_FINEST = 1e-12
+FINEST = 1e-12
 """Smallest bid relative to the spread of the table: below it a bid is lost in rounding."""
 
 _ROUNDS = 5_000
@@ -137,14 +137,14 @@ class _Auction(NamedTuple):
 def compiled_potentials(logs: _Table) -> tuple[Float[Array, " labels"], Float[Array, " blocks"]]:
     """Numbers v_j, u_i with logs(j, i) ≤ v_j + u_i and near equality along some assignment.
 
-    The sum of the entries along it falls short of the potentials by at most m·`_SLACK`. The
+    The sum of the entries along it falls short of the potentials by at most m·`SLACK`. The
     inequality holds whatever the auction does; a table with NaN gives NaN.
     """
     m = logs.shape[0]
     if m == 1:
         return jnp.zeros(1), logs[0]
     spread = jnp.max(logs) - jnp.min(logs)
-    least = jnp.maximum(_SLACK, _FINEST * spread)
+    least = jnp.maximum(SLACK, FINEST * spread)
     start = _Auction(
         jnp.zeros(m),
         jnp.full(m, -1),
@@ -184,7 +184,7 @@ def _bidding(logs: _Table, prices: Array, owners: Array, bid: Array) -> tuple[Ar
     return prices, jnp.where(taken, jnp.argmax(raise_, axis=1), owners)
 
 
-_LOWEST = -1e290
+LOWEST = -1e290
 """Log densities are held above this, so that differences of them stay finite."""
 
 _SMALLEST = 1e-300
@@ -217,7 +217,7 @@ def scaled(logs: Logs) -> Scaled:
     The sum is then at least that times the smallest transitions and at most m!, whatever the
     point, and nothing that contributes to it is lost on the way.
     """
-    densities = jnp.maximum(logs.densities, _LOWEST)
+    densities = jnp.maximum(logs.densities, LOWEST)
     table = jnp.moveaxis(jnp.max(densities, axis=-1), -1, 0)
     # What the potentials are does not change the sum: no derivative passes through them.
     labels, blocks = jax.vmap(compiled_potentials)(jax.lax.stop_gradient(table))

@@ -33,6 +33,7 @@ DRAWS_PER_DIMENSION = 50
 
 PICTURE_CHAINS = 4
 PICTURE_DRAWS = 500
+"""Raw chains, and draws of each, that a fit keeps for its picture of label switching."""
 
 
 @dataclasses.dataclass(frozen=True)

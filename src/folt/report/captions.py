@@ -12,6 +12,7 @@ import jax
 import numpy as np
 
 from folt.batching import map_points
+from folt.certificate.cautions import RHAT_LIMIT
 from folt.certificate.exploration import explored_words
 from folt.certificate.outcomes import AMBIGUOUS, Outcome, Use
 from folt.fit.text import rounded_number
@@ -21,10 +22,6 @@ from folt.types import Point, in_float64
 
 if TYPE_CHECKING:
     from folt.fit import Fit
-
-
-_RHAT_LIMIT = 1.01
-"""R-hat above which chains are said not to agree."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -134,7 +131,7 @@ def _right(fit: Fit, shown: Labelling | None) -> list[str]:
     elif shown is not None and shown.visited > 1:
         sentences.append("Folded, on one copy of the posterior, a colour keeps its component.")
     rhat = fit.certificate.chains.rhat
-    if rhat > _RHAT_LIMIT:
+    if rhat > RHAT_LIMIT:
         sentences.append(f"R-hat of the folded chains is {rhat:.3f}: they do not agree yet.")
     return sentences
 

@@ -16,7 +16,7 @@ import numpy as np
 
 from folt.certificate.cautions import Caution, Concern
 from folt.fit import Fit
-from folt.problem import Problem
+from folt.problem import VALUES_PER_GRADIENT, Problem
 from folt.problem.named_values import Naming, SortKey, own_shapes
 from folt.problem.requirements import named
 from folt.reference import Exact, HostChains, Sampler, reference_for
@@ -24,9 +24,6 @@ from folt.reference.exploration.descents import LAST_STARTS, ROUNDS, SLOTS
 from folt.training import OrbitMixture, proposal_maker
 from folt.training.effort import EFFORTS, Effort, evaluations_of_black_box
 from folt.types import Distribution, Trainer
-
-_VALUES_PER_GRADIENT = 3
-"""What a gradient costs, in values."""
 
 PARTICLES_PER_MODE = 5
 """Particles that a mode should have on average to be found."""
@@ -177,7 +174,7 @@ def _economical(evaluations: int, dim: int) -> dict[str, Any]:
     """
     first, more = 30, 8
     walkers = evaluations // (10 * (first + more * dim))
-    rounds = evaluations // (10 * SLOTS * _VALUES_PER_GRADIENT)
+    rounds = evaluations // (10 * SLOTS * VALUES_PER_GRADIENT)
     return {
         "share": 0.4,
         "descents": min(rounds, ROUNDS) if rounds > LAST_STARTS else 0,

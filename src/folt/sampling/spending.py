@@ -16,7 +16,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import NamedTuple
 
-from folt.problem import Problem
+from folt.problem import VALUES_PER_GRADIENT, Problem
 from folt.problem.symmetry import SymmetryAccount
 from folt.reference import HostChains
 from folt.reference.host_tempering import TemperedPaths, mover_for
@@ -26,9 +26,6 @@ TEMPERATURES = 12
 
 GRADIENTS_PER_DRAW = 4
 """Gradients of a usual path."""
-
-_VALUES_PER_GRADIENT = 3
-"""What a gradient costs, in values."""
 
 
 class _Forecast(NamedTuple):
@@ -53,7 +50,7 @@ def reference_work(problem: Problem, sampler: object) -> int:
     """Return evaluations of a reference run, about; zero where nothing is known of it."""
     if not isinstance(sampler, HostChains):
         return 0
-    per_draw = GRADIENTS_PER_DRAW * _VALUES_PER_GRADIENT
+    per_draw = GRADIENTS_PER_DRAW * VALUES_PER_GRADIENT
     first, more = sampler.search_steps
     search = 0 if problem.prior is not None else sampler.searchers * (first + more * problem.dim)
     per_draw = per_draw if problem.differentiable else sampler.thin
@@ -115,7 +112,7 @@ def draws_within_budget(
         chains: how many chains.
         width: coordinates and parameters of a draw.
     """
-    spent = evaluations["value"] + _VALUES_PER_GRADIENT * evaluations["gradient"]
+    spent = evaluations["value"] + VALUES_PER_GRADIENT * evaluations["gradient"]
     bought = int(spent * _SHARE / (1.0 - _SHARE)) // (chains * per_draw)
     most = min(MOST, NUMBERS // (chains * width))
     return max(FEWEST, min(bought, most))

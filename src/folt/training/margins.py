@@ -40,6 +40,7 @@ OUTLYING = 8.0
 """Standard deviations of a gradient beyond which a draw says nothing about the core."""
 
 _LEAST_DAMPING = 1e-3
+"""Where the damping of Gauss-Newton steps begins, and below which it does not fall."""
 
 
 @dataclasses.dataclass(frozen=True)

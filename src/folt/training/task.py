@@ -32,6 +32,7 @@ from folt.training.gauss_newton import Main, Pool, huber, resolve
 from folt.types import Density, Distribution, Progress
 
 GUARD_DEGREES = 5.0
+"""Degrees of freedom of the tail safety: heavier tails than posteriors have, a finite variance."""
 
 
 def guard_of(points: np.ndarray, weight: float) -> StudentT:

@@ -45,6 +45,7 @@ EPSILONS = (0.1, 0.05, 0.01)
 
 
 CURVE_POINTS = 200
+"""Points of the curve of total variation over steps, for its picture."""
 
 _ASSUMPTION = (
     "The held-out draws are from the folded target, and the chain starts from the proposal where "

@@ -35,6 +35,7 @@ _FEWEST = 40
 """Independent draws below which nothing is said."""
 
 MOST_PAIRS = 500
+"""Pairs of entries that are looked at; of more, those whose names differ by a number."""
 
 
 @dataclasses.dataclass(frozen=True)

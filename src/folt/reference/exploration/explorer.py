@@ -16,7 +16,7 @@ import jax
 import numpy as np
 from jaxtyping import Bool, Float, Int
 
-from folt.problem import GRADIENTS_PER_BLOCK
+from folt.problem import GRADIENTS_PER_BLOCK, VALUES_PER_GRADIENT
 from folt.proposals.action import Action
 from folt.proposals.components import Components
 from folt.proposals.sums import summable
@@ -45,9 +45,6 @@ SCALE_DRAWS = 1_024
 FUNDED, SCREENING = 0.05, 0.1
 """Shares of what was spent before that descents and screening may cost as well: where a ladder is
 expensive, so may be the search that controls it."""
-
-_VALUES_PER_GRADIENT = 3.0
-"""What a gradient costs, in values."""
 
 SCREENED_PER_GRADIENT = 2
 """Points that are screened at least for each planned gradient of the descents."""
@@ -193,7 +190,7 @@ class Explorer:
 
     def _polished(self, ladder: Ladder) -> Explored:
         """Return the modes that particles lie around, where there is no gradient to descend."""
-        budget = self.plan.rounds * SLOTS * _VALUES_PER_GRADIENT
+        budget = self.plan.rounds * SLOTS * VALUES_PER_GRADIENT
         modes = polished(self.landscape, ladder.walk, self.action, budget)
         if modes is None:
             return Explored(ladder)
@@ -209,7 +206,7 @@ class Explorer:
     def _screened(self, starts: StretchedStarts, modes: Modes, funds: float) -> Modes:
         """The modes, and those that descents from points which they do not explain end in."""
         least = SCREENED_PER_GRADIENT * self.plan.rounds * SLOTS
-        most = max(least, round(SCREENING * _VALUES_PER_GRADIENT * funds))
+        most = max(least, round(SCREENING * VALUES_PER_GRADIENT * funds))
         points = starts.many(screened_points(self.action, modes, most))
         chosen = unexplained(self.action, modes, points, self.landscape(points), SLOTS)
         centre, scale = self._middle_and_widths
@@ -232,7 +229,7 @@ class Explorer:
     @property
     def _spent(self) -> float:
         """Gradients that were spent so far, values counted in part, on one image of the density."""
-        spent = self.landscape.gradients + self.landscape.values / _VALUES_PER_GRADIENT
+        spent = self.landscape.gradients + self.landscape.values / VALUES_PER_GRADIENT
         return spent / self.landscape.terms
 
     @functools.cached_property
