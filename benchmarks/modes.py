@@ -29,6 +29,9 @@ from benchmarks import record
 from folt.groups import Permutation, Trivial
 from folt.proposals import standard_normal
 
+MOST = 1_000
+"""More targets than any set has."""
+
 USABLE = ("good", "fair", "ambiguous labels")
 Array = np.ndarray
 
@@ -229,7 +232,7 @@ def main() -> None:
     """Run a set and write what was found."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("set", choices=SETS)
-    parser.add_argument("--most", type=int, default=1_000, help="targets")
+    parser.add_argument("--most", type=int, default=MOST, help="targets")
     asked = parser.parse_args()
     rows, counts = [], Counter[str]()
     for name, made, seeds in itertools.islice(SETS[asked.set](), asked.most):
@@ -268,7 +271,8 @@ def main() -> None:
         f"Finding modes, {asked.set}: {told}",
         columns,
         rows,
-        command=f"python -m benchmarks.modes {asked.set}",
+        command=f"python -m benchmarks.modes {asked.set}"
+        + (f" --most {asked.most}" if asked.most < MOST else ""),
     )
 
 
