@@ -102,20 +102,20 @@ def _ends(band: FrequencyBand) -> Document:
 
 def bands_table(found: IdentifiedBands) -> Table:
     """Return the modes of all bands for a console."""
-    table = Table(box=None, pad_edge=False, padding=(0, 3, 0, 0))
-    headings = ("band, Hz", "mode", "frequency, Hz", "95 % interval", "damping, %", "95 % interval")
-    for heading in (*headings, "verdict"):
+    table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0))
+    for heading in ("band, Hz", "mode", "frequency, Hz (95 %)", "damping, % (95 %)"):
         table.add_column(heading, justify="right", no_wrap=True)
+    table.add_column("verdict")
     for row in band_rows(found):
-        table.add_row(
-            f"{row['band_low_hz']:g} to {row['band_high_hz']:g}",
-            f"{row['mode']}",
-            f"{row['frequency_hz']:.4f}",
-            f"{row['frequency_low']:.4f} to {row['frequency_high']:.4f}",
-            f"{row['damping_percent']:.2f}",
-            f"{row['damping_low']:.2f} to {row['damping_high']:.2f}",
-            row["verdict"],
+        frequency, damping = (
+            f"{row[name]:{form}} ({row[low]:{form}} to {row[high]:{form}})"
+            for name, low, high, form in (
+                ("frequency_hz", "frequency_low", "frequency_high", ".4f"),
+                ("damping_percent", "damping_low", "damping_high", ".2f"),
+            )
         )
+        band = f"{row['band_low_hz']:g} to {row['band_high_hz']:g}"
+        table.add_row(band, f"{row['mode']}", frequency, damping, row["verdict"])
     return table
 
 

@@ -280,6 +280,8 @@ def _problem(posterior: ModalShapesPosterior, data: FourierOrdinates, noises: in
         unconstrain=WithData(posterior.unconstrain),
         pointwise=posterior.pointwise,
         predictive=posterior.predictive,
+        # Engineers count modes by frequency; sums of shapes, the order of the fold, confuse them.
+        sort_by=None if posterior.pairs else "frequency",
         dims={
             **dict.fromkeys(("frequency", "damping", "power"), ("mode",)),
             "shape": ("mode", "channel"),
