@@ -364,7 +364,8 @@ def test_json_has_no_nan_and_reads_back(defective):
     assert tree["qc"]["target"]["0.05"]["gamma"] == certificate.qc["target"][0.05].gamma
     back = Certificate.from_dict(tree)
     assert back.qc == certificate.qc
-    assert back.status == certificate.status
+    # Python 3.13 compares dataclasses field by field, and NaN with nothing.
+    assert str(back.status) == str(certificate.status)
     assert json.dumps(back.to_dict(), allow_nan=False) == text
 
 
