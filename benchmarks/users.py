@@ -280,7 +280,7 @@ def modal() -> Case:
 
     record = simulate_record(jax.random.key(1), Structure(channels=3))
     problem = problem_for(measured_channels(record, (0.7, 1.1)), 3, Settings())
-    return Case(problem, {"frequency": np.array([0.80, 0.84, 0.87])})
+    return Case(problem, {"frequency": np.array([0.80, 0.84, 0.87])}, sort_by="frequency")
 
 
 def one_of_thirty(data: np.ndarray) -> folt.Problem:

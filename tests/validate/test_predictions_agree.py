@@ -1,5 +1,6 @@
 """Memberships and predictions of five models against those by hand from draws of NUTS."""
 
+import jax
 import numpy as np
 import pytest
 from scipy import stats
@@ -118,7 +119,8 @@ def test_memberships_and_predictions_agree_with_draws_of_nuts():
         problem = MODELS[label]()
         data = np.asarray(problem.data)
         fit = folt.sample(problem, progress=False)
-        reference = long_run(problem, fit.draws[0, -1])
+        with jax.enable_x64(True):
+            reference = long_run(problem, fit.draws[0, -1])
         for what, by_hand in quantities.items():
             found, drawn = told(fit, what, new)
             expected, own = by_hand(reference, data), by_hand(fit.posterior, data)
