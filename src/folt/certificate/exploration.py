@@ -13,8 +13,8 @@ times, for a ladder to have lost it."""
 
 ERRORS = 3.0
 """Standard errors of the tempered share that the difference must exceed as well for the two
-searches to disagree. Families of unequal size, each wholly in or out of a mode, exceed them in less
-than one of a hundred ladders."""
+searches to disagree. Families of unequal size, each wholly in or out of a mode, exceed them in at
+most 1.1 % of simulated ladders with three or more effective ancestors, in 2.3 % with two."""
 
 RULE_OF_THREE = 3.0
 """What has probability p was seen among n with 95 % if p ≥ 3/n."""
