@@ -210,6 +210,20 @@ def test_precisions_have_the_wishart_prior_they_claim():
     assert np.all(np.abs(precision.mean(axis=0) - expected) < 4.5 * error)
 
 
+def test_a_start_near_partitions_is_a_density_that_exchanges_labels_and_covers_the_prior():
+    """Five errors of a mean of 20 000 bounded weights; equal rows are no reason to warn."""
+    data = np.random.default_rng(0).normal(size=(80, 1)) + np.repeat([[-2.0], [2.0]], 40, axis=0)
+    problem = multivariate_gaussian_mixture(data, 2)
+    keys = jax.random.split(jax.random.key(0), 20_000)
+    points, values = jax.vmap(problem.start.sample_and_log_prob)(keys)
+    assert_allclose(jax.vmap(problem.start.log_prob)(points), values, rtol=1e-12)
+    swapped = jax.vmap(problem.group.orbit)(points[:50])[:, 1]
+    assert_allclose(jax.vmap(problem.start.log_prob)(swapped), values[:50], rtol=1e-12)
+    weights = np.exp(jax.vmap(problem.prior.log_prob)(points) - values)
+    assert abs(weights.mean() - 1.0) < 5.0 * weights.std() / 20_000**0.5
+    assert multivariate_gaussian_mixture(np.repeat(data[:2] @ [[1.0, 2.0]], 15, axis=0), 3).start
+
+
 def test_log_gamma_coordinates_have_a_normalised_prior():
     grid = jnp.linspace(-60, 30, 20_001)[:, None]
     logs = jax.vmap(LogGammas(np.array([1.3])).log_prior)(grid)

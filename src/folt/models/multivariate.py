@@ -14,6 +14,7 @@ A component's means, triangle and diagonal are three blocks that one permutation
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 
 import equinox as eqx
@@ -42,6 +43,7 @@ from folt.models.observations import (
     spread_of,
     table,
 )
+from folt.models.partitions import NearPartitions, clusters, standard_error
 from folt.problem import Problem
 from folt.problem.observed import Forecast, LogTerms, Pointwise, Predictive
 from folt.types import Key, Point, Scalar, host_generator, in_float64
@@ -176,6 +178,7 @@ def multivariate_gaussian_mixture(
         Joint(m, (Blocks(p), *triangle, Blocks(p), ZeroSum())),
         data=observations,
         prior=prior,
+        start=_start(posterior, observations, m),
         names=_names(m, p),
         constrain=posterior.constrain,
         unconstrain=posterior.unconstrain,
@@ -190,6 +193,36 @@ def multivariate_gaussian_mixture(
         coords={**names, **({"variable_to": names["variable"]} if names else {})},
         independent_rows=True,
     )
+
+
+def _start(
+    posterior: MultivariateMixturePosterior, data: Float[np.ndarray, "n p"], m: int
+) -> NearPartitions | None:
+    """Where the search begins: at clusters with more rows than variables, if there are any."""
+    p = data.shape[1]
+    below, root = p * (p - 1) // 2, np.asarray(posterior.root)
+    shape = np.asarray(posterior.diagonal.shape)[:p]
+    lower, centres, widths = np.tril_indices(p, -1), [], []
+    for rows in clusters(data, m):
+        if len(rows) < p + 2:
+            continue
+        width = standard_error(rows)
+        covariance = np.cov(rows.T, bias=True).reshape(p, p) + np.diag(root**2) / len(rows)
+        scaled = (covariance / (root[:, None] * root))[::-1, ::-1]
+        triangle = np.linalg.inv(np.linalg.cholesky(scaled)[::-1, ::-1]).T
+        logs = 2.0 * np.log(np.diagonal(triangle)) - math.log(2.0)
+        mean = np.asarray(posterior.mu.to_normal(jnp.asarray(rows.mean(axis=0))))
+        diagonal = np.sqrt(shape) * (logs - np.log(shape))
+        centres.append(np.concatenate([mean, triangle[lower], diagonal]))
+        deviations = np.sqrt(np.diagonal(covariance)) / np.asarray(posterior.mu.scale)
+        errors = [deviations, np.linalg.norm(triangle, axis=1)[lower[0]], np.sqrt(2.0 * shape)]
+        widths.append(np.minimum(width * np.concatenate(errors), 1.0))
+    if not centres:
+        return None
+    sizes = np.split(np.arange(m * (2 * p + below)), [m * p, m * (p + below)])
+    places = np.concatenate([part.reshape(m, part.size // m) for part in sizes], axis=1)
+    rest = Independent((posterior.weight,))
+    return NearPartitions(places, jnp.asarray(centres), jnp.asarray(widths), rest)
 
 
 def _names(m: int, p: int) -> list[str]:
