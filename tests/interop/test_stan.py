@@ -262,6 +262,7 @@ def test_a_model_goes_to_other_processes_by_itself_or_by_its_recipe():
         plainly(Stuck(), exchangeable=[], workers=2)
 
 
+@pytest.mark.extended
 def test_an_evidence_that_lacks_constants_is_marked_and_not_compared(fit):
     class Lacking(stan.PythonModel):
         proportional = True

@@ -109,6 +109,7 @@ def test_without_a_rotation_nothing_turns():
     assert fit.certificate.status.name != "symmetry suspected"
 
 
+@pytest.mark.extended
 def test_factors_in_numpyro_whose_rotation_is_divided_out_do_not_turn():
     pytest.importorskip("numpyro")
     from corpus.numpyro_lopsided import LOPSIDED
