@@ -317,6 +317,19 @@ def test_newton_steps_follow_a_curved_ridge(monkeypatch):
     assert found_from(ridge, starts, rounds=8)[1].count > found.count
 
 
+@pytest.mark.parametrize(("maxima", "saddles", "apart"), [(4, 2, 4 / 6), (2, 4, 0.0)])
+def test_ends_of_which_most_are_no_maxima_are_not_scattered(maxima, saddles, apart):
+    """Ends on saddles tell of slow descents; ripples stop descents at maxima."""
+    turns = 2 * np.pi * np.arange(maxima + saddles)
+    ends = np.stack([turns, np.where(np.arange(len(turns)) < maxima, 0.0, np.pi)], axis=1)
+
+    def waves(points):
+        return np.cos(points).sum(axis=1), -np.sin(points)
+
+    share, _ = modes._maxima_apart(waves, ends, np.ones(2), action_of(Trivial(2)))
+    assert share == pytest.approx(apart)
+
+
 def test_descents_that_stop_at_ripples_confirm_nothing(monkeypatch):
     """Every descent ends at a maximum of its own, though all of them are one broad mode."""
     rippled = Problem(

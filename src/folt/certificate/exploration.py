@@ -82,7 +82,8 @@ class ExplorationFacts:
         gradients: gradients that descents and Newton steps took.
         runaways: descents that ran away from the start.
         arrived: descents that ended at a maximum; one that was cut short says nothing of basins.
-        scattered: share of the arrived descents that ended at a maximum which no other reached.
+        scattered: share of the arrived descents that ended at a maximum which no other reached;
+            zero where most ends at no known mode are no maxima.
         control: tempered particles from the start that agreed with the descents, where the last
             ladder began at the mode; else zero.
         polished: tempered particles that were brought to maxima by differences of values, for want
