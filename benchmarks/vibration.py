@@ -45,6 +45,7 @@ COLUMNS = (
     "tool",
     "records",
     "found",
+    "usable",
     "frequency: bias, %",
     "rms error, %",
     "95 % covers",
@@ -226,7 +227,7 @@ def _row(separation: float, tool: str, found: list[Found | None]) -> list[Any]:
     """Bias, error and coverage over both modes of all records in which two modes were found."""
     truth = _frequencies(separation)
     there = [each for each in found if each is not None]
-    cells: list[Any] = [f"{separation:g}", tool, len(found), len(there)]
+    cells: list[Any] = [f"{separation:g}", tool, len(found), len(there), _usable(there)]
     for name, true in (("frequency", truth), ("damping", np.full(2, DAMPING))):
         values = [each[name] for each in there if each[name] is not None]
         if not values:
@@ -247,6 +248,14 @@ def _row(separation: float, tool: str, found: list[Found | None]) -> list[Any]:
         mac = f"{np.median(np.einsum('rjc,cj->rj', shapes, unit) ** 2):.4f}"
     times = f"{np.mean([each['cpu_s'] for each in there]):.2f}" if there else None
     return [*cells, mac, times]
+
+
+def _usable(found: list[Found]) -> int | None:
+    """How many verdicts let the draws be reported; None for tools without verdicts."""
+    from folt.certificate.outcomes import Outcome
+
+    verdicts = [each["verdict"] for each in found if "verdict" in each]
+    return sum(Outcome.named(one).usable for one in verdicts) if verdicts else None
 
 
 if __name__ == "__main__":

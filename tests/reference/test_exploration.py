@@ -26,7 +26,7 @@ from folt.proposals.components import Components
 from folt.proposals.sums import HostDistribution
 from folt.reference import HostChains
 from folt.reference.exploration import Explored, explorer, modes, polish, start, subset
-from folt.reference.exploration.descents import descents
+from folt.reference.exploration.descents import descents, runaways
 from folt.reference.exploration.explored import masses_of
 from folt.reference.exploration.images import nearest_images, squared_distances
 from folt.reference.exploration.modes import modes_of
@@ -563,12 +563,29 @@ def test_a_flat_direction_is_kept_with_a_floor_and_said():
     assert not found[0].peaked
 
 
-def test_descents_of_an_improper_density_run_away_and_are_said():
-    problem = Problem(lambda x: 5.0 * x[1] - 0.5 * x[0] ** 2, Trivial(2))
-    ends, _ = found_from(problem, np.ones((3, 2)), rounds=64)
-    far = ends.runaways(np.zeros(2), np.ones(2))
-    assert len(far) == 3
-    assert np.all(np.abs(far[:, 1]) > np.abs(far[:, 0]))
+@pytest.mark.parametrize(
+    ("tail", "count"),
+    [
+        (lambda t: 5.0 * t, 3),
+        (lambda t: 0.5 * t - 3e-3 * t**2, 0),  # proper, and 83 widths of the start away
+    ],
+)
+def test_descents_run_away_from_an_improper_density_alone(tail, count):
+    """The second is proper: its descents stop short of its maximum and still gain there."""
+    problem = Problem(lambda x: tail(x[1]) - 0.5 * x[0] ** 2, Trivial(2))
+    ends, _ = found_from(problem, np.ones((3, 2)), rounds=40)
+    assert len(ends.far(np.zeros(2), np.ones(2))) == 3
+    gone = runaways(Landscape(problem).with_gradients, ends, np.zeros(2), np.ones(2))
+    assert (gone.searches, gone.coordinate) == (count, count and 1)
+
+
+def test_later_searches_do_not_hide_that_earlier_ones_ran_away():
+    problem = mixture_of([[0.0, 0.0]], [0.5], [1.0])
+    ends, found = found_from(problem, [[0.3, 0.1]])
+    before = dataclasses.replace(found, runaways=3, runaway=1)
+    gradients, action = Landscape(problem).with_gradients, action_of(problem.group)
+    both = modes_of(gradients, ends, np.zeros(2), np.ones(2), action, before)
+    assert (both.runaways, both.runaway) == (3, 1)
 
 
 def test_a_fit_tells_what_was_explored_also_from_its_file(tmp_path):

@@ -46,10 +46,18 @@ dimension."""
 
 _FAR = 16.0
 """Distance from the middle of the start, in its widths and roots of the dimension, at which a
-search that still gains is said to run away: four times that of the farthest starts."""
+search that still gains goes on with steps so many times longer: four times that of the farthest
+starts. One that still gains at so many times that distance has run away."""
+
+_FOLLOWED = 12
+"""Searches that go on so; the others are taken to be like them."""
 
 Starts = Callable[[int], tuple[HostPoints, Int[np.ndarray, " n"]]]
-"""Gives so many starting points, and for each a number that says where it comes from."""
+"""Gives so many starting points, or those that are left, and for each a number that says where it
+comes from."""
+
+Gradients = Callable[[HostPoints], tuple[HostValues, HostPoints]]
+"""Log π and its gradient at many points; -inf where it is unusable."""
 
 
 class Ends(NamedTuple):
@@ -69,17 +77,58 @@ class Ends(NamedTuple):
     arrived: Bool[np.ndarray, " n"]
     gradients: int
 
-    def runaways(
+    def far(
         self, centre: Float[np.ndarray, " dim"], scale: Float[np.ndarray, " dim"]
-    ) -> Float[np.ndarray, "far dim"]:
-        """Offsets, in widths, of searches that left the start behind and had not arrived."""
-        away = (self.points - centre) / scale
-        far = np.linalg.norm(away, axis=1) > _FAR * math.sqrt(scale.size)
-        return away[far & ~self.arrived]
+    ) -> HostPoints:
+        """Ends of searches that left the start behind and had not arrived."""
+        away = np.linalg.norm((self.points - centre) / scale, axis=1)
+        return self.points[(away > _FAR * math.sqrt(scale.size)) & ~self.arrived]
+
+
+class Runaways(NamedTuple):
+    """Searches that gain without end.
+
+    Attributes:
+        searches: how many; an estimate where not all that were far away were followed.
+        coordinate: the one along which they went farthest, in widths of the start.
+        gradients: gradients that it took to tell.
+    """
+
+    searches: int = 0
+    coordinate: int = 0
+    gradients: int = 0
+
+
+def runaways(
+    value_and_gradient: Gradients,
+    ends: Ends,
+    centre: Float[np.ndarray, " dim"],
+    scale: Float[np.ndarray, " dim"],
+) -> Runaways:
+    """Return how many searches run away: those that are far go on with longer steps.
+
+    A start near the data is narrow, so a search may leave it behind on its way to where a proper
+    density ends; with longer steps it comes to rest there.
+    """
+    far = ends.far(centre, scale)
+    if not len(far):
+        return Runaways()
+    followed = far[:: -(-len(far) // _FOLLOWED)]
+    waiting = [followed]
+
+    def starts(_: int) -> tuple[HostPoints, Int[np.ndarray, " n"]]:
+        points = waiting.pop() if waiting else followed[:0]
+        return points, np.zeros(len(points), int)
+
+    further = descents(value_and_gradient, starts, _FAR * scale, len(followed))
+    gone = further.far(centre, _FAR * scale)
+    share = len(gone) / len(followed)
+    farthest = np.abs((gone - centre) / scale).sum(axis=0).argmax()
+    return Runaways(math.ceil(share * len(far)), int(farthest), further.gradients)
 
 
 def descents(
-    value_and_gradient: Callable[[HostPoints], tuple[HostValues, HostPoints]],
+    value_and_gradient: Gradients,
     starts: Starts,
     scale: Float[np.ndarray, " dim"],
     slots: int = SLOTS,
@@ -110,7 +159,7 @@ class _Pool:
 
     def __init__(
         self,
-        value_and_gradient: Callable[[HostPoints], tuple[HostValues, HostPoints]],
+        value_and_gradient: Gradients,
         starts: Starts,
         scale: Float[np.ndarray, " dim"],
         slots: int,
@@ -184,7 +233,10 @@ class _Pool:
         """New searches in these slots."""
         if rows.size == 0:
             return
-        points, self.source[rows] = self.starts(rows.size)
+        points, sources = self.starts(rows.size)
+        self.busy[rows[len(points) :]] = False
+        rows = rows[: len(points)]
+        self.source[rows] = sources
         self.x[rows] = points / self.scale
         for array in (self.steps, self.changes, self.inverse_products):
             array[:, rows] = 0.0

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import math
-from collections.abc import Callable, Generator
+from collections.abc import Generator
 
 import numpy as np
 from jaxtyping import Bool, Float, Int
@@ -12,7 +12,7 @@ from jaxtyping import Bool, Float, Int
 from folt.certificate.exploration import RULE_OF_THREE
 from folt.proposals.action import Action
 from folt.proposals.components import Components
-from folt.reference.exploration.descents import Ends
+from folt.reference.exploration.descents import Ends, Gradients, runaways
 from folt.reference.exploration.images import nearest_images
 from folt.reference.landscape import Matrix
 from folt.types import HostPoints, HostValues
@@ -68,8 +68,6 @@ _DEGREES = 5.0
 
 PerMode = Float[np.ndarray, " modes"]
 
-Gradients = Callable[[HostPoints], tuple[HostValues, HostPoints]]
-
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Modes:
@@ -90,7 +88,7 @@ class Modes:
         scattered: share of the arrived descents, estimated from some of them, that ended at a
             maximum of their own which no other descent reached; zero where most of them are none.
         gradients: gradients that descents and Newton steps took.
-        runaways: descents that left the start behind and still gained.
+        runaways: descents that left the start behind and gain without end.
         runaway: the coordinate along which they went farthest, counted from zero.
         astray: descents that ended by themselves with a log density near the best, but at no
             maximum.
@@ -183,7 +181,7 @@ def modes_of(
         block: gradients that cost as much as one: ends are polished ahead in one block, and some
             of them in vain.
     """
-    far = ends.runaways(centre, scale)
+    away = runaways(gradients, ends, centre, scale)
     points, values = action.fold(ends.points), ends.values
     hits = np.eye(SOURCES, dtype=int)[ends.sources]
     if known is not None:
@@ -194,7 +192,7 @@ def modes_of(
     nowhere = np.ones(len(values), bool)
     promising = values > np.max(values, initial=-np.inf) - _DEPTH - points.shape[1]
     found: list[_Mode] = []
-    spent, once, arrived = ends.gradients, 0, 0
+    spent, once, arrived = ends.gradients + away.gradients, 0, 0
     ahead: dict[int, tuple[_Mode | None, int]] = {}
     together = max(1, block // (2 * points.shape[1] + 1))
     for _ in range(_MOST_LOOKED_AT):
@@ -243,8 +241,8 @@ def modes_of(
         once + int(np.sum(left & promising)),
         scattered if known is None else max(scattered, known.scattered),
         spent + (0 if known is None else known.gradients),
-        len(far),
-        int(np.abs(far).sum(axis=0).argmax()),
+        away.searches + (0 if known is None else known.runaways),
+        away.coordinate if away.searches or known is None else known.runaway,
         int(np.sum((nowhere & promising)[len(values) - len(ends.values) :] & ends.arrived))
         + (0 if known is None else known.astray),
     )
