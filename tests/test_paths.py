@@ -20,8 +20,8 @@ import numpy as np
 import pytest
 
 import folt
+from folt.certificate.conditions import AMBIGUOUS
 from folt.certificate.diagnostics import effective_size
-from folt.certificate.outcomes import AMBIGUOUS
 from folt.cli import run
 from folt.fit.text import entries
 from folt.groups import Permutation

@@ -12,8 +12,7 @@ import pytest
 from jax import monitoring
 
 from folt.certificate.diagnostics import Evidence
-from folt.certificate.outcomes import Outcome
-from folt.certificate.verdict import Status
+from folt.certificate.outcomes import Outcome, Status
 from folt.cli import app, run
 from folt.cli.modal_options import duration
 from folt.modal import (
