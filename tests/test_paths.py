@@ -20,8 +20,8 @@ import numpy as np
 import pytest
 
 import folt
+from folt.certificate.conditions import AMBIGUOUS
 from folt.certificate.diagnostics import effective_size
-from folt.certificate.outcomes import AMBIGUOUS
 from folt.cli import run
 from folt.fit.text import entries
 from folt.groups import Permutation
@@ -323,7 +323,7 @@ def command_line(case: Case) -> None:
         f"from posteriors import POSTERIORS\nproblem = POSTERIORS[{case.name!r}].make()\n"
     )
     case.monkeypatch.setattr("folt.sampling.sample", lambda problem, **options: case.fit)
-    case.monkeypatch.setattr("folt.report.kept.page", lambda fit: "a page")
+    case.monkeypatch.setattr("folt.report.saving.page", lambda fit: "a page")
     out = str(case.place / "out")
     assert run(["sample", f"{case.place / 'model.py'}:problem", "--json", "--out", out]) == 0
     told = json.loads(case.capsys.readouterr().out)

@@ -7,8 +7,7 @@ import pytest
 
 from folt.certificate.comparison import compare_evidences, doubts
 from folt.certificate.diagnostics import Evidence
-from folt.certificate.outcomes import Outcome
-from folt.certificate.verdict import Status
+from folt.certificate.outcomes import Outcome, Status
 
 
 def test_probabilities_and_their_errors():

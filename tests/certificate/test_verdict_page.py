@@ -66,5 +66,5 @@ def test_every_cure_runs(outcome, monkeypatch, tmp_path):
 
     names = {"folt": folt, "problem": problem, "group": group, "fit": Fit()}
     with contextlib.redirect_stdout(None):
-        exec(outcome.cure, {**names, "log_density": problem.log_density})
-    assert asked or "folt.sample" not in outcome.cure
+        exec(outcome.step.cure, {**names, "log_density": problem.log_density})
+    assert asked or "folt.sample" not in outcome.step.cure

@@ -73,7 +73,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
 def plain_pages(monkeypatch: pytest.MonkeyPatch) -> None:
     """Pages of a word: drawing one takes seconds, and the room of reports tests them."""
     monkeypatch.setattr("folt.report.page.page", lambda fit, sections=(): "a page")
-    monkeypatch.setattr("folt.report.kept.page", lambda fit: "a page")
+    monkeypatch.setattr("folt.report.saving.page", lambda fit: "a page")
 
 
 def left(folder: Path) -> set[str]:

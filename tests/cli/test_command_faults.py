@@ -125,7 +125,7 @@ def test_a_density_that_ends_the_process_is_a_fault(folder, capsys):
 
 
 def test_a_model_that_prints_does_not_disturb_the_document(folder, monkeypatch, capsys):
-    monkeypatch.setattr("folt.report.kept.page", lambda fit: "a page")
+    monkeypatch.setattr("folt.report.saving.page", lambda fit: "a page")
     words = ["sample", "model.py:problem", "--json", "--quiet", "--effort", "quick"]
     assert run([*words, "--draws", "50"]) == 0
     captured = capsys.readouterr()

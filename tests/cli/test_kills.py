@@ -15,7 +15,7 @@ import xarray
 
 import folt
 import folt.cli.demonstration
-import folt.report.kept
+import folt.report.saving
 import folt.sampling
 from faults import killed_at_every_point
 from folt.cli import app, run
@@ -73,12 +73,12 @@ def place(fits, tmp_path, monkeypatch):
     monkeypatch.setattr("folt.sampling.certify", lambda *_, seed, **__: fits[seed])
     monkeypatch.setattr("folt.cli.modal._one_fit", lambda *a: fits[a[2].seed])
     monkeypatch.setattr(
-        "folt.modal.results.contents", lambda found, *_: folt.report.kept.files_of(found.fit)
+        "folt.modal.results.contents", lambda found, *_: folt.report.saving.files_of(found.fit)
     )
     sure = np.ones((12, 1))
     known = Memberships(sure, sure, sure, ("1",))
     monkeypatch.setattr("folt.fit.memberships.memberships", lambda fit: known)
-    monkeypatch.setattr("folt.report.kept.page", lambda fit: f"page of {fit.provenance['seed']}")
+    monkeypatch.setattr("folt.report.saving.page", lambda fit: f"page of {fit.provenance['seed']}")
     monkeypatch.setattr("folt.report.page.page", lambda fit, _=(): "page")
     monkeypatch.setattr("folt.cli.demonstration.draw", lambda fit, seed: {"data": None})
     monkeypatch.setattr("folt.report.style.png", lambda figure: b"\x89PNG")
@@ -91,9 +91,9 @@ def place(fits, tmp_path, monkeypatch):
         monkeypatch.setattr(f"folt.report.mixtures.{figure}", lambda *_: None)
     monkeypatch.setattr("folt.report.traces.relabelled_figure", lambda *_: None)
     # A fit as its number: writing and reading it whole is tested elsewhere.
-    for module in ("folt.report.kept", "folt.fit.file"):
+    for module in ("folt.report.saving", "folt.fit.file"):
         monkeypatch.setattr(f"{module}.to_bytes", lambda fit: str(fit.provenance).encode())
-    monkeypatch.setattr("folt.report.kept.load", lambda path, problem: fit_in(path, fits))
+    monkeypatch.setattr("folt.report.saving.load", lambda path, problem: fit_in(path, fits))
     monkeypatch.setattr("folt.fit.file.load", lambda path: fit_in(path, fits))
     return tmp_path
 
@@ -291,7 +291,7 @@ def raising(*_, **__):
     raise ZeroDivisionError("integer modulo by zero")
 
 
-PAGES = ("folt.report.kept.page", "folt.report.page.page", "folt.report.style.png")
+PAGES = ("folt.report.saving.page", "folt.report.page.page", "folt.report.style.png")
 FIRST = {"relabel": "relabelled.nc", "compare": "k1/fit.nc", "modes": "m1/fit.nc"}
 """What took long to compute; `fit.nc` for most commands."""
 

@@ -60,7 +60,7 @@ def compared(table, tmp_path_factory):
     arguments += ["--draws", "200", "--out", str(out)]
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(folt.sampling, "sample", brief)
-        patch.setattr("folt.report.kept.page", page_of_two)
+        patch.setattr("folt.report.saving.page", page_of_two)
         assert run([*arguments, "--quiet"]) == 0
     return out, arguments
 

@@ -127,7 +127,7 @@ def test_units_reach_the_results_and_a_changed_reading_is_fitted_anew(
         return fitted[-1]
 
     monkeypatch.setattr(folt.sampling, "sample", brief)
-    monkeypatch.setattr("folt.report.kept.page", lambda fit: "a page")
+    monkeypatch.setattr("folt.report.saving.page", lambda fit: "a page")
     words = ["mixture", str(survey), "--components", "1", "--columns", "height", "--chains", "2"]
     words += ["--draws", "100", "--out", str(tmp_path / "out"), "--json"]
     for number, more in ((1, ["--standardize"]), (1, ["--standardize"]), (2, [])):

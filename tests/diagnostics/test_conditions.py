@@ -13,7 +13,7 @@ from scipy.integrate import quad
 from scipy.stats import norm
 
 from folt.batching import map_keys, map_points
-from folt.certificate.outcomes import AMBIGUOUS
+from folt.certificate.conditions import AMBIGUOUS
 from folt.groups import Group, Permutation, Reflection, Trivial
 from folt.models import broken_banana, gaussian_pair, label_switching
 from folt.paper.theorems import conditions

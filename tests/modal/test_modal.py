@@ -12,8 +12,7 @@ import pytest
 from jax import monitoring
 
 from folt.certificate.diagnostics import Evidence
-from folt.certificate.outcomes import Outcome
-from folt.certificate.verdict import Status
+from folt.certificate.outcomes import Outcome, Status
 from folt.cli import app, run
 from folt.cli.modal_options import duration
 from folt.modal import (
@@ -164,7 +163,9 @@ def test_probabilities_follow_the_evidence(found, measured):
 
 
 def test_several_numbers_of_modes_leave_a_table_of_evidence(found, measured, tmp_path, monkeypatch):
-    monkeypatch.setattr("folt.report.kept.page", lambda fit: "a page, which takes seconds to draw")
+    monkeypatch.setattr(
+        "folt.report.saving.page", lambda fit: "a page, which takes seconds to draw"
+    )
     several = Identification(measured, "powers", {2: found.fit, 3: found.fit})
     files = contents(several)
     assert {"modes.csv", "evidence.csv", "fit.nc"} <= set(files)
@@ -314,7 +315,9 @@ def test_the_command_writes_everything(folder, brief, capsys):
 
 
 def test_numbers_of_modes_are_compared_and_kept(folder, brief, capsys, monkeypatch):
-    monkeypatch.setattr("folt.report.kept.page", lambda fit: "a page, which takes seconds to draw")
+    monkeypatch.setattr(
+        "folt.report.saving.page", lambda fit: "a page, which takes seconds to draw"
+    )
     options = [
         "--rate",
         "8",

@@ -129,7 +129,7 @@ def test_the_command_writes_shapes(tmp_path, monkeypatch, record, found, capsys)
     """The fit of before stands in for another of the same record."""
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(identification, "fitted", lambda *_: found.fit)
-    titles = "folt.report.kept.page"  # the page itself takes seconds to draw
+    titles = "folt.report.saving.page"  # the page itself takes seconds to draw
     monkeypatch.setattr(titles, lambda fit: " ".join(part.title for part in fit.sections))
     monkeypatch.setenv("JAX_COMPILATION_CACHE_DIR", "elsewhere, so the command leaves it alone")
     text = "\n".join(",".join(f"{v:.8g}" for v in row) for row in record.values)
@@ -170,8 +170,8 @@ def test_bands_are_fitted_one_after_the_other_and_stand_in_one_table(
         return found.fit
 
     monkeypatch.setattr(identification, "fitted", stand_in)
-    monkeypatch.setattr("folt.report.kept.page", lambda fit: "a page")
-    monkeypatch.setattr("folt.report.kept.load", lambda path, problem: found.fit)
+    monkeypatch.setattr("folt.report.saving.page", lambda fit: "a page")
+    monkeypatch.setattr("folt.report.saving.load", lambda path, problem: found.fit)
     np.save("record.npy", record.values)
     words = ["modal", "record.npy", "--rate", "8", "--modes", "1,2", "--out", "out"]
     words += ["--band", "0.7", "0.83", "--band", "0.75:1.0"]

@@ -23,8 +23,8 @@ from folt.groups import (
 )
 from folt.problem.black_box import BlackBox
 from folt.symmetry import Reason
+from folt.symmetry.account import account_of, attempt_in_words
 from folt.symmetry.findings import Remark, SymmetryFound
-from folt.symmetry.words import account_of, attempt_in_words
 
 
 def told(attempts):

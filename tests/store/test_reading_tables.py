@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from folt.store.columns import ColumnKind, suspected
+from folt.store.fields import Style, moments, style_of
 from folt.store.tables import read_table
-from folt.store.words import Style, moments, style_of
 
 NAN = np.nan
 

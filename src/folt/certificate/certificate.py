@@ -7,9 +7,10 @@ from __future__ import annotations
 
 import dataclasses
 import math
-from typing import TYPE_CHECKING, TypeVar
+from typing import TypeVar
 
 from folt.certificate.cautions import Caution
+from folt.certificate.conditions import RULES
 from folt.certificate.diagnostics import (
     Agreement,
     Core,
@@ -29,15 +30,10 @@ from folt.certificate.exploration import (
     modes_words,
 )
 from folt.certificate.facts import ChainFacts, ReferenceFacts, SafetyFacts, SymmetryFacts
-from folt.certificate.outcomes import RULES, Use
-from folt.certificate.verdict import Status, gravest, status_of
+from folt.certificate.outcomes import Status, Use, gravest, status_of
 from folt.problem.cards import Card, Shown
 from folt.problem.ratio import BoundaryMass
 from folt.store.strict_json import Document, plain
-
-if TYPE_CHECKING:
-    from folt.certificate.verdict import Status
-
 
 TONES = {
     Use.EVERYTHING: "good",

@@ -21,6 +21,7 @@ from scipy.special import logsumexp
 
 from folt.certificate.cautions import Reference
 from folt.certificate.certificate import Certificate
+from folt.certificate.conditions import MANY_STEPS, PRIMARY
 from folt.certificate.diagnostics import (
     RHOS,
     Core,
@@ -39,7 +40,6 @@ from folt.certificate.diagnostics import (
 from folt.certificate.exploration import ExplorationFacts
 from folt.certificate.facts import ChainFacts, ReferenceFacts, SafetyFacts, SymmetryFacts
 from folt.certificate.held_out import HeldOut, Judged, judged_faults, refreshed_draws, steps_for
-from folt.certificate.outcomes import MANY_STEPS, PRIMARY
 from folt.chains import Chains
 from folt.problem.ratio import LogRatio
 from folt.proposals.action import action_of

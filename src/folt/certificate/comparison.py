@@ -13,7 +13,7 @@ from folt.certificate.diagnostics import Evidence
 from folt.certificate.outcomes import Outcome, Use
 
 if TYPE_CHECKING:
-    from folt.certificate.verdict import Status
+    from folt.certificate.outcomes import Status
 
 TOO_SMALL = (Outcome.UNCOVERED, Outcome.HEAVY_TAIL, Outcome.FROZEN)
 """Outcomes of proposals that miss mass: what they miss is missing in the evidence."""

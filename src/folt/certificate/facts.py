@@ -8,6 +8,13 @@ import math
 import numpy as np
 
 from folt.certificate.cautions import Caution, Reference, health
+from folt.certificate.conditions import (
+    AMBIGUOUS,
+    MIXED,
+    REFRESHED_ALARM,
+    REFRESHED_RHAT,
+    RHAT_DOUBT,
+)
 from folt.certificate.diagnostics import (
     ChainSummary,
     Switching,
@@ -17,7 +24,6 @@ from folt.certificate.diagnostics import (
     summarise_chains,
     switching,
 )
-from folt.certificate.outcomes import AMBIGUOUS, MIXED, REFRESHED_ALARM, REFRESHED_RHAT, RHAT_DOUBT
 from folt.chains import Chains
 from folt.problem.ratio import BoundaryMass, LogRatio, boundary_mass, label_switch_rate
 from folt.problem.symmetry import SymmetryAccount, check_symmetry, turning_words

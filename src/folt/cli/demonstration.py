@@ -18,9 +18,9 @@ from folt.fit import Fit, in_user_parameters
 from folt.fit.section import Section
 from folt.models import bayesian_mixture
 from folt.report import style
-from folt.report.kept import PAGE, Files, claim, files_of, keep_fit, request_for
 from folt.report.marginals import marginals_figure
 from folt.report.mixtures import weighted_mixture_figure
+from folt.report.saving import PAGE, Files, claim, files_of, keep_fit, request_for
 from folt.report.style import PALETTE
 from folt.report.traces import chains_figure
 from folt.sampling import sample

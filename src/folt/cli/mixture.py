@@ -184,7 +184,7 @@ def _single(
     quiet: bool,
 ) -> None:
     """One size of one table, in the folder itself."""
-    from folt.report.kept import claim, kept_fit, request_for
+    from folt.report.saving import claim, kept_fit, request_for
     from folt.sampling import sample
     from folt.store import Store, array_digest
 

@@ -76,7 +76,7 @@ def fit_files(fit: Fit, table: Observations) -> dict[str, bytes]:
     import pandas
 
     from folt.fit.memberships import memberships
-    from folt.report.kept import files_of, from_source
+    from folt.report.saving import files_of, from_source
     from folt.report.sections import model_sections
     from folt.report.style import png
 

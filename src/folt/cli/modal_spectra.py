@@ -65,7 +65,7 @@ def several_bands(
     """Bands one after the other, each in a folder of its own; then the modes of all of them."""
     from folt.modal.bands import band_files, band_name, bands_table
     from folt.modal.results import as_tree
-    from folt.report.kept import claim, keep, request_for
+    from folt.report.saving import claim, keep, request_for
     from folt.store import Store
 
     names = [band_name(band) for band in spectra]
@@ -104,7 +104,7 @@ def _kept(
         resumed: take a fit that was finished before.
     """
     from folt.modal.results import contents
-    from folt.report.kept import claim, keep_fit, request_for
+    from folt.report.saving import claim, keep_fit, request_for
     from folt.store import Store, array_digest
 
     geometry = _geometry(asked.geometry, measured)
@@ -142,7 +142,7 @@ def _one_after_the_other(
     """Return fits of every number of modes, each kept as soon as it is finished."""
     from folt.fit.file import to_bytes
     from folt.modal.identification import problem_for
-    from folt.report.kept import FIT, kept_fit
+    from folt.report.saving import FIT, kept_fit
     from folt.store import Store
 
     # All of them first: what is wrong with one should not be found after an hour with the others.

@@ -83,7 +83,7 @@ def relabel_command(
         relabelling_account,
     )
     from folt.interop.relabelling.relabel import METHODS
-    from folt.report.kept import claim, keep_first, request_for
+    from folt.report.saving import claim, keep_first, request_for
     from folt.report.style import png
     from folt.report.traces import relabelled_figure
     from folt.store import Store, digest_of_file

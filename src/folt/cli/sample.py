@@ -83,7 +83,7 @@ def sample_command(
     The JSON document holds what every fit has: verdict, estimates, log_evidence, certificate,
     warnings, wall_s, evaluations.
     """
-    from folt.report.kept import claim, files_of, from_source, keep_fit, request_for
+    from folt.report.saving import claim, files_of, from_source, keep_fit, request_for
     from folt.sampling import sample as run_sample
     from folt.store import Store
 
@@ -155,7 +155,7 @@ def certify_command(
 
     Chains stuck in different labellings are welcome. The JSON document is that of `folt sample`.
     """
-    from folt.report.kept import claim, files_of, from_source, keep_fit, request_for
+    from folt.report.saving import claim, files_of, from_source, keep_fit, request_for
     from folt.sampling import certify as run_certify
     from folt.store import Store
     from folt.store.draws import draws_by_name

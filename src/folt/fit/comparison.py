@@ -18,7 +18,7 @@ import numpy as np
 from folt.certificate.certificate import chain_rows, headline, tone
 from folt.certificate.comparison import Candidate, doubts
 from folt.certificate.comparison import compare_evidences as compare_evidences
-from folt.certificate.verdict import Status
+from folt.certificate.outcomes import Status
 from folt.fit.fit import Fit
 from folt.fit.text import decimals, draws_words, entries, estimate_rows, fewest_effective_draws
 from folt.problem.cards import Card

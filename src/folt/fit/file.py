@@ -17,8 +17,8 @@ import numpy as np
 import xarray
 
 from folt.certificate.certificate import Certificate
+from folt.certificate.conditions import RULES
 from folt.certificate.learnt import Digests, Learnt
-from folt.certificate.outcomes import RULES
 from folt.fit.arviz import Keep, TermBlocks, attributes, log_likelihoods, say_order, thinned_fit
 from folt.fit.fit import Fit, ReferenceSummary
 from folt.fit.section import Section, require_harmless

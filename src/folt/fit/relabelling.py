@@ -15,7 +15,7 @@ import numpy as np
 from jaxtyping import Float, Int
 
 from folt.batching import map_keys, map_points
-from folt.certificate.outcomes import AMBIGUOUS, MIXED
+from folt.certificate.conditions import AMBIGUOUS, MIXED
 from folt.groups import (
     Element,
     Fixed,

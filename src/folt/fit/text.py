@@ -16,13 +16,14 @@ from rich.text import Text
 
 from folt.certificate.certificate import headline as headline_words
 from folt.certificate.certificate import tone, undefined_words, unstated
+from folt.certificate.conditions import MIXED
 from folt.certificate.exploration import modes_words
-from folt.certificate.outcomes import MIXED, Use
+from folt.certificate.outcomes import Use
 from folt.problem.cards import folding
 
 if TYPE_CHECKING:
     from folt.certificate.diagnostics import Mixing
-    from folt.certificate.verdict import Status
+    from folt.certificate.outcomes import Status
     from folt.fit.fit import Fit
 
 SUMMARY_WIDTH = 96

@@ -32,7 +32,7 @@ from folt.problem import Problem, WithData
 from folt.problem.named_values import Naming
 from folt.problem.quotient import with_rotations
 from folt.problem.symmetry import RotationError
-from folt.symmetry import SymmetryFound, words
+from folt.symmetry import SymmetryFound, account
 from folt.symmetry.assembly import component_axes
 from folt.symmetry.candidates import LONGEST_AXIS, Place, similar_sites
 from folt.symmetry.declared import Range, require_declared
@@ -245,7 +245,7 @@ def settled_arrangement(
     if found.rotations and not arranged.allow_rotation:
         symmetry = with_rotations(arranged.plan.group, density, data, scale)
         if symmetry is None:
-            raise RotationError(words.refusal(found.rotations[0]))
+            raise RotationError(account.refusal(found.rotations[0]))
         arranged = dataclasses.replace(arranged, found=dataclasses.replace(found, divided=True))
     _tell(arranged.found)
     return arranged, symmetry or arranged.plan.group
@@ -275,12 +275,12 @@ def warn_without_data(sites: Sequence[Site], forgotten: Sequence[str] = ()) -> N
 def _tell(found: SymmetryFound) -> None:
     """Warn or log: silence is kept for models without anything to relabel."""
     if found.rotations and not found.divided:
-        warnings.warn(words.rotation_in_words(found.rotations[0]), UserWarning, stacklevel=6)
+        warnings.warn(account.rotation_in_words(found.rotations[0]), UserWarning, stacklevel=6)
     partly = [r for r in found.remarks if r.reason in (Reason.SIGNS_APART, Reason.OVERLAPS)]
     if found.missed:
-        warnings.warn(words.warning(found), UserWarning, stacklevel=6)
+        warnings.warn(account.warning(found), UserWarning, stacklevel=6)
     elif partly:
-        told = " ".join(words.remark_in_words(remark) for remark in partly)
+        told = " ".join(account.remark_in_words(remark) for remark in partly)
         warnings.warn(told, UserWarning, stacklevel=6)
     else:
         LOG.info("%s", found)
@@ -373,5 +373,5 @@ def _probe(sites: Sequence[Site], model: Model, data: PyTree, uneven: bool) -> P
         same = alike[site.key, site.shape]
         centre += [float(np.mean([each.centre for each in same]))] * site.size
         spread += [float(np.median([each.spread for each in same]))] * site.size
-    names = (*(site.name for site in sites), words.LIKELIHOOD)
+    names = (*(site.name for site in sites), account.LIKELIHOOD)
     return Probe(evaluate, names, np.array(centre), np.array(spread))

@@ -8,8 +8,8 @@ import numpy as np
 from jaxtyping import Float
 
 from folt.store.columns import Column, ColumnKind, Table
+from folt.store.fields import BRACKET
 from folt.store.layout import TIME_NAMES
-from folt.store.words import BRACKET
 
 _SECONDS = {
     **dict.fromkeys(["", "s", "sec", "secs", "second", "seconds", "utc"], 1.0),

@@ -16,7 +16,7 @@ from folt.modal.shapes import mac_rows, shape_rows
 from folt.modal.spectrum import Measured
 from folt.modal.table import as_csv, evidence_rows, mode_rows
 from folt.report import style
-from folt.report.kept import files_of, from_source
+from folt.report.saving import files_of, from_source
 from folt.store.strict_json import Document
 
 if TYPE_CHECKING:

@@ -13,8 +13,9 @@ import numpy as np
 
 from folt.batching import map_points
 from folt.certificate.cautions import RHAT_LIMIT
+from folt.certificate.conditions import AMBIGUOUS
 from folt.certificate.exploration import explored_words
-from folt.certificate.outcomes import AMBIGUOUS, Outcome, Use
+from folt.certificate.outcomes import Outcome, Use
 from folt.fit.text import rounded_number
 from folt.groups import Element, Group
 from folt.problem.symmetry import TURNING

@@ -12,7 +12,7 @@ from typing import NamedTuple
 import numpy as np
 from jaxtyping import Float
 
-from folt.store.words import BRACKET
+from folt.store.fields import BRACKET
 
 _CODES = frozenset(sign * value for sign in (-1.0, 1.0) for value in (999.0, 9999.0, 99999.0)) | {
     -99.0,

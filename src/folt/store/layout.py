@@ -12,7 +12,7 @@ from collections import Counter
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from folt.store.words import UNIT, Style, is_missing, is_number, style_of
+from folt.store.fields import UNIT, Style, is_missing, is_number, style_of
 
 REMARKS = ("#", "%", "//")
 """What a line of remarks begins with."""

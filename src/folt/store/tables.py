@@ -28,10 +28,10 @@ from typing import TYPE_CHECKING, NamedTuple, TypeVar
 import numpy as np
 
 from folt.store.columns import Column, ColumnKind, Stray, Table
+from folt.store.fields import BRACKET, MISSING_WORDS, UNIT, Style, is_missing, moments
 from folt.store.files import require_readable
 from folt.store.layout import Layout, layout
 from folt.store.packages import require
-from folt.store.words import BRACKET, MISSING_WORDS, UNIT, Style, is_missing, moments
 
 if TYPE_CHECKING:
     import pandas as pd

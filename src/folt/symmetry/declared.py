@@ -6,6 +6,7 @@ import itertools
 from collections.abc import Mapping, Sequence
 
 from folt.problem.symmetry import SymmetryError
+from folt.symmetry.account import LIKELIHOOD, attempt_in_words
 from folt.symmetry.candidates import Place, family_mover, movers_at, site_mover
 from folt.symmetry.findings import Attempt, Factor, Kind
 from folt.symmetry.moves import (
@@ -19,7 +20,6 @@ from folt.symmetry.moves import (
 from folt.symmetry.probe import Probe
 from folt.symmetry.signs import rotation, with_signs
 from folt.symmetry.survey import Survey, survey
-from folt.symmetry.words import LIKELIHOOD, attempt_in_words
 
 Range = slice | Sequence[int] | None
 """Which entries along the first axis of a site carry labels; None for all of them."""

@@ -219,6 +219,6 @@ class SymmetryFound:
         return hash(SymmetryFound)
 
     def __str__(self) -> str:
-        from folt.symmetry.words import account_of
+        from folt.symmetry.account import account_of
 
         return account_of(self)

@@ -1,4 +1,4 @@
-"""Fits that are kept: found again by what was asked for, and saved somewhere if at all possible."""
+"""Saving fits, and finding them again by what was asked for; somewhere, if at all possible."""
 
 from __future__ import annotations
 
