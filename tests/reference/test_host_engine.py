@@ -89,6 +89,7 @@ def moved(tempered=1.0, jump_shift=0.0, steps=6):
         chains.jump(generator)
     accept = np.any(chains.states.points != before, axis=1)
     assert 0.05 < accept.mean() < 0.95
+    chains.catch_up()
     values, gradients = Landscape(target).with_gradients(chains.states.points)
     np.testing.assert_allclose(chains.states.values, values, rtol=1e-12)
     np.testing.assert_allclose(chains.states.gradients, gradients, rtol=1e-10, atol=1e-12)
@@ -102,6 +103,22 @@ def test_paths_and_jumps_leave_the_target_alone():
     assert same_law(end, fresh)
     assert not same_law(moved(tempered=0.7)[1], fresh)
     assert not same_law(moved(jump_shift=3.0)[1], fresh)
+
+
+def test_jumps_cost_gradients_only_where_a_path_begins():
+    generator = np.random.default_rng(3)
+    start = components().sample(generator, 50)
+    landscape = Landscape(Problem(mixture().log_prob, Trivial(2)))
+    jump = JumpKernel.around(start, np.cov(start.T), 0.6)
+    chains = Hamiltonian(landscape, jump, start, np.cov(start.T), 0.8)
+    spent = landscape.gradients
+    for _ in range(20):
+        chains.jump(generator)
+    assert landscape.gradients == spent
+    chains.catch_up()
+    assert 0 < landscape.gradients - spent <= 50
+    expected = Landscape(landscape.problem).with_gradients(chains.states.points)[1]
+    np.testing.assert_allclose(chains.states.gradients, expected, rtol=1e-10, atol=1e-12)
 
 
 def test_jump_density_is_the_mixture_of_its_kernels():

@@ -377,3 +377,17 @@ def test_the_summary_says_what_was_spent_and_what_more_would_buy(problem):
     assert f"at most {100 * (1 - fit.accept_rate):.0f} % of acceptance" in words
     thorough = dataclasses.replace(fit, provenance={**fit.provenance, "effort": "thorough"})
     assert "thorough" not in cost_words(thorough)
+
+
+def test_very_many_rows_halve_the_counts_of_an_effort_and_fewer_leave_it_alone(monkeypatch):
+    problem = folt.models.gaussian_mixture(np.linspace(-2.0, 2.0, 400), 2)
+    quick = folt.Effort.quick()
+    asked = options.Options(effort=quick)
+    assert asked.effort_for(problem, 1e-6) == quick
+    assert asked.sampler_for(problem, quick).path_every == 1
+    monkeypatch.setattr(options, "MANY_ROWS", 400)
+    fewer = asked.effort_for(problem, 1e-6)
+    assert 2 * fewer.certification_draws == quick.certification_draws
+    assert fewer.training_draws + fewer.held_out_draws == fewer.chains * fewer.draws
+    own = dataclasses.replace(quick, particles=512)
+    assert options.Options(effort=own).effort_for(problem, 1e-6) == own

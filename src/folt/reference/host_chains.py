@@ -262,6 +262,8 @@ class HostChains:
                     moving.move(generator)
                 if number % self.jump_every == self.jump_every - 1:
                     moving.jump(generator)
+                if self.path_every == 1:
+                    moving.catch_up()
             record[number], values[number] = moving.states.points, moving.log_target
             tell((number + 1) / self.draws, "chains")
         return record.swapaxes(0, 1), values.T

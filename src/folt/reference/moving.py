@@ -68,6 +68,9 @@ class Moving(ABC):
         """These chains at other points."""
         self.states.points[rows], self.states.values[rows] = points, values
 
+    def catch_up(self) -> None:  # noqa: B027 - walks know no gradients
+        """Compute what a move needs and jumps have left behind; nothing unless told."""
+
     @property
     def log_target(self) -> HostValues:
         """Log π_F at the chains."""
@@ -135,9 +138,11 @@ class Hamiltonian(Moving):
         self.acceptance = acceptance
         self._set_metric(target, covariance)
         super().__init__(target, proposal, self.paths.at(points))
+        self.behind = np.zeros(len(points), bool)
 
     def move(self, generator: np.random.Generator) -> None:
         """One path of every chain."""
+        self.catch_up()
         step = math.exp(self.size.log_average)
         self.states, _ = self.paths.move(generator, self.states, step)
 
@@ -148,13 +153,20 @@ class Hamiltonian(Moving):
             self.states, acceptance = self.paths.move(generator, self.states, step)
             self.size.update(acceptance)
             self.jump(generator)
+            self.catch_up()
             tell((number + 1) / iterations, "warm-up")
 
     def put(self, rows: np.ndarray, points: HostPoints, values: HostValues) -> None:
-        """These chains at other points, with their gradients."""
+        """These chains at other points, whose gradients are not known yet."""
+        super().put(rows, points, values)
+        self.behind[rows] = True
+
+    def catch_up(self) -> None:
+        """Compute the gradients that a path needs and jumps have left behind."""
+        rows = np.flatnonzero(self.behind)
         if rows.size:
-            super().put(rows, points, values)
-            self.states.gradients[rows] = self.target.with_gradients(points)[1]
+            self.states.gradients[rows] = self.target.with_gradients(self.states.points[rows])[1]
+            self.behind[rows] = False
 
     def _set_metric(self, target: _Target, covariance: Matrix) -> None:
         self.paths, self.size = (

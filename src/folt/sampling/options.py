@@ -71,7 +71,9 @@ class Options:
         usual = effort in (Effort.quick(), Effort.default())
         if evaluations is None and usual and not problem.differentiable:
             evaluations = evaluations_of_black_box(problem.dim, pace)
-        return effort if evaluations is None else effort.within(evaluations)
+        if evaluations is not None:
+            return effort.within(evaluations)
+        return effort.with_many_rows() if usual and problem.rows >= MANY_ROWS else effort
 
     def sampler_for(self, problem: Problem, effort: Effort) -> Sampler:
         """Return what was given, exact draws if the problem has some, or particles and chains."""
@@ -196,8 +198,8 @@ def _with_many_rows(rows: int) -> dict[str, Any]:
 
     Descents that pay for very many rows are fewer: those from the modes of a subset are short.
     """
-    rounds = round(ROUNDS * math.sqrt(MANY_ROWS / rows))
-    return {"path_every": 4, "descents": min(max(rounds, FEWEST_ROUNDS), ROUNDS)}
+    rounds = round(ROUNDS * math.sqrt(MANY_ROWS / (4 * rows)))
+    return {"path_every": 4, "warmup": 10, "descents": min(max(rounds, FEWEST_ROUNDS), ROUNDS)}
 
 
 def cap_cautions(effort: Effort) -> tuple[Caution, ...]:

@@ -24,8 +24,8 @@ class Effort(Shown):
         exact_draws: draws of an exact sampler, where the problem has one.
         training_draws: reference draws for training and selection together.
         held_out_draws: reference draws for the certificate.
-        certification_draws: fresh proposals for the certificate and the evidence; up to three times
-            as many where the evidence would be blurred otherwise, unless evaluations are capped.
+        certification_draws: fresh proposals for the certificate and the evidence; more where the
+            evidence would be blurred otherwise, unless evaluations are capped.
         rounds: most rounds of training per size; None for the trainer that goes on while h can be
             made flatter, whatever it costs.
         fresh: fresh proposals per round of training.
@@ -34,6 +34,7 @@ class Effort(Shown):
         evaluations: log densities that the counts above were cut down to; None for no limit.
         safety_weight: λ, the share of the proposal that is its tail safety; zero for none.
         burn_in: steps thrown away at the start of every chain, at least.
+        sharper: most times as many proposals where the evidence would be blurred otherwise.
     """
 
     name: str
@@ -52,6 +53,7 @@ class Effort(Shown):
     evaluations: int | None = None
     safety_weight: float = 0.02
     burn_in: int = 100
+    sharper: int = 3
 
     def _card(self) -> Card:
         rounds = "as long as it gains" if self.rounds is None else f"at most {self.rounds} rounds"
@@ -108,6 +110,21 @@ class Effort(Shown):
             steps_per_draw=_between(1, evaluations // 500_000, self.steps_per_draw),
             walk_steps=max(1, evaluations // 50_000),
             evaluations=evaluations,
+        )
+
+    def with_many_rows(self) -> Effort:
+        """The same effort for very many observations: half the draws and proposals.
+
+        Such posteriors are nearly Gaussian, so that proposals are accepted nearly always.
+        """
+        return dataclasses.replace(
+            self,
+            draws=self.draws // 2,
+            training_draws=self.training_draws // 2,
+            held_out_draws=self.held_out_draws // 2,
+            certification_draws=self.certification_draws // 2,
+            fresh=self.fresh // 2,
+            sharper=1,
         )
 
     @classmethod

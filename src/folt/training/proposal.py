@@ -159,4 +159,4 @@ def worthwhile(
         return steps, proposals
     weights = np.exp(finite - finite.max())
     needed = (fresh.size * np.sum(weights**2) / np.sum(weights) ** 2 - 1.0) / SHARP**2
-    return steps, int(min(max(proposals, needed), 3 * effort.certification_draws))
+    return steps, int(min(max(proposals, needed), effort.sharper * effort.certification_draws))

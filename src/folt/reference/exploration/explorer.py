@@ -22,7 +22,7 @@ from folt.proposals.components import Components
 from folt.proposals.sums import summable
 from folt.reference.exploration.descents import LAST_STARTS, SLOTS, descents
 from folt.reference.exploration.explored import Explored, Masses, masses_of
-from folt.reference.exploration.modes import SCREENED_SOURCE, Modes, modes_of
+from folt.reference.exploration.modes import MOST_LOOKED_AT, SCREENED_SOURCE, Modes, modes_of
 from folt.reference.exploration.polish import polished
 from folt.reference.exploration.start import (
     THIN,
@@ -92,7 +92,11 @@ class Explorer:
 
     Attributes:
         seconds: wall time spent so far, for the timings of a fit.
+        screening: descents from points that screening proposes.
+        unpromising: most ends of descents far below the best that are looked at for modes.
     """
+
+    screening, unpromising = SLOTS, MOST_LOOKED_AT
 
     def __init__(
         self, key: Key, landscape: Landscape, start: Start, action: Action, plan: ExplorationPlan
@@ -182,7 +186,8 @@ class Explorer:
         gradients = self.landscape.with_gradients
         rounds = max(self.plan.rounds, round(FUNDED * funds / SLOTS))
         ends = descents(gradients, starts, scale, SLOTS, rounds)
-        modes = modes_of(gradients, ends, centre, scale, action, known, self._block)
+        parts = (gradients, ends, centre, scale, action, known, self._block)
+        modes = modes_of(*parts, self.unpromising)
         if modes is None:
             return Explored(ladder, descents=len(ends.values))
         modes = self._screened(starts, modes, funds)
@@ -205,10 +210,10 @@ class Explorer:
 
     def _screened(self, starts: StretchedStarts, modes: Modes, funds: float) -> Modes:
         """The modes, and those that descents from points which they do not explain end in."""
-        least = SCREENED_PER_GRADIENT * self.plan.rounds * SLOTS
+        least = SCREENED_PER_GRADIENT * self.plan.rounds * self.screening
         most = max(least, round(SCREENING * VALUES_PER_GRADIENT * funds))
         points = starts.many(screened_points(self.action, modes, most))
-        chosen = unexplained(self.action, modes, points, self.landscape(points), SLOTS)
+        chosen = unexplained(self.action, modes, points, self.landscape(points), self.screening)
         centre, scale = self._middle_and_widths
         ends = descents(
             self.landscape.with_gradients,
@@ -218,7 +223,8 @@ class Explorer:
             LAST_STARTS,
         )
         gradients = self.landscape.with_gradients
-        found = modes_of(gradients, ends, centre, scale, self.action, modes, self._block)
+        parts = (gradients, ends, centre, scale, self.action, modes, self._block)
+        found = modes_of(*parts, self.unpromising)
         return modes if found is None else found
 
     @property

@@ -17,7 +17,7 @@ from folt.reference.exploration.images import nearest_images
 from folt.reference.landscape import Matrix
 from folt.types import HostPoints, HostValues
 
-_MOST, _MOST_LOOKED_AT = 24, 48
+_MOST, MOST_LOOKED_AT = 24, 48
 """Most modes, and most ends that are looked at for them, best first."""
 
 _DEPTH = 12.0
@@ -167,6 +167,7 @@ def modes_of(
     action: Action,
     known: Modes | None = None,
     block: int = 1,
+    unpromising: int = MOST_LOOKED_AT,
 ) -> Modes | None:
     """Return the distinct modes that descents ended in; None where no end is usable.
 
@@ -180,6 +181,7 @@ def modes_of(
             ended there again.
         block: gradients that cost as much as one: ends are polished ahead in one block, and some
             of them in vain.
+        unpromising: most ends that are looked at far below the best.
     """
     away = runaways(gradients, ends, centre, scale)
     points, values = action.fold(ends.points), ends.values
@@ -195,10 +197,13 @@ def modes_of(
     spent, once, arrived = ends.gradients + away.gradients, 0, 0
     ahead: dict[int, tuple[_Mode | None, int]] = {}
     together = max(1, block // (2 * points.shape[1] + 1))
-    for _ in range(_MOST_LOOKED_AT):
+    for _ in range(MOST_LOOKED_AT):
         if not left.any() or len(found) == _MOST:
             break
         best = int(np.flatnonzero(left)[values[left].argmax()])
+        unpromising -= not promising[best]
+        if unpromising < 0:
+            break
         if best not in ahead:
             rows = np.flatnonzero(left)
             rows = rows[np.argsort(-values[rows], kind="stable")[:together]]

@@ -22,6 +22,7 @@ from jaxtyping import Bool
 
 from folt.problem import Problem
 from folt.proposals.action import Action
+from folt.reference.exploration.descents import SLOTS
 from folt.reference.exploration.explored import Explored
 from folt.reference.exploration.explorer import ExplorationPlan, Explorer, known_parts
 from folt.reference.exploration.modes import Modes
@@ -67,6 +68,9 @@ class SubsetExplorer(Explorer):
         action: the group.
         plan: what the exploration of the subset may cost.
     """
+
+    screening, unpromising = SLOTS // 4, 4
+    _block = 1  # a gradient of all rows fills the machine: none is computed in vain
 
     def __init__(
         self, key: Key, landscape: Landscape, start: Start, action: Action, plan: ExplorationPlan
