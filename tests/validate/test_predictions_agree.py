@@ -8,11 +8,12 @@ import pytest
 from scipy import stats
 from scipy.special import softmax
 from table import write_table
-from test_models_agree import CHAINS, DRAWS, MODELS, long_run
+from test_models_agree import CHAINS, DRAWS, KEY, MODELS, long_run
 
 import folt
 from folt.certificate.diagnostics.chains import effective_size
 from folt.fit.memberships import _DRAWS
+from folt.models import simulate_factor_analysis
 
 LIMIT = 4.5
 """Errors by which two numbers may differ: some 500 exceed it with probability .003 or less."""
@@ -76,11 +77,12 @@ def next_states(p, data):
 
 
 def conditional(p, data):
-    """Means of the first two variables given that all others are one above their mean."""
+    """Means of the first two variables, all others one above theirs, in centred data."""
     whole = np.einsum("cdfi,cdfj->cdij", p["loading"], p["loading"])
     whole = whole + np.eye(whole.shape[-1]) * p["noise"][..., None, :]
     given = np.linalg.solve(whole[..., 2:, 2:], np.ones((*whole.shape[:2], whole.shape[-1] - 2, 1)))
-    return data.mean(axis=0)[:2] + (whole[..., :2, 2:] @ given)[..., 0]
+    del data
+    return (whole[..., :2, 2:] @ given)[..., 0]
 
 
 GRID = np.linspace(-3.0, 9.0, 13)
@@ -100,13 +102,13 @@ def told(fit, what, new):
     if new is not None:
         frame = fit.predict(new).filter(like="mean")
         return frame[[name for name in frame if name != "mean[y]"]].to_numpy(), 0.0
-    data = np.asarray(fit.problem.data)
-    row = data.mean(axis=0) + 1.0
+    centre = simulate_factor_analysis(KEY, 200).mean(axis=0)  # the problem's data are centred
+    row = centre + 1.0
     row[:2] = np.nan
     frame = fit.predict(row)
     width = frame.filter(like="high").to_numpy() - frame.filter(like="low").to_numpy()
     means = frame.filter(like="mean").to_numpy()[0, :2]
-    return means, (width[0, :2] / 3.92) ** 2 / fit.accepted.size
+    return means - centre[:2], (width[0, :2] / 3.92) ** 2 / fit.accepted.size
 
 
 def error(values, most=math.inf):
@@ -129,9 +131,7 @@ def test_memberships_and_predictions_agree_with_draws_of_nuts():
             found, drawn = told(fit, what, new)
             expected, own = by_hand(reference, data), by_hand(fit.posterior, data)
             most = _DRAWS if what == "memberships" else math.inf
-            errors = np.sqrt(
-                error(own, most) ** 2 + error(expected) ** 2 + np.reshape(drawn, -1)[0]
-            )
+            errors = np.sqrt(error(own, most) ** 2 + error(expected) ** 2 + drawn)
             means = expected.mean(axis=(0, 1))
             scores = (np.reshape(found, means.shape) - means) / np.maximum(errors, 1e-12)
             worst.append(np.abs(scores).max())

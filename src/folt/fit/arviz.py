@@ -188,7 +188,7 @@ def to_inference_data(
         groups["constant_data"] = constant
     with warnings.catch_warnings():
         # ArviZ takes more chains than draws for axes that were mistaken for each other.
-        warnings.filterwarnings("ignore", "More chains", UserWarning)
+        warnings.filterwarnings("ignore", "More chains|Found chain dimension", UserWarning)
         data = _made(arviz, groups, _axes(fit, groups))
     data["posterior"].attrs.update(attributes(fit))
     say_order(data["posterior"], fit)

@@ -235,7 +235,8 @@ class Problem(Evaluated):
 
     def log_prob(self, x: Point) -> Scalar:
         """Return the log density at x, unnormalised, on all of R^dim."""
-        value = self.log_density(x) if self.data is None else self.log_density(x, self.data)
+        log_density, data = _in_precision((self.log_density, self.data))
+        value = log_density(x) if data is None else log_density(x, data)
         return jnp.asarray(value, x.dtype)
 
     def folded(self) -> Folded:
@@ -270,9 +271,8 @@ class Problem(Evaluated):
     def _parameters(self, x: AnyPoint) -> dict[str, Array]:
         if self.constrain is None:
             return dict(zip(self.names, jnp.unstack(jnp.asarray(x)), strict=True))
-        if isinstance(self.constrain, WithData):
-            return self.constrain.function(x, self.data)
-        return self.constrain(x)
+        constrain, data = _in_precision((self.constrain, self.data))
+        return constrain.function(x, data) if isinstance(constrain, WithData) else constrain(x)
 
     @in_float64
     def unconstrain(
@@ -418,6 +418,11 @@ def _require_distinct(names: Sequence[str]) -> None:
 def _own(data: PyTree) -> PyTree:
     """NumPy arrays copied: JAX knows a buffer by the array it came from, whatever its precision."""
     return jax.tree.map(lambda leaf: leaf.copy() if isinstance(leaf, np.ndarray) else leaf, data)
+
+
+def _in_precision(module: PyTree) -> PyTree:
+    """What is evaluated; in single precision its copy, whose buffers the original never meets."""
+    return module if jax.config.read("jax_enable_x64") else _own(module)
 
 
 def _numbered(dim: int) -> tuple[str, ...]:
