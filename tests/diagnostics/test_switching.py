@@ -5,7 +5,7 @@ import pytest
 from scipy.stats import binom
 
 from folt.certificate.diagnostics import Switching, switching
-from folt.certificate.diagnostics.switching import FALSE_ALARM, valley
+from folt.certificate.diagnostics.switching import FALSE_ALARM, Heights, valley
 
 NAMES = ("mu[0]", "mu[1]", "theta")
 
@@ -92,3 +92,21 @@ def test_a_valley_in_a_lopsided_difference_is_no_suspicion():
     assert Switching("a", "b", 1e-9, 0.01, 1, 1000).suspected
     assert not Switching("a", "b", 1e-9, 0.4, 1, 1000).suspected
     assert not Switching("a", "b", 1e-2, 0.01, 1, 1000).suspected
+
+
+@pytest.mark.parametrize(
+    ("values", "masses", "suspected"),
+    [
+        ([0.0, 0.0], [0.5, 0.5], True),
+        ([0.0, -0.5], [0.5, 0.5], True),
+        ([0.0, -3.0], [0.5, 0.5], False),
+        ([0.0, -3.0], [0.99, 0.01], True),
+    ],
+    ids=["equal", "nearly equal", "unlike", "the image of the heavy one is not known"],
+)
+def test_modes_of_unlike_height_are_no_labels(values, masses, suspected):
+    modes = Heights(
+        np.array([[0.0, 8.0, 0.0], [8.0, 0.0, 0.0]]), np.array(values), np.array(masses)
+    )
+    draws = switching_draws(np.random.default_rng(0), 8.0)
+    assert switching(draws, NAMES, modes).suspected == suspected

@@ -24,6 +24,7 @@ from folt.certificate.diagnostics import (
     summarise_chains,
     switching,
 )
+from folt.certificate.diagnostics.switching import Heights
 from folt.chains import Chains
 from folt.problem.ratio import BoundaryMass, LogRatio, boundary_mass, label_switch_rate
 from folt.problem.symmetry import SymmetryAccount, check_symmetry, turning_words
@@ -145,7 +146,9 @@ class SymmetryFacts:
             holds=account.holds and within.holds,
             boundary=boundary,
             switch_rate=None if run.raw is None else label_switch_rate(problem.group, run.raw),
-            switching=switching(chains.draws, problem.names) if account.order == 1 else None,
+            switching=(
+                switching(chains.draws, problem.names, _modes(run)) if account.order == 1 else None
+            ),
             turning=tuple(site for each in rotations for site in each.sites) or account.turning,
         )
 
@@ -286,3 +289,11 @@ class ReferenceFacts:
         chance = rhat_by_chance(held_out.shape, REFRESHED_ALARM, min(run.rhat, RHAT_DOUBT), stayed)
         limit = max(REFRESHED_RHAT, chance)
         return cls(*came, refreshed, rhat, ess, limit, run.cautions + added, run.sealable, cap)
+
+
+def _modes(run: Reference) -> Heights | None:
+    """Return the modes that the exploration found, if it looked for any."""
+    explored = run.explored
+    if explored is None or explored.modes is None:
+        return None
+    return Heights(explored.modes.points, explored.modes.values, explored.absolute)

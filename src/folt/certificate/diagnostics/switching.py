@@ -9,6 +9,9 @@ outwards on at least one side. There, of the draws below any fixed one, at least
 within half its distance from zero, whatever the density: a binomial count says how surprising
 fewer are. Both sides must be surprising, so that for independent draws with one mode, wherever it
 is, the chance of an alarm is at most `FALSE_ALARM` over all pairs together.
+
+A relabelling takes modes to modes of equal height. Where the heavy modes on the two sides of zero
+are known and differ in height, the posterior has two modes and no labels.
 """
 
 from __future__ import annotations
@@ -27,6 +30,13 @@ FALSE_ALARM = 1e-3
 
 ASYMMETRY = 0.1
 """Largest distance between the distributions of a difference and of its negative."""
+
+HEIGHT = 1.0
+"""Nats by which modes on the two sides of zero differ at least, if they are no relabellings of each
+other, not even nearly."""
+
+HEAVY = 0.05
+"""Share of the posterior from which on a mode is asked for its height."""
 
 QUANTILES = (0.25, 0.5, 0.75)
 """Draws of one side, by rank, within whose distance the inner half is counted."""
@@ -49,6 +59,8 @@ class Switching:
         asymmetry: largest distance between the distributions of the difference and its negative.
         pairs: number of pairs that were tested.
         draws: independent draws that each test rests on.
+        height: least difference in log density of two modes on opposite sides of zero; zero where
+            they are not known.
     """
 
     first: str
@@ -57,21 +69,48 @@ class Switching:
     asymmetry: float
     pairs: int
     draws: int
+    height: float = 0.0
 
     @property
     def suspected(self) -> bool:
         """Whether the labels seem to switch: a valley at zero in a symmetric difference."""
         allowed = ASYMMETRY + 1.6 / np.sqrt(max(self.draws, 1))
-        return bool(self.p_value <= FALSE_ALARM and self.asymmetry <= allowed)
+        alike = self.asymmetry <= allowed and self.height <= HEIGHT
+        return bool(self.p_value <= FALSE_ALARM and alike)
 
 
-def switching(draws: np.ndarray, names: Sequence[str]) -> Switching | None:
+@dataclasses.dataclass(frozen=True)
+class Heights:
+    """The known modes of a density.
+
+    Attributes:
+        points: where they are.
+        values: log density there.
+        masses: their shares of the posterior.
+    """
+
+    points: np.ndarray
+    values: np.ndarray
+    masses: np.ndarray
+
+    def apart(self, pair: tuple[int, int]) -> float:
+        """Return how unlike in height the heavy modes on the two sides of a pair's tie are."""
+        heavy = self.masses >= HEAVY
+        sides = self.points[:, pair[0]] - self.points[:, pair[1]] > 0.0
+        first, second = self.values[heavy & sides], self.values[heavy & ~sides]
+        return float(np.abs(first[:, None] - second).min()) if len(first) and len(second) else 0.0
+
+
+def switching(
+    draws: np.ndarray, names: Sequence[str], modes: Heights | None = None
+) -> Switching | None:
     """Return the pair whose labels look most like switching; None where nothing can be said.
 
     Args:
         draws: chains (chain, draw, dim), thinned here to their effective size.
         names: one name per coordinate; in many dimensions only entries whose names differ in
             numbers alone are compared.
+        modes: the modes that are known, if any.
     """
     draws = np.asarray(draws, float)
     pairs = _pairs(names)
@@ -85,7 +124,7 @@ def switching(draws: np.ndarray, names: Sequence[str]) -> Switching | None:
     stride = max(int(np.ceil(count / effective)), 1)
     thinned = draws[:, ::stride].reshape(-1, draws.shape[-1])
     return min(
-        (_judged(thinned, names, pair, len(pairs)) for pair in pairs),
+        (_judged(thinned, names, pair, len(pairs), modes) for pair in pairs),
         key=lambda found: (not found.suspected, found.p_value),
     )
 
@@ -100,14 +139,19 @@ def _pairs(names: Sequence[str]) -> list[tuple[int, int]]:
 
 
 def _judged(
-    draws: np.ndarray, names: Sequence[str], pair: tuple[int, int], count: int
+    draws: np.ndarray,
+    names: Sequence[str],
+    pair: tuple[int, int],
+    count: int,
+    modes: Heights | None,
 ) -> Switching:
     difference = draws[:, pair[0]] - draws[:, pair[1]]
     sides = difference[difference > 0], -difference[difference < 0]
     p_value = min(1.0, count * max(valley(side) for side in sides))
     asymmetry = _distance(difference, -difference)
     first, second = (names[place] for place in pair)
-    return Switching(first, second, p_value, asymmetry, count, len(draws))
+    height = 0.0 if modes is None else modes.apart(pair)
+    return Switching(first, second, p_value, asymmetry, count, len(draws), height)
 
 
 def valley(distances: np.ndarray) -> float:
