@@ -4,11 +4,11 @@ VENV := .venv
 BIN := $(VENV)/bin
 LOWEST := .venv-lowest
 # Most of a small fit is compilation: in the suite it is done cheaply, and serves the next run.
-CHEAP := --xla_backend_optimization_level=1 --xla_llvm_disable_expensive_passes=true
+CHEAP := --xla_backend_optimization_level=0 --xla_llvm_disable_expensive_passes=true
 # A flag that JAX 0.12 no longer knows, and ends the process for.
 OLDER = $(shell $(BIN)/python -c "import jaxlib.version as v; print('--xla_cpu_use_fusion_emitters=false' * (v.__version__ < '0.11'))")
 COMPILED = XLA_FLAGS="$(CHEAP) $(OLDER)" JAX_COMPILATION_CACHE_DIR=$(CURDIR)/.cache/jax JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS=0.2
-PYTEST = $(COMPILED) $(BIN)/python -m pytest -n 2 --dist worksteal --durations=10
+PYTEST = $(COMPILED) $(BIN)/python -m pytest -n 2 --dist loadfile --durations=10
 SUITE = $(PYTEST) -m "not validate and not extended"
 PIP := $(BIN)/python -m pip --disable-pip-version-check
 
@@ -67,7 +67,7 @@ check: $(VENV)/.installed-dev ## lint, formatting, spelling, types, import rules
 	$(BIN)/lint-imports
 
 check-newest: ## the suite on the newest versions of everything, unlocked, in Python 3.13
-	XLA_FLAGS="$(CHEAP)" .ci/newest -n 2 --dist worksteal $(TESTS)
+	XLA_FLAGS="$(CHEAP)" .ci/newest -n 2 --dist loadfile $(TESTS)
 
 check-lowest: $(VENV)/.installed-dev ## a smoke fit on the lowest versions that pyproject.toml names
 	$(BIN)/uv pip compile pyproject.toml --extra arviz --extra report --extra tables --resolution lowest-direct --python-version 3.11 --quiet -o $(LOWEST).txt

@@ -29,6 +29,7 @@ APART: dict[str, tuple[str, ...]] = {
     "typhoon": BORROWED,
     "brought": ("regressions", "classes", "regimes"),
     "large": ("multivariate", "factors"),
+    "wide": ("pair-100", "pair-200", "blocks-60", "blocks-120", "blocks-180"),
     "unseen": (
         "robust-regressions",
         "survival",

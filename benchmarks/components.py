@@ -14,7 +14,7 @@ from typing import Any
 import folt
 from benchmarks import record
 from folt.certificate.comparison import compare_evidences
-from folt.certificate.diagnostics import Evidence
+from folt.certificate.diagnostics.evidence import Evidence
 from folt.models import datasets, gaussian_mixture
 
 NAME = "components"
@@ -79,7 +79,7 @@ def rows(sizes: list[dict[str, Any]]) -> list[tuple[Any, ...]]:
 
 def main(words: list[str]) -> None:
     """Measure the sizes asked for, each written down at once."""
-    from folt.cli.mixture import component_numbers
+    from folt.terminal import numbers_of
 
     parser = argparse.ArgumentParser(prog="python -m benchmarks.components")
     parser.add_argument("components", nargs="?", default="1:5")
@@ -88,7 +88,7 @@ def main(words: list[str]) -> None:
     asked = parser.parse_args(words)
     there = record.read(NAME)["sizes"] if NAME in record.names() else []
     sizes = {one["components"]: one for one in there}
-    for components in component_numbers(asked.components):
+    for components in numbers_of("components", asked.components):
         sizes[components] = measured(components, asked.effort, asked.seed)
         ordered = [sizes[size] for size in sorted(sizes)]
         command = f"python -m benchmarks.components {min(sizes)}:{max(sizes)} "

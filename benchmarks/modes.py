@@ -1,12 +1,12 @@
 """Are the modes found, and is it said where they may not be?
 
-    python -m benchmarks.modes corpus|random|shapes|ripples|drawn-ripples [--most N]
+    python -m benchmarks.modes corpus|random|shapes|ripples|drawn-ripples|spikes [--most N]
 
 Targets whose masses are known, normalised so that log Z = 0. A fit is `false` if its verdict is
 usable although log Z is off by more than .05 or more than 5 % of the mass is lost; `right` if it is
 usable and neither; `doubt` otherwise. The constants of the exploration were chosen on `corpus`,
-on `ripples` and on random mixtures of other seeds; `random`, `shapes` and `drawn-ripples` were
-drawn after that.
+on `ripples` and on random mixtures of other seeds; `random`, `shapes`, `drawn-ripples` and `spikes`
+were made after that. `spikes` shows what stays invisible: basins from 1 in 100 starts to none.
 """
 
 from __future__ import annotations
@@ -23,6 +23,7 @@ from typing import NamedTuple
 import jax
 import jax.numpy as jnp
 import numpy as np
+from scipy import stats
 
 import folt
 from benchmarks import record
@@ -208,7 +209,27 @@ def drawn_ripples() -> Iterator[tuple[str, Callable[[], Target], int]]:
         yield name, made, 1
 
 
+def basin(dim: int, width: float, prior: float = 2.0) -> float:
+    """Share of the prior's draws around which the spike at distance one is the larger part.
+
+    Half of the mass has unit width at the origin, whose density at the spike is about that at its
+    middle: the spike is larger where r² < 2·width²·(dim·log(1/width) + ½).
+    """
+    radius = width * math.sqrt(2.0 * (dim * math.log(1.0 / width) + 0.5))
+    return float(stats.ncx2.cdf((radius / prior) ** 2, dim, 1.0 / prior**2))
+
+
+def spikes() -> Iterator[tuple[str, Callable[[], Target], int]]:
+    """Half of the mass in ever narrower spikes: which basins are found, said to be lost, unseen."""
+    cases = [(dim, width) for dim in (2, 3, 5, 8) for width in (0.2, 0.1, 0.05, 0.02, 0.01)]
+    for dim, width in sorted(cases, key=lambda case: -basin(*case)):
+        starts = float(f"{1.0 / basin(dim, width):.1e}")
+        name = f"spike of {width}, basin of 1 in {starts:g}"
+        yield name, lambda dim=dim, width=width: spike(dim, width, 1.0), 1
+
+
 SETS = {
+    "spikes": spikes,
     "corpus": corpus,
     "random": random_set,
     "shapes": shapes_set,

@@ -69,6 +69,11 @@ ASKED = {
     "switching": Asked("autoregression in three regimes, NumPyro, d = 13"),
     "two-classes": Asked("two latent classes of ten items, NumPyro, d = 21"),
     "sparse-factors": Asked("two sparse factors, NumPyro, d = 24"),
+    "pair-100": Asked("Gaussian pair, d = 100", seconds=8, nuts=False),
+    "pair-200": Asked("Gaussian pair, d = 200", seconds=15, nuts=False),
+    "blocks-60": Asked("three exchangeable correlated blocks, d = 60", seconds=15),
+    "blocks-120": Asked("d = 120", seconds=40),
+    "blocks-180": Asked("d = 180", seconds=90),
 }
 
 
@@ -85,6 +90,8 @@ def problem(name: str) -> Problem:
         return models.gaussian_pair(int(name[5:]))
     if name in ("m2p2", "m3p2", "m3p4", "m4p2"):
         return models.label_switching(int(name[1]), int(name[3]))
+    if name.startswith("blocks-"):
+        return _blocks(int(name[7:]))
     return MAKERS[name]()
 
 
@@ -147,6 +154,34 @@ def _factors() -> Problem:
         jax.random.key(0), 200, loading=loading, noise=np.full(20, 0.4)
     )
     return models.factor_analysis(data, 3)
+
+
+def _blocks(dim: int) -> Problem:
+    """Three Gaussians of dim/3 correlated coordinates each, in every order; log Z = 0."""
+    import itertools
+
+    import jax
+    import jax.numpy as jnp
+
+    import folt
+
+    size, generator = dim // 3, np.random.default_rng(0)
+    centres = generator.normal(0.0, 2.0, (3, size))
+    centres[:, 0] = -8.0, 0.0, 8.0  # the coordinate that blocks are sorted by
+    roots = generator.normal(size=(3, size, size)) / np.sqrt(size)
+    precisions = np.linalg.inv(np.eye(size) + roots @ roots.swapaxes(1, 2))
+    logs = 0.5 * np.linalg.slogdet(precisions)[1] - 0.5 * size * np.log(2.0 * np.pi)
+    orders = np.array(list(itertools.permutations(range(3))))
+
+    def log_density(x, data):
+        centres, precisions, logs = data
+        away = x.reshape(3, 1, size) - centres
+        terms = logs - 0.5 * jnp.einsum("bki,kij,bkj->bk", away, precisions, away)
+        return jax.nn.logsumexp(terms[orders, jnp.arange(3)].sum(axis=1)) - jnp.log(len(orders))
+
+    return folt.Problem(
+        log_density, folt.groups.Permutation(3, size), data=(centres, precisions, logs)
+    )
 
 
 def _written(module: str, name: str) -> Callable[[], Problem]:

@@ -275,8 +275,8 @@ def latent_classes() -> Case:
 def modal() -> Case:
     """Three close modes of a tower in a record of three channels."""
     from folt.modal import Settings, measured_channels, simulate_record
-    from folt.modal.geometry import Structure
     from folt.modal.identification import problem_for
+    from folt.modal.simulation import Structure
 
     record = simulate_record(jax.random.key(1), Structure(channels=3))
     problem = problem_for(measured_channels(record, (0.7, 1.1)), 3, Settings())

@@ -18,7 +18,7 @@ from scipy.stats import gaussian_kde
 
 import folt
 from folt.batching import map_points
-from folt.certificate.diagnostics import split_rhat
+from folt.certificate.diagnostics.chains import split_rhat
 from folt.fit import in_user_parameters
 from folt.models import gaussian_mixture, simulate_gaussian_mixture
 from folt.report.style import INK, LINE, PALETTE, QUIET, blank, styled, svg
@@ -52,7 +52,7 @@ def measured_evidence_figure(name: str) -> Figure:
     import json
 
     from folt.certificate.comparison import compare_evidences
-    from folt.certificate.diagnostics import Evidence
+    from folt.certificate.diagnostics.evidence import Evidence
     from folt.certificate.outcomes import Outcome
     from folt.report.mixtures import evidence_figure
 

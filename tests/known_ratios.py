@@ -4,7 +4,7 @@ import numpy as np
 from scipy import signal, stats
 
 from finite_chains import finite_chains
-from folt.certificate.diagnostics import effective_sizes
+from folt.certificate.diagnostics.coupling_bounds import effective_sizes
 
 
 class Refreshable:

@@ -1,5 +1,6 @@
 """Mapping in chunks: equal to vmap whatever the count, precision kept, keys independent of it."""
 
+import gc
 from concurrent.futures import ThreadPoolExecutor
 
 import jax
@@ -17,7 +18,7 @@ from folt.batching import (
     map_keys,
     map_points,
 )
-from folt.proposals import Gaussian
+from folt.proposals import Gaussian, StudentT
 
 AWKWARD = (1, 63, 64, 65, 1023, 1025)
 TRACES = {"count": 0}
@@ -199,3 +200,29 @@ def test_only_the_pieces_that_are_asked_for_are_computed(monkeypatch):
     jax.effects_barrier()
     assert sorted(set(seen)) == list(range(20))
     assert len(seen) == 32
+
+
+def test_a_module_that_was_split_before_gives_the_same_and_is_forgotten_with_it():
+    points = np.random.default_rng(0).standard_normal((9, 2))
+    modules = [Gaussian(np.full(2, mean), np.eye(2)) for mean in (0.0, 3.0)]
+    for _ in range(2):
+        for module in modules:
+            found = map_points(_density_at, module, points)
+            np.testing.assert_allclose(found, jax.vmap(module.log_prob)(points), rtol=1e-12)
+    known = [name for name in batching._splits if name[0] is _density_at]
+    assert len(known) == len(modules)
+    del module, modules
+    gc.collect()
+    assert not any(name in batching._splits for name in known)
+
+
+def test_modules_that_differ_in_more_than_arrays_have_programs_of_their_own():
+    points = np.ones((3, 2))
+    for degrees in (3.0, 8.0, 3.0):
+        module = StudentT(np.zeros(2), np.eye(2), degrees)
+        found = map_points(_density_at, module, points)
+        np.testing.assert_allclose(found, jax.vmap(module.log_prob)(points), rtol=1e-12)
+
+
+def _density_at(module, x):
+    return module.log_prob(x)

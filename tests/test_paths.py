@@ -21,7 +21,7 @@ import pytest
 
 import folt
 from folt.certificate.conditions import AMBIGUOUS
-from folt.certificate.diagnostics import effective_size
+from folt.certificate.diagnostics.chains import effective_size
 from folt.cli import run
 from folt.fit.text import entries
 from folt.groups import Permutation

@@ -2,7 +2,9 @@
 
 import dataclasses
 
-from folt.certificate.diagnostics import Coverage, Difference, Faults, Switching
+from folt.certificate.diagnostics.coverage import Coverage, Faults
+from folt.certificate.diagnostics.evidence import Difference
+from folt.certificate.diagnostics.switching import Switching
 from folt.problem.ratio import BoundaryMass
 
 

@@ -11,6 +11,7 @@ import platformdirs
 from benchmarks.record import ROOT
 
 EXTRA: dict[str, tuple[str, ...]] = {
+    "smc": ("blackjax==1.7.1",),
     "nutpie": ("nutpie==0.16.8",),
     "flowmc": ("flowMC==0.6.4",),
     "pocomc": ("torch==2.13.0", "pocomc==1.2.6"),

@@ -38,7 +38,19 @@ import numpy as np
 from jaxtyping import Array, Bool, Float, Int
 from threadpoolctl import threadpool_limits
 
-from folt.types import Key, P, Point, Points, R, Scalar, host_generator
+from folt.batching import map_points
+from folt.types import (
+    Density,
+    Distribution,
+    Key,
+    P,
+    Point,
+    Points,
+    R,
+    Scalar,
+    host_generator,
+    in_float64,
+)
 
 
 def one_blas_thread(function: Callable[P, R]) -> Callable[P, R]:
@@ -208,6 +220,55 @@ def relabelled_sweep(
     keys = jax.random.split(key, proposals.shape[0])
     _, trace = jax.lax.scan(advance, (start, log_ratio(start)), (keys, proposals, log_ratios))
     return trace
+
+
+class _PlainRatio(Density):
+    """log π - log q on all of R^dim, neither of them folded."""
+
+    target: Density
+    proposal: Distribution
+
+    @property
+    def dim(self) -> int:
+        return self.target.dim
+
+    def log_prob(self, x: Point) -> Scalar:
+        """Return the log ratio at x."""
+        return self.target.log_prob(x) - self.proposal.log_prob(x)
+
+
+@in_float64
+def random_permutation_chain(
+    key: Key,
+    target: Density,
+    proposal: Distribution,
+    relabel: Callable[[Key, Point], Point],
+    steps: int,
+) -> tuple[np.ndarray, np.ndarray]:
+    """Run the random permutation sampler from a draw of its proposal.
+
+    Args:
+        key: randomness of proposals, acceptance and relabelling.
+        target: an invariant density.
+        proposal: a distribution on all of R^dim.
+        relabel: `relabel(key, x)`, a uniformly chosen image of x.
+        steps: length of the chain.
+
+    Returns:
+        States (step, dim) under all labels, and which steps moved.
+    """
+    propose_key, sweep_key = jax.random.split(key)
+    ratio = _PlainRatio(target, proposal)
+    proposals = map_points(_draw, proposal, jax.random.split(propose_key, steps + 1))
+    log_ratios = map_points(_PlainRatio.log_prob, ratio, proposals[1:])
+    states, moved = relabelled_sweep(
+        sweep_key, proposals[0], proposals[1:], log_ratios, relabel, ratio.log_prob
+    )
+    return np.asarray(states), np.asarray(moved)
+
+
+def _draw(proposal: Distribution, key: Key) -> Point:
+    return proposal.sample(key)
 
 
 DOUBLINGS = 10

@@ -12,7 +12,9 @@ import folt
 from folt.certificate.certificate import Certificate
 from folt.certificate.certify import Examined, certificate_from
 from folt.certificate.conditions import REFRESHED_ALARM, REFRESHED_RHAT
-from folt.certificate.diagnostics import RHOS, Agreement, Coverage, Difference, Faults
+from folt.certificate.diagnostics.coverage import Agreement, Coverage, Faults
+from folt.certificate.diagnostics.evidence import Difference
+from folt.certificate.diagnostics.quantile_core import RHOS
 from folt.certificate.exploration import ExplorationFacts, ModeFacts
 from folt.certificate.facts import ReferenceFacts, SymmetryFacts
 from folt.certificate.held_out import Judged
@@ -89,6 +91,15 @@ def test_a_cap_on_evaluations_is_lifted_by_the_cure():
     assert worse(limited, "broken symmetry").status.step is None
     cut, more = (folt.Effort.default().within(cap) for cap in (400_000, 2_000_000))
     assert (more.rounds, more.walk_steps) > (cut.rounds, cut.walk_steps)
+
+
+def test_a_second_search_that_needs_a_gradient_is_not_cured_by_evaluations():
+    lone = ExplorationFacts(0, (), once=0, particles=1024, ancestors=90, rungs=9, polished=3)
+    limited = altered(GOOD, reference={"cap": 30_000, "exact": False}, exploration=lone)
+    assert limited.status.name == "fair"
+    assert limited.status.cure.endswith("gradient=gradient)")
+    slow = altered(worse(limited, "fair"), exploration=lone)
+    assert "evaluations=150_000" in slow.status.cure
 
 
 @pytest.mark.parametrize(("ambiguity", "cure"), [(0.02, "fit.relabelled"), (0.4, "fit.unfolded")])
@@ -366,6 +377,20 @@ def test_json_has_no_nan_and_reads_back(defective):
     # Python 3.13 compares dataclasses field by field, and NaN with nothing.
     assert str(back.status) == str(certificate.status)
     assert json.dumps(back.to_dict(), allow_nan=False) == text
+
+
+def test_null_is_no_number_wherever_a_number_is_due():
+    """Fields that a newer folt added are left out; a missing field has its default."""
+    tree = {**GOOD.to_dict(), "added": 1}
+    tree["symmetry"]["boundary"]["overlap"] = tree["qc"]["target"]["0.05"]["n"] = None
+    tree["faults"]["point"] = [["mu[0]", None]]
+    del tree["reference"]["cap"]
+    back = Certificate.from_dict(tree)
+    assert math.isnan(back.symmetry.boundary.overlap)
+    assert math.isnan(back.qc["target"][0.05].n)
+    assert math.isnan(back.faults.point[0][1])
+    assert back.reference.cap is None
+    assert back.symmetry.boundary.mixed is None
 
 
 def test_a_frozen_chain_is_said_first():

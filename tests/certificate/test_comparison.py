@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from folt.certificate.comparison import compare_evidences, doubts
-from folt.certificate.diagnostics import Evidence
+from folt.certificate.diagnostics.evidence import Evidence
 from folt.certificate.outcomes import Outcome, Status
 
 

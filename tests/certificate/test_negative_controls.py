@@ -7,7 +7,7 @@ import pytest
 
 import folt
 from folt.certificate.certify import Examined, certificate_from
-from folt.certificate.diagnostics import summarise_chains
+from folt.certificate.diagnostics.chains import summarise_chains
 from folt.certificate.facts import ReferenceFacts, SymmetryFacts
 from folt.certificate.held_out import HeldOut
 from folt.chains import run_chains

@@ -1,14 +1,16 @@
 """NaN: rare and far from mass it is a rejection, elsewhere a fault; both are shown."""
 
+from html import unescape
+
 import jax.numpy as jnp
 import numpy as np
 import pytest
 
 import folt
 from folt.certificate.certificate import Certificate
-from folt.certificate.diagnostics import Faults
+from folt.certificate.diagnostics.coverage import Faults
 from folt.groups import Permutation, Trivial
-from folt.report.facts import headed_facts
+from folt.report.page import page
 
 QUICK = {"effort": folt.Effort.quick(), "progress": False, "draws": 300}
 
@@ -96,8 +98,9 @@ def test_number_share_and_point_are_shown(corner, tmp_path):
     words = f"{corner.certificate.faults.not_a_number} of {corner.certificate.faults.proposals:,}"
     point = corner.certificate.faults.where
     assert point.startswith("x0 = ")
-    facts = {fact.name: fact.meaning for _, facts in headed_facts(corner) for fact in facts}
-    for text in (" ".join(corner.summary().split()), facts["Faults"]):
+    shown = page(corner)
+    faults = unescape(shown[shown.index("<dt>Faults</dt>") :].split("</div>")[0])
+    for text in (" ".join(corner.summary().split()), faults):
         assert words in text
         assert point in text
     assert "Not a number" in repr(corner.certificate)

@@ -33,16 +33,20 @@ def one_step_ratio_law(key, sign=1.0, log_q_error=None, fold_error=None):
         return sign * (target.log_prob(z) - log_q)
 
     def chain(key):
-        start_key, *keys = jax.random.split(key, 5)
+        keys = jax.random.split(key, 5)
+        start_key, keys = keys[0], keys[1:]
         z = group.fold(target.density.sample(start_key))
-        current = h(z)
-        for k in keys:
+
+        def step(state, k):
+            z, current = state
             propose_key, uniform_key = jax.random.split(k)
             theta = proposal.density.sample(propose_key)
             new = group.fold(theta) if fold_error is None else fold_error(group, theta)
             proposed = h(new)
             moved = accepts(jnp.log(jax.random.uniform(uniform_key)), current, proposed)
-            z, current = jnp.where(moved, new, z), jnp.where(moved, proposed, current)
+            return (jnp.where(moved, new, z), jnp.where(moved, proposed, current)), None
+
+        (z, _), _ = jax.lax.scan(step, (z, h(z)), keys)
         return z[0]
 
     states = np.asarray(jax.jit(jax.vmap(chain))(jax.random.split(key, CHAINS)))

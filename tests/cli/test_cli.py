@@ -342,9 +342,8 @@ def test_json_is_one_strict_document(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     place = folder / "fit.nc"
-    demonstrated = folt.cli.demonstration.Demo(fit, {"fit": place})
     monkeypatch.setattr("folt.sampling.sample", lambda *_, **__: fit)
-    monkeypatch.setattr("folt.cli.demonstration.run_in", lambda *_, **__: demonstrated)
+    monkeypatch.setattr("folt.cli.demonstration.run_in", lambda *_, **__: (fit, [place]))
     monkeypatch.setattr("folt.cli.demonstration.write_model", lambda out: [])
     words = {"sample": ["sample", "model.py:problem"], "demo": ["demo"]}[name]
     assert run([*words, "--json"]) == 0
@@ -442,5 +441,5 @@ def test_the_demo_leaves_data_and_a_model_that_work(folder: Path) -> None:
     found = problem_at("model.py:problem")
     assert folt.check(found).holds
     assert found.dim == 6
-    values = read_observations(data, "y", False).values
+    values = read_observations(data, "y")[0].values
     np.testing.assert_array_equal(values[:, 0], found.data)

@@ -71,7 +71,7 @@ def place(fits, tmp_path, monkeypatch):
     for module in ("folt.sampling", "folt.cli.demonstration"):
         monkeypatch.setattr(f"{module}.sample", lambda problem, *, seed, **_: fits[seed])
     monkeypatch.setattr("folt.sampling.certify", lambda *_, seed, **__: fits[seed])
-    monkeypatch.setattr("folt.cli.modal._one_fit", lambda *a: fits[a[2].seed])
+    monkeypatch.setattr("folt.modal.identification.fitted", lambda *a: fits[a[2].seed])
     monkeypatch.setattr(
         "folt.modal.results.contents", lambda found, *_: folt.report.saving.files_of(found.fit)
     )

@@ -12,13 +12,13 @@ import folt
 import folt.sampling
 from brief import REFERENCE, from_moments
 from folt.certificate.comparison import compare_evidences
-from folt.certificate.diagnostics import Evidence
+from folt.certificate.diagnostics.evidence import Evidence
 from folt.cli import run
-from folt.cli.mixture import component_numbers
-from folt.cli.mixture_jobs import left_words, time_left
+from folt.cli.mixture_results import left_words, time_left
 from folt.fleet import Here
 from folt.report import mixtures
 from folt.report.page import page
+from folt.terminal import numbers_of
 
 GENERATOR = np.random.default_rng(0)
 
@@ -34,13 +34,13 @@ def table(tmp_path_factory):
 
 @pytest.mark.parametrize(("text", "numbers"), [("3", [3]), ("2:4", [2, 3, 4]), (" 1 : 2", [1, 2])])
 def test_numbers_of_components(text, numbers):
-    assert component_numbers(text) == numbers
+    assert list(numbers_of("components", text)) == numbers
 
 
 @pytest.mark.parametrize("text", ["", "a", "3:", "4:2", "0", "1:2:3", "-1", "2.5"])
 def test_what_is_no_number_of_components(text):
     with pytest.raises(ValueError, match="expected"):
-        component_numbers(text)
+        numbers_of("components", text)
 
 
 @pytest.fixture(scope="module")
@@ -146,8 +146,8 @@ def test_bad_files_are_one_line(text, words, tmp_path, capsys):
 
 
 def test_the_time_left_grows_with_the_size():
-    assert time_left({}, [1]) is None
-    assert time_left({1: 5.0}, []) is None
+    assert time_left({}, [1]) == 0.0
+    assert time_left({1: 5.0}, []) == 0.0
     assert time_left({1: 10.0, 2: 20.0, 3: 30.0}, [4, 5]) == pytest.approx(40.0 + 50.0)
     assert time_left({1: 30.0, 2: 20.0}, [3]) == pytest.approx(20.0)  # compilation came first
     sizes = {f"k{m}": m for m in range(1, 5)}

@@ -9,8 +9,8 @@ import folt
 import folt.sampling
 from brief import REFERENCE, from_moments
 from folt.cli import run
-from folt.cli.mixture_data import Reading, read_observations
-from folt.cli.mixture_jobs import job_for
+from folt.cli.mixture import job_for
+from folt.cli.mixture_data import read_observations
 from folt.fleet.identity import identity
 
 HEIGHTS = np.random.default_rng(0).normal(3.0, 2.0, 30).round(3)
@@ -30,8 +30,7 @@ def survey(tmp_path):
 
 
 def test_what_is_no_number_is_left_aside_and_named(survey):
-    told = []
-    found = read_observations(survey, Reading(drop_missing=True), False, told.append)
+    found, told = read_observations(survey, drop_missing=True)
     assert found.names == ("height (m)", "x (s)")
     kept = [i for i in range(30) if i not in (3, 7)]
     np.testing.assert_array_equal(found.values[:, 0], HEIGHTS[kept])
@@ -42,16 +41,13 @@ def test_what_is_no_number_is_left_aside_and_named(survey):
 
 
 def test_a_chosen_column_needs_no_other_to_be_complete(survey):
-    told = []
-    found = read_observations(survey, "height", False, told.append)
+    found, told = read_observations(survey, "height")
     np.testing.assert_array_equal(found.values[:, 0], HEIGHTS)
     assert told == []
 
 
 def test_standardised_columns_say_their_units(survey):
-    told = []
-    reading = Reading("height", standardize=True)
-    found = read_observations(survey, reading, False, told.append)
+    found, told = read_observations(survey, "height", standardize=True)
     np.testing.assert_allclose(found.values.mean(), 0.0, atol=1e-12)
     np.testing.assert_allclose(found.values.std(), 1.0)
     ((mean, deviation),) = found.scales
@@ -62,13 +58,13 @@ def test_standardised_columns_say_their_units(survey):
 
 def test_a_changed_reading_is_another_job(survey):
     readings = [
-        Reading("height"),
-        Reading("height", standardize=True),
-        Reading("x", drop_missing=True),
-        Reading("height,x", drop_missing=True),
+        {"columns": "height"},
+        {"columns": "height", "standardize": True},
+        {"columns": "x", "drop_missing": True},
+        {"columns": "height,x", "drop_missing": True},
     ]
     known = [
-        json.dumps(identity(job_for("a", read_observations(survey, reading, False), 2, {}).files))
+        json.dumps(identity(job_for("a", read_observations(survey, **reading)[0], 2, {}).files))
         for reading in [*readings, readings[0]]
     ]
     assert len(set(known)) == len(readings)
@@ -103,14 +99,14 @@ def test_a_refusal_is_one_line_with_2_and_writes_nothing(case, survey, tmp_path,
         ("a\n1\ninf\n3\n", "line 3, column 'a': the value is infinite"),
         ("a\n1\n-999\n3\n2\n", "line 3, column 'a': -999 lies far"),
         ("a,b\n1,\n,2\n3,\n", "no row without a missing value"),
-        ("a\np\nq\n", "nothing below"),
+        ("a\np\nq\n", "line 2, column 'a'"),
     ],
 )
 def test_files_that_cannot_be_used(text, words, tmp_path):
     path = tmp_path / "data.csv"
     path.write_text(text)
     with pytest.raises(ValueError, match=words):
-        read_observations(path, Reading(drop_missing=True), False)
+        read_observations(path, drop_missing=True)
 
 
 def test_units_reach_the_results_and_a_changed_reading_is_fitted_anew(

@@ -18,7 +18,6 @@ from folt.groups import Group, Permutation, Reflection, Trivial
 from folt.models import broken_banana, gaussian_pair, label_switching
 from folt.paper.theorems import conditions
 from folt.paper.theorems.conditions import (
-    Interpolation,
     cross_copy_gaps,
     hit_probability,
     theorem_conditions,
@@ -129,8 +128,8 @@ def test_comparison_follows_the_formula():
         order=2,
         alpha=0.1,
         draws=100,
-        published=Interpolation(3.0, 1.0),
-        corrected=Interpolation(4.0, 1.0),
+        published=(3.0, 1.0),
+        corrected=(4.0, 1.0),
     )
     assert (found.primary, found.deltas, found.min_delta) == (0, {1: 7.0}, 7.0)
     assert found.delta == pytest.approx(7.0 - 0.5 - 0.2)

@@ -7,28 +7,32 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from folt.certificate.diagnostics import (
-    RHOS,
-    agreement,
+from folt.certificate.diagnostics.chains import (
     batch_means_ess,
-    bridge_evidence,
-    coverage,
-    evidences,
+    effective_size,
     frozen_chains,
-    gap_upper,
-    importance_evidence,
-    pareto_tail,
-    proposal_core,
-    psis_evidence,
-    published_gap,
+    rhat_by_chance,
+    split_rhat,
     summarise_chains,
+)
+from folt.certificate.diagnostics.coverage import DAMPING, agreement, coverage
+from folt.certificate.diagnostics.evidence import (
+    PLAIN_LIMIT,
+    bridge_evidence,
+    evidences,
+    importance_evidence,
+    psis_evidence,
+)
+from folt.certificate.diagnostics.pareto import pareto_tail
+from folt.certificate.diagnostics.quantile_core import (
+    RHOS,
+    dkw_radius,
+    gap_upper,
+    proposal_core,
+    published_gap,
     target_core,
     valid_gap,
 )
-from folt.certificate.diagnostics.chains import effective_size, rhat_by_chance, split_rhat
-from folt.certificate.diagnostics.coverage import DAMPING
-from folt.certificate.diagnostics.evidence import PLAIN_LIMIT
-from folt.certificate.diagnostics.quantile_core import dkw_radius
 
 N = 20_000
 CASES = {"target": target_core, "proposal": proposal_core}
@@ -353,9 +357,10 @@ def test_from_a_shape_of_one_on_the_larger_error_is_reported_and_the_two_are_com
 
 def test_a_systematic_error_is_added_in_squares():
     found = importance_evidence(gaussian_ratios(np.random.default_rng(6), 2000))
-    assert found.widened(-3.0).standard_error == pytest.approx(math.hypot(3, found.standard_error))
-    assert found.widened(0.0) == found
-    assert found.widened(math.nan).standard_error == math.inf
+    larger = math.hypot(3, found.standard_error)
+    assert found.with_error(-3.0).standard_error == pytest.approx(larger)
+    assert found.with_error(0.0) == found
+    assert found.with_error(math.nan).standard_error == math.inf
 
 
 @pytest.mark.parametrize("shape", [(40, 20, 3), (8, 100, 8), (1, 400, 2)])

@@ -8,18 +8,11 @@ import pytest
 from scipy import stats
 
 from finite_chains import finite_chains, random_chains
-from folt.certificate.diagnostics import (
-    Mixing,
-    coupling_bounds,
-    effective_sizes,
-    mixing,
-    mixing_certificate,
-    published_gap,
-    valid_gap,
-)
+from folt.certificate.diagnostics import coupling_bounds, mixing
 from folt.certificate.diagnostics.coupling_bounds import (
     acceptance,
     binomial_upper,
+    effective_sizes,
     ess_bound,
     mean_lower,
     meeting_estimate,
@@ -27,7 +20,9 @@ from folt.certificate.diagnostics.coupling_bounds import (
     total_variation_bound,
     variance_bound,
 )
-from folt.certificate.diagnostics.mixing import EPSILONS
+from folt.certificate.diagnostics.mixing import EPSILONS, Mixing, mixing_certificate
+from folt.certificate.diagnostics.quantile_core import published_gap, valid_gap
+from folt.certificate.documents import built
 from known_ratios import (
     LAWS,
     Atoms,
@@ -420,8 +415,8 @@ def test_steps_are_the_smallest_that_the_bound_allows(usual):
 def test_survives_json(usual):
     certificate = usual[2]
     tree = json.loads(json.dumps(dataclasses.asdict(certificate), allow_nan=False))
-    assert Mixing.from_dict(tree) == certificate
-    assert Mixing.from_dict(dataclasses.asdict(certificate)) == certificate
+    assert built(Mixing, tree) == certificate
+    assert built(Mixing, dataclasses.asdict(certificate)) == certificate
 
 
 def test_needs_no_normalising_constant(usual):
@@ -526,7 +521,7 @@ def test_faults_refuse(usual, where, value, words):
     assert certificate.bound(10) == certificate.variance_bound(10) == 1.0
     assert certificate.ess is None
     tree = json.loads(json.dumps({**dataclasses.asdict(certificate), "log_evidence": None}))
-    assert Mixing.from_dict(tree).reason == certificate.reason
+    assert built(Mixing, tree).reason == certificate.reason
 
 
 def test_degenerate_input_is_an_outcome(usual):

@@ -4,8 +4,13 @@ import numpy as np
 import pytest
 from scipy.stats import binom
 
-from folt.certificate.diagnostics import Switching, switching
-from folt.certificate.diagnostics.switching import FALSE_ALARM, Heights, valley
+from folt.certificate.diagnostics.switching import (
+    FALSE_ALARM,
+    Heights,
+    Switching,
+    switching,
+    valley,
+)
 
 NAMES = ("mu[0]", "mu[1]", "theta")
 

@@ -63,6 +63,15 @@ def test_models_are_compared_by_evidence_the_best_first(fit, single):
     assert [row.name for row in folt.compare([fit, single]).candidates] == ["1", "2"]
 
 
+def test_fits_of_other_data_are_compared_with_a_warning(fit, single):
+    other = dataclasses.replace(fit, problem=gaussian_mixture(DATA[:30], 2))
+    words = "one and other were given no array in common"
+    assert words in str(folt.compare({"one": single, "other": other}))
+    assert "no array in common" not in str(folt.compare({"one": single, "two": fit}))
+    loaded = dataclasses.replace(fit, problem=None)
+    assert "no array in common" not in str(folt.compare({"one": single, "two": loaded}))
+
+
 @pytest.mark.parametrize(
     ("fits", "words"),
     [({}, "at least two fits"), ([3, 4], "a fit under '1', got int"), (5, "expected fits such as")],
@@ -126,7 +135,7 @@ def test_labels_get_another_order_without_a_new_fit(fit, tmp_path):
         other.extend(3)
 
 
-def test_signs_are_chosen_by_an_entry_without_a_new_fit():
+def test_signs_are_chosen_by_an_entry_without_a_new_fit(tmp_path):
     """Two columns of three entries, the second entry of each the largest, all signs alike."""
     group = folt.groups.SignedPermutation(2, 3)
     centre = jnp.array([0.5, -3.0, 0.2, 0.4, 6.0, -0.3])
@@ -136,7 +145,7 @@ def test_signs_are_chosen_by_an_entry_without_a_new_fit():
 
     names = [f"loadings[{row},{column}]" for column in range(2) for row in range(3)]
     problem = folt.Problem(log_density, group, names=names, sign="largest")
-    assert "fits are the largest entry positive" in str(problem)
+    assert "fits have the largest entry positive" in str(problem)
     fit = folt.sample(problem, effort=folt.Effort.quick(), draws=200, progress=False)
     columns = fit.draws.reshape(-1, 2, 3)
     assert (columns[:, :, 1] > 0).all()
@@ -145,6 +154,9 @@ def test_signs_are_chosen_by_an_entry_without_a_new_fit():
     assert mean == pytest.approx(fit.posterior["loadings[1,0]"].mean())
     first = fit.relabelled(sign="loadings[0,0]")
     assert (first.draws.reshape(-1, 2, 3)[:, :, 0] >= 0).all()
+    fit.save(tmp_path / "fit.nc")
+    again = folt.load(tmp_path / "fit.nc", problem=problem).relabelled(sign="loadings[0,0]")
+    np.testing.assert_array_equal(again.draws, first.draws)
     np.testing.assert_allclose(np.abs(first.draws), np.abs(fit.draws))
     assert (fit.extend(3).draws.reshape(-1, 2, 3)[:, :, 1] > 0).all()
     with pytest.raises(ValueError, match=r"'loadings\[0,0\]'.*got 'sigma'"):

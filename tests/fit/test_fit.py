@@ -132,8 +132,8 @@ def test_extension_under_the_labels_of_the_proposal():
     fit = sampled(seed=1, draws=60, labels="proposal")
     longer = fit.extend(60)
     flat = jnp.asarray(longer.draws.reshape(-1, 4))
-    swapped = jax.vmap(lambda x: fit.group.act(fit.group.element(1), x))(flat)
-    density = jax.vmap(fit.proposal.log_prob)
+    swapped = jax.jit(jax.vmap(lambda x: fit.group.act(fit.group.element(1), x)))(flat)
+    density = jax.jit(jax.vmap(fit.proposal.log_prob))
     likelier = np.asarray(density(flat)) >= np.asarray(density(swapped)) - 1e-9
     assert likelier.all() or not likelier.any()  # one renumbering of all draws alike is free
     middle = np.median(longer.draws, axis=(0, 1))

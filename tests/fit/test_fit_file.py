@@ -20,7 +20,7 @@ from arviz_either import left_out
 from brief import brief_fit
 from cases import GROUPS, bent
 from folt.certificate.certificate import Certificate
-from folt.certificate.diagnostics import Coverage
+from folt.certificate.diagnostics.coverage import Coverage
 from folt.fit import arviz as thinning
 from folt.fit.file import to_bytes
 from folt.fit.section import Section

@@ -183,6 +183,40 @@ def test_the_page_shows_who_belongs_where(fit):
     assert f"{counts['0']} to component 1, {counts['1']} to component 2" in text
 
 
+def test_observations_keep_the_labels_of_their_axis(fit):
+    import pymc as pm
+
+    people = [f"person {k}" for k in range(len(Y))]
+    with pm.Model(coords={"side": ["left", "right"], "person": people}) as model:
+        mu = pm.Normal("mu", 0.0, 3.0, dims="side")
+        pm.NormalMixture("y", w=[0.5, 0.5], mu=mu, sigma=1.0, observed=Y, dims="person")
+    found = brief_fit(folt.from_pymc(model), draws=50).memberships()
+    assert found.index.name == "person"
+    assert found.index.tolist() == people
+
+
+def test_the_caption_of_probabilities_says_what_is_drawn(fit):
+    text = page(brief_fit(pymc_normal(), draws=50))
+    assert "The probability of every component for every observation" in text
+    assert "in the colour of its most probable component" not in text
+    assert "in the colour of its most probable component" in page(fit)
+
+
+def test_terms_may_be_those_of_the_parameters(fit):
+    def log_terms(p):
+        parts = -0.5 * ((Y[:, None] - p["mu"]) / p["sigma"]) ** 2 - jnp.log(p["sigma"])
+        return parts + jnp.log(p["weight"])
+
+    expected = fit.memberships()["mean[0]"]
+    np.testing.assert_allclose(fit.memberships(log_terms)["mean[0]"], expected, rtol=1e-9)
+    found = fit.memberships(lambda p, y: log_terms(p) + 0.0 * y[:, None])
+    np.testing.assert_allclose(found["mean[0]"], expected, rtol=1e-9)
+    with pytest.raises(ValueError, match="expected log_terms to be a function, got str"):
+        fit.memberships("weight")
+    with pytest.raises(ValueError, match=r"take a point, or the parameters by name.*'nu'"):
+        fit.memberships(lambda p: p["nu"])
+
+
 def test_own_densities_give_their_terms(fit):
     def log_terms(x, y):
         return fit.problem.log_terms(x, y)

@@ -12,7 +12,7 @@ from scipy import stats
 
 import folt
 from brief import brief_fit
-from folt.certificate.diagnostics import effective_size
+from folt.certificate.diagnostics.chains import effective_size
 from folt.models import (
     bayesian_mixture,
     factor_analysis,
@@ -194,6 +194,7 @@ def test_own_functions_are_predicted_and_other_models_told_what_to_call():
     np.testing.assert_allclose(found["mean"], fit.posterior["mu"][..., 1].mean() + 2.0 * x)
     assert list(found.index) == list(x)
     by_column = fit.predict(x, lambda p, x: x[:, None] * p["mu"])
+    assert fit.predict(list(x), lambda p, x: x[:, None] * p["mu"]).equals(by_column)
     assert list(by_column)[:2] == ["mean[0]", "mean[1]"]
     bare = folt.Problem(lambda x: -0.5 * jnp.sum(x**2), folt.groups.Trivial(2))
     other = at_points(bare, count=2)
@@ -261,6 +262,9 @@ def test_checks_find_what_replicates_do_not_have_and_nothing_else():
     drifting = compared(np.sort(replicated[0]), replicated, ("y",), series=True)
     wrong = [check.name for check in drifting.quantities if check.extreme]
     assert wrong == ["correlation with the one before"]
+    table = generator.normal(size=(100, 80, 5))
+    assert "Of 5 variables the first 3" in compared(table[0], table, tuple("abcde")).text
+    assert "variables" not in alike.text
 
 
 def test_columns_name_parameters_in_the_order_of_the_model(tmp_path):

@@ -18,8 +18,8 @@ ROOT = Path(__file__).parents[2]
 
 QUIET = """
 import sys
-import folt
-heavy = {"arviz", "matplotlib", "jax", "flowjax"} & set(sys.modules)
+import folt, folt.cli  # with every command
+heavy = {"arviz", "matplotlib", "jax", "flowjax", "numpy"} & set(sys.modules)
 assert not heavy, heavy
 import jax
 before = jax.config.values.copy()
@@ -42,14 +42,6 @@ def run(*command):
 def test_importing_and_checking_change_no_setting_of_jax():
     done = run(sys.executable, "-c", QUIET)
     assert done.returncode == 0, done.stderr
-
-
-def test_rooms_keep_their_order():
-    linter = Path(sys.executable).parent / "lint-imports"
-    if not linter.exists():
-        pytest.fail("import-linter is not installed: pip install -e '.[dev]'")
-    done = run(str(linter), "--no-cache")
-    assert done.returncode == 0, done.stdout + done.stderr
 
 
 def test_the_table_of_rooms_is_the_contract():

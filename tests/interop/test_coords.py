@@ -131,6 +131,41 @@ def test_own_densities_have_coords_too():
     assert "mu[left]" in fit.summary()
 
 
+def test_one_axis_may_be_named_by_a_word():
+    problem = own_problem(dims={"mu": "side"}, coords={"side": GROUPS})
+    assert dict(problem.dims)["mu"] == ("side",)
+    with pytest.raises(ValueError, match="axis 'side' 3 labels"):
+        own_problem(dims={"mu": "side"}, coords={"side": ["a", "b", "c"]})
+
+
+def test_parameters_stand_in_the_order_of_the_model():
+    import pymc as pm
+
+    with pm.Model() as model:
+        weight = pm.Dirichlet("weight", np.ones(2))
+        mu = pm.Normal("mu", 0.0, 3.0, shape=2)
+        sigma = pm.HalfNormal("sigma", 1.0, shape=2)
+        pm.NormalMixture("y", weight, mu, sigma, observed=Y)
+    problem = folt.from_pymc(model)
+    assert list(problem.parameters(np.zeros((1, problem.dim)))) == ["weight", "mu", "sigma"]
+
+
+def test_conventions_of_a_model_are_refused_before_a_fit_and_take_labels():
+    import pymc as pm
+
+    with pm.Model(coords={"item": list("abc")}) as model:
+        loading = pm.Normal("loading", 0.0, 1.0, dims="item")
+        pm.MvNormal("y", np.zeros(3), loading[:, None] * loading + np.eye(3), observed=Y[:3])
+    assert "loading[b] positive" in str(folt.from_pymc(model, sign="loading[b]"))
+    for options in ({"sort_by": "nu"}, {"sign": "loading[z]"}, {"sign": "loading[7]"}):
+        with pytest.raises(ValueError, match=r"expected s.*got"):
+            folt.from_pymc(model, **options)
+    fit = brief_fit(folt.from_pymc(model), draws=50)
+    assert (fit.relabelled(sign="loading[b]").posterior["loading"][..., 1] >= 0).all()
+    with pytest.raises(ValueError, match="expected sort_by to be a function, as nothing"):
+        fit.relabelled(sort_by="loading")
+
+
 def test_coords_of_wrong_length_are_refused_in_a_sentence():
     with pytest.raises(ValueError, match="axis 'side' 3 labels, but mu has 2 entries along it"):
         own_problem(dims={"mu": ["side"]}, coords={"side": ["a", "b", "c"]})

@@ -80,6 +80,21 @@ def test_every_method_finds_planted_labels(name, planted):
     assert before >= 1.0
 
 
+def test_a_method_and_a_single_variable_may_be_words():
+    draws = {"mu": np.random.default_rng(0).normal(size=(2, 20, 3)), "w": np.ones((2, 20, 4))}
+    found = folt.relabel(draws, "mu", method="sort")
+    assert (np.diff(found.draws["mu"], axis=-1) >= 0).all()
+    assert found.method == "sort"
+
+
+def test_relabelled_draws_are_shown_in_three_lines():
+    mu = np.random.default_rng(0).normal(size=(2, 50, 2)) * 0.1 + [0.0, 3.0]
+    mu[1] = mu[1, :, ::-1]
+    lines = repr(folt.relabel({"mu": mu})).splitlines()
+    assert len(lines) == 3
+    assert "mu with 2 labels; 50% of draws permuted" in lines[1]
+
+
 def test_methods_have_the_names_they_are_asked_by():
     assert set(METHODS) == set(CASES)
 

@@ -11,10 +11,9 @@ import numpy as np
 import pytest
 from jax import monitoring
 
-from folt.certificate.diagnostics import Evidence
+from folt.certificate.diagnostics.evidence import Evidence
 from folt.certificate.outcomes import Outcome, Status
 from folt.cli import app, run
-from folt.cli.modal_options import duration
 from folt.modal import (
     Settings,
     Structure,
@@ -26,6 +25,7 @@ from folt.modal import (
     tracking,
     welch,
 )
+from folt.modal.command import duration
 from folt.modal.identification import (
     Identification,
     problem_for,
@@ -368,6 +368,7 @@ def raise_faults(words):
         (["record.npy", "--rate", "8", "--band", "0.7"], "LOW HIGH or LOW:HIGH"),
         (["record.npy", "--rate", "8", "--band", "1:1.2", "--band", "1", "1.2"], "1:1.2 twice"),
         ([*TWO_BANDS, "--window", "90s"], "one --band with --window, got 2"),
+        ([*TWO_BANDS[:5], "--window", "90s", "--geometry", "g.csv"], "--geometry goes with one"),
         ([*TWO_BANDS, "--frequencies", "0.7", "1"], "--frequencies goes with one --band"),
         ([*TWO_BANDS, "--modes", "1,2,3"], "once for each of 2, got 3"),
         (["none.csv", "--rate", "8", "--band", "0.7", "1"], "No such file"),
@@ -378,7 +379,7 @@ def raise_faults(words):
         (["--psd", "down.csv"], "increasing order"),
         (["--psd", "minus.csv"], "negative at 0.8 Hz"),
         (["--psd", "gap.csv"], "frequency_hz,psd"),
-        (["--psd", "psd.csv", "--modes", "4:2"], "FIRST:LAST"),
+        (["--psd", "psd.csv", "--modes", "4:2"], "1 ≤ LOW ≤ HIGH"),
         (["--psd", "psd.csv", "--modes", "0"], "--modes"),
         (["--psd", "psd.csv", "--averages", "-3"], "averages must be positive"),
         (["--psd", "psd.csv", "--damping", "5", "1"], "damping_range"),

@@ -13,7 +13,7 @@ from folt.modal.cross_spectra import (
     gauss_window,
     noise_bandwidth,
 )
-from folt.modal.geometry import discrete_mode, load_density
+from folt.modal.simulation import discrete_mode, load_density
 from folt.modal.spectrum import record_of
 
 RATE = 16.0

@@ -254,8 +254,10 @@ def test_the_start_covers_the_posterior():
     assert np.abs(problem.gradients(np.asarray(problem.start.means)[:1])[1]).max() < 1.0
 
     def effective(start):
-        points = np.asarray(jax.vmap(start.sample)(jax.random.split(jax.random.key(0), 2000)))
-        weights = values_at(problem, points) - np.asarray(jax.vmap(start.log_prob)(points))
+        points = np.asarray(
+            jax.jit(jax.vmap(start.sample))(jax.random.split(jax.random.key(0), 2000))
+        )
+        weights = values_at(problem, points) - np.asarray(jax.jit(jax.vmap(start.log_prob))(points))
         weights = np.exp(weights - weights.max())
         return weights.sum() ** 2 / np.sum(weights**2) / 2000
 

@@ -28,11 +28,13 @@ from folt.modal import (
 )
 from folt.modal.geometry import deflection_figure, read_geometry
 from folt.modal.links import Link, linked, tidy_shapes
-from folt.modal.results import as_tree
+from folt.modal.results import as_tree, contents
 from folt.modal.shape_pictures import shape_pictures
 from folt.modal.shapes import singular_values
 from folt.modal.spectrum import record_of
+from folt.modal.table import mode_rows, mode_sentences
 from folt.modal.track_pictures import ShapeTracks, shape_tracks_figure
+from folt.report.style import blank
 
 SHAPES = np.array([[1.0, 0.3], [0.6, -1.0], [-0.2, 0.5]])
 FRAME = Structure(frequency=(0.8, 0.86), damping=(0.01, 0.02), power=(1.0, 0.6), shapes=SHAPES)
@@ -63,6 +65,32 @@ def test_shapes_are_found_with_their_sign(found):
     assert all(row["low"] <= row["mean"] <= row["high"] for row in rows)
     modes = as_tree(found)["modes"]
     assert [row["frequency_hz"] for row in modes] == pytest.approx([0.8, 0.86], rel=0.01)
+
+
+def test_the_estimates_have_the_signs_and_the_channels_of_the_shapes(record, found):
+    """The fold leaves the largest entry of the second mode negative."""
+    rows = shape_rows(found.fit, record.names)
+    means = found.fit.posterior["shape"].mean(axis=(0, 1))
+    np.testing.assert_allclose(means.ravel(), [row["mean"] for row in rows], atol=0.01)
+    assert list(found.fit.coords["channel"]) == list(record.names)
+
+
+def test_the_page_says_modes_with_their_units(monkeypatch, found):
+    """Hz, percent and the unit of the record; a damping at the end of its prior is said to be."""
+    monkeypatch.setattr("folt.report.saving.page", lambda fit: fit.sections[0].text)
+    monkeypatch.setattr("folt.modal.results.pictures", lambda *_: {"modes": blank(1, 1)})
+    named = dataclasses.replace(found.measured, unit="m/s²")
+    told = contents(dataclasses.replace(found, measured=named))["report.html"].decode()
+    row = as_tree(found)["modes"][0]
+    assert f"Mode 1: {row['frequency_hz']:.4f} Hz" in told
+    assert f"damping {row['damping_percent']:.2f} % of critical" in told
+    assert f"power {row['power']:.3g} (m/s²)²" in told
+    assert "prior range" not in told
+    posterior = found.fit.posterior
+    wide = {**posterior, "damping": 0.0499 + 0 * posterior["damping"]}
+    fit = dataclasses.replace(found.fit, posterior=wide)
+    told = mode_sentences(fit, mode_rows(fit, named.resolution), "")
+    assert "damping of mode 2 lies at the upper end" in told
 
 
 def made(shapes, frequency):
@@ -207,7 +235,7 @@ def test_the_trace_is_used_and_said(tmp_path, monkeypatch, record, capsys, chann
     noise = np.random.default_rng(0).normal(size=(len(record.values), channels))
     np.save("record.npy", np.tile(record.values, 3)[:, :channels] + 0.01 * noise)
     handed = []
-    handing = "folt.cli.modal_spectra.one_spectrum"
+    handing = "folt.modal.command._one_spectrum"
     monkeypatch.setattr(handing, lambda measured, *_: handed.append(measured))
     words = ["modal", "record.npy", "--rate", "8", "--band", "0.7", "1.0", *options]
     assert run(words) == 0
@@ -223,6 +251,18 @@ GEOMETRIES = {
     "infinite": ("channel,x\na,1\nb,nan\n", "finite positions"),
     "direction": ("channel,x,y,dx,dy\na,1,0,0,2\nb,1,0,0,0\n", "direction dx,dy of channel b"),
 }
+
+
+@pytest.mark.parametrize("names", [("a", "b"), ("a (m/s²)", "B [m/s²]")])
+def test_a_geometry_may_have_semicolons_decimal_commas_and_no_units(tmp_path, names):
+    path = tmp_path / "places.csv"
+    path.write_text("channel;x\nb;2,5\na;1\n" if names[1] == "b" else "channel,x\nb,2.5\na,1\n")
+    np.testing.assert_array_equal(read_geometry(path, names).at, [[1.0], [2.5]])
+
+
+def test_a_geometry_that_is_not_there_is_refused(tmp_path):
+    with pytest.raises(ValueError, match="No such file"):
+        read_geometry(tmp_path / "none.csv", ("a",))
 
 
 @pytest.mark.parametrize("name", GEOMETRIES)
@@ -350,6 +390,23 @@ def test_records_without_shapes_are_refused_in_one_sentence(name):
     with pytest.raises(ValueError, match=words) as caught:
         measured_channels(record, BAND)
     assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize("asked", [{"noise": "channel"}, {"forces": "correlated"}])
+def test_what_only_shapes_have_is_refused_for_a_spectrum(found, asked):
+    plain = dataclasses.replace(found.measured, ordinates=None)
+    with pytest.raises(ValueError, match="go with shapes"):
+        identify(plain, 2, Settings(**asked))
+
+
+def test_shapes_may_make_more_proposals_for_their_evidence(monkeypatch, found):
+    """Three times as many left right fits of four channels in doubt at quick effort."""
+    efforts = []
+    monkeypatch.setattr(
+        identification, "sample", lambda *_, effort, **__: efforts.append(effort) or found.fit
+    )
+    identify(found.measured, 2, Settings(frequency_range=BAND), progress=False)
+    assert efforts[0].sharper == 6
 
 
 def test_shapes_of_a_spectrum_are_refused(found):

@@ -212,3 +212,20 @@ def test_refusals_leave_with_2_and_write_nothing(tmp_path, capsys):
         assert error.startswith("folt: ")
         assert error.count("\n") == 1
     assert not out.exists()
+
+
+@pytest.mark.parametrize(
+    ("heading", "unit", "notes"),
+    [
+        ("a (g),b (g)", "g", 0),
+        ("a,b\nm/s²,m/s²", "m/s²", 0),
+        ("a,b", "", 0),
+        ("a (g),b (mm)", "", 1),
+    ],
+)
+def test_the_unit_of_all_channels_is_kept(tmp_path, heading, unit, notes):
+    path = tmp_path / "record.csv"
+    path.write_text(f"{heading}\n1,2\n3,4.5\n5,1\n2,2.5\n")
+    record = read_record(path, 10.0)
+    assert record.unit == unit
+    assert len([note for note in record.notes if "several units" in note]) == notes

@@ -422,9 +422,9 @@ FLAT = np.ones(51)
     ("call", "message"),
     [
         (lambda: bayesian_mixture([1.0, 2.0]), "2 observations for 3 components"),
-        (lambda: bayesian_mixture([1.0, np.nan, 2.0, 3.0]), "finite, got nan at index 1"),
+        (lambda: bayesian_mixture([1.0, np.nan, 2.0, 3.0]), "index 1 is missing"),
         (lambda: bayesian_mixture(np.ones((5, 2))), r"one-dimensional.*\(5, 2\)"),
-        (lambda: bayesian_mixture(components=0), "blocks must be at least 1"),
+        (lambda: bayesian_mixture(components=0), "components must be a positive whole number"),
         (lambda: bayesian_mixture(mu_scale=-1.0), "scale must be positive"),
         (lambda: modal_spectrum(GRID[::-1], FLAT), "strictly increasing"),
         (lambda: modal_spectrum(GRID - 0.7, FLAT), "positive and strictly increasing"),

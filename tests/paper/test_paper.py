@@ -330,7 +330,7 @@ def elsewhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     ("arguments", "words"),
     [
         (["nonsense"], "expected one of banana"),
-        (["banana", "--preset", "mine"], "expected preset 'default' or 'paper'"),
+        (["banana", "--preset", "mine"], "is not one of 'default', 'paper'"),
         (["modal", "--data", "nothing.csv"], "frequency_hz,psd"),
         (["banana", "--seeds", "0"], "--seeds"),
     ],
@@ -346,7 +346,7 @@ def test_bad_input_is_one_line_and_leaves_nothing(arguments, words, elsewhere, c
 
 def test_a_tiny_run_by_the_command(elsewhere, capsys, monkeypatch):
     """Folded and unfolded rows of two dimensions, with a Gaussian that is not trained."""
-    monkeypatch.setattr(known_targets, "_DIMENSIONS", ("2",))
+    monkeypatch.setattr(known_targets.DimensionTable, "quick_cases", ("2",))
     sampled = []
 
     def brief(problem, **options):

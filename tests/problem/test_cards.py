@@ -10,7 +10,7 @@ import pytest
 import folt
 from brief import brief_fit
 from cases import GROUPS
-from folt.groups import Permutation, Product
+from folt.groups import Joint, Permutation, Product, ZeroSum
 from folt.models import bayesian_mixture, gaussian_mixture, label_switching
 from folt.problem.cards import CARD_WIDTH, MOST_CARD_LINES, Card
 from folt.reference import HostChains
@@ -71,6 +71,15 @@ def test_a_problem_without_symmetry_says_so():
     assert "no relabelling symmetry" in repr(problem)
     broken = folt.models.broken_banana()
     assert "symmetry broken" in repr(broken)
+
+
+def test_one_sign_that_is_folded_is_not_said_to_ascend():
+    """Two labels of parts that sum to zero are one coordinate with a sign."""
+    group = Joint(2, [ZeroSum(), ZeroSum()])
+    folded = np.asarray(group.fold(jnp.array([0.7, -0.2])))
+    sign = "positive" if folded[0] <= 0 else "negative"
+    problem = folt.Problem(lambda x: -(((x**2).sum() - 1.0) ** 2), group, names=["l[0]", "l[1]"])
+    assert f"l[0] not {sign}" in str(problem)
 
 
 def test_a_model_that_cannot_be_traced_still_has_a_face():

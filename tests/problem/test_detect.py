@@ -60,6 +60,7 @@ def test_an_exchangeable_mixture_is_found_with_the_parts_that_move_together():
     found = detect_mixture()
     assert found.group == Joint(3, MIXTURE_PARTS)
     assert [factor.names for factor in found.factors] == [("mu", "log sigma", "weights")]
+    assert [factor.sites for factor in found.factors] == [("mu", "log sigma", "weights")]
     assert told(found.found) == [
         f"swap components {i} and {j} of mu, log sigma, weights" for i, j in [(1, 2), (2, 3)]
     ]

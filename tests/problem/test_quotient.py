@@ -180,8 +180,9 @@ def test_unfolded_draws_are_turned_uniformly(fit):
     angle = np.arctan2(flat[:, 1], flat[:, 0])
     for wave in (1, 2):
         assert np.abs(np.exp(1j * wave * angle).mean()) < 5 / np.sqrt(len(flat))
-    lifted = jax.vmap(fit.problem.quotient.lift)(fit.draws.reshape(-1, 9))
-    np.testing.assert_allclose(jax.vmap(ring)(flat), jax.vmap(ring)(lifted), atol=1e-9)
+    lifted = jax.jit(jax.vmap(fit.problem.quotient.lift))(fit.draws.reshape(-1, 9))
+    rings = jax.jit(jax.vmap(ring))
+    np.testing.assert_allclose(rings(flat), rings(lifted), atol=1e-9)
 
 
 def test_draws_are_turned_for_reading(fit):
@@ -211,9 +212,7 @@ def test_a_rotation_that_is_not_there_is_refused_with_generator_and_defect():
 
 
 def test_a_function_with_its_gradient_is_divided_too():
-    def both(points):
-        return jax.vmap(jax.value_and_grad(ring))(points)
-
+    both = jax.jit(jax.vmap(jax.value_and_grad(ring)))
     twin = folt.Problem(ring, Product(Rotation(4, 2, pivots=(0, 2)), Trivial(2)))
     box = folt.from_callable(
         lambda points: np.asarray(both(points)[0]),

@@ -8,6 +8,7 @@ import pytest
 
 import folt
 from brief import brief_fit
+from folt.certificate import sentences
 from folt.certificate.outcomes import Outcome
 from folt.groups import Product, SignedPermutation, Trivial
 from folt.report.captions import conclusions
@@ -83,7 +84,7 @@ def judged(fit, tmp_path, name):
     turning = fit.certificate.symmetry.turning
     assert name in turning
     assert folt.load(fit.save(tmp_path / "fit.nc")).certificate.symmetry.turning == turning
-    advice = fit.certificate.symmetry.suspicion
+    advice = sentences.suspicion(fit.certificate)
     assert name in advice
     assert "ΛΛᵀ" in advice
     return status
@@ -96,7 +97,7 @@ def test_a_rotation_that_is_left_in_is_never_good(tmp_path):
     mixed = altered(fit.certificate, reference={"refreshed_rhat": 1.0})
     settled = dataclasses.replace(fit, certificate=mixed)
     assert settled.certificate.status.name == "symmetry suspected"
-    assert settled.certificate.status.advice == fit.certificate.symmetry.suspicion
+    assert settled.certificate.status.advice == sentences.suspicion(fit.certificate)
     said = conclusions(settled)
     assert "do not turn" in said.may[0]
     assert "x0" in said.may_not[0]

@@ -73,7 +73,7 @@ def test_orbit_sum_equals_the_sum_over_all_images(name: str, seed: int, log_scal
 def test_plain_density_is_that_of_the_chain(name: str) -> None:
     chain = CHAINS[name]()
     points = 2.0 * np.random.default_rng(1).standard_normal((5, chain.dim))
-    expected = jax.vmap(chain.log_prob)(jnp.asarray(points))
+    expected = jax.jit(jax.vmap(chain.log_prob))(jnp.asarray(points))
     np.testing.assert_allclose(HostChain(chain).log_prob(points), expected, atol=1e-12)
 
 
@@ -162,7 +162,7 @@ def test_likeliest_image_is_the_same_for_all_images_and_likelier_than_any_draw(n
     orbit = images(host, z)
     best = host.labellings(orbit)
     np.testing.assert_allclose(best, np.repeat(best[:1], len(best), axis=0), atol=1e-12)
-    compiled = chain.likeliest_image(jnp.asarray(z))
+    compiled = jax.jit(lambda x: chain.likeliest_image(x))(jnp.asarray(z))
     np.testing.assert_allclose(best[0], compiled, atol=1e-12)
 
 
@@ -216,12 +216,15 @@ def test_safety_of_an_orbit_sum_is_the_orbit_sum_of_the_safety() -> None:
     safe = OrbitSafety(random_chain(group, 2), guard, 0.3)
     summed = orbit_sum(safe, group)
     points = 3.0 * np.random.default_rng(4).standard_normal((5, 8))
-    expected = jax.vmap(safe.log_orbit_sum)(jnp.asarray(points))
+    expected = jax.jit(jax.vmap(safe.log_orbit_sum))(jnp.asarray(points))
     np.testing.assert_allclose(summed.log_sum(points), expected, atol=1e-12)
     shares, usual = summed.label_shares(points)
     assert np.all((shares > 1 / 24) & (shares <= 1.0))
-    orbits = np.asarray(jax.vmap(group.orbit)(jnp.asarray(points)))
-    logs = np.asarray(jax.vmap(jax.vmap(safe.log_prob))(orbits)) - np.asarray(expected)[:, None]
+    orbits = np.asarray(jax.jit(jax.vmap(group.orbit))(jnp.asarray(points)))
+    logs = (
+        np.asarray(jax.jit(jax.vmap(jax.vmap(safe.log_prob)))(orbits))
+        - np.asarray(expected)[:, None]
+    )
     assert np.isclose(np.exp(logs), usual[:, None]).all(axis=0).sum() == 1
     assert np.all((usual <= shares) & (shares <= np.exp(logs).max(axis=1) + 1e-12))
     folded = summed.draw(jax.random.key(0), 500)

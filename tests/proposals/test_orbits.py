@@ -1,5 +1,6 @@
 """Orbit sums on the host equal the compiled ones, for every group; their draws have their law."""
 
+import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -111,26 +112,36 @@ def test_block_sums_are_used_where_they_are_cheaper_and_lose_nothing():
     assert not pays(Components(part.log_weights, part.means, factor), blocks)
 
 
+@eqx.filter_jit
+def of_the_group(group, points, matrix):
+    """What the host is compared with, in one program for each group."""
+    return {
+        "fold": jax.vmap(group.fold)(points),
+        "contains": jax.vmap(group.contains)(points),
+        "images": jax.vmap(group.orbit)(points[:3]),
+        "moved": jax.vmap(group.act, (0, None))(group.generators, points[0]),
+        "average": group.average(matrix),
+    }
+
+
 @pytest.mark.parametrize("name", GROUPS)
 def test_the_action_on_the_host_is_the_group(name):
     group = GROUPS[name]()
     action = action_of(group)
     points = np.random.default_rng(2).normal(size=(20, group.dim))
-    np.testing.assert_allclose(action.fold(points), jax.vmap(group.fold)(points), atol=1e-14)
-    np.testing.assert_array_equal(action.contains(points), jax.vmap(group.contains)(points))
-    assert action.contains(action.fold(points)).all()
-    images = np.asarray(jax.vmap(group.orbit)(points[:3]))
-    np.testing.assert_allclose(action.images(points[:3]), images, atol=1e-13)
-    places = action.places(group.generators)
-    for place, swap in zip(places, np.arange(len(places)), strict=True):
-        one = jax.tree.map(lambda leaf, i=swap: np.asarray(leaf)[i], group.generators)
-        moved = action.move(np.array([place]), points[:1])[0]
-        np.testing.assert_allclose(moved, group.act(one, jnp.asarray(points[0])), atol=1e-13)
     matrix = np.cov(np.random.default_rng(3).normal(size=(group.dim, 40)))
     matrix = matrix.reshape(group.dim, group.dim)
-    np.testing.assert_allclose(
-        action.average(matrix), group.average(jnp.asarray(matrix)), atol=1e-13
-    )
+    compiled = jax.device_get(of_the_group(group, points, matrix))
+    np.testing.assert_allclose(action.fold(points), compiled["fold"], atol=1e-14)
+    np.testing.assert_array_equal(action.contains(points), compiled["contains"])
+    assert action.contains(action.fold(points)).all()
+    np.testing.assert_allclose(action.images(points[:3]), compiled["images"], atol=1e-13)
+    places = action.places(group.generators)
+    assert len(places) == len(compiled["moved"])
+    for place, expected in zip(places, compiled["moved"], strict=True):
+        moved = action.move(np.array([place]), points[:1])[0]
+        np.testing.assert_allclose(moved, expected, atol=1e-13)
+    np.testing.assert_allclose(action.average(matrix), compiled["average"], atol=1e-13)
 
 
 def test_a_group_too_large_to_list_is_summed_by_compiled_code():
@@ -148,7 +159,8 @@ def test_narrow_components_far_apart_lose_nothing():
     )
     (components,) = components_of(narrow)
     points = components.sample(np.random.default_rng(0), 200)
-    exact = jax.vmap(Mixture(*(getattr(narrow, n) for n in FIELDS), direct=True).log_prob)(points)
+    direct = Mixture(*(getattr(narrow, n) for n in FIELDS), direct=True)
+    exact = jax.jit(jax.vmap(direct.log_prob))(points)
     assert components.direct
     np.testing.assert_allclose(log_sum_of((components,), points), exact, atol=1e-6)
     fast = Components(components.log_weights, components.means, components.factors)
@@ -179,7 +191,7 @@ def test_a_distribution_on_the_host():
     host = HostDistribution(student)
     points = host.sample(jax.random.key(3), 20_000)
     np.testing.assert_allclose(
-        host.log_probs(points[:50]), jax.vmap(student.log_prob)(points[:50]), rtol=1e-12
+        host.log_probs(points[:50]), jax.jit(jax.vmap(student.log_prob))(points[:50]), rtol=1e-12
     )
     squared = np.sum(4.0 * (points - np.array([1.0, -2.0])) ** 2, axis=1) / 2
     assert stats.kstest(squared, stats.f(2, 5).cdf).pvalue > 1e-4

@@ -95,11 +95,11 @@ def test_the_sum_is_the_density_of_what_survives():
     flow, points = truncated(), jnp.asarray(POINTS)
     assert departure(flow, points) < 1e-10
     assert (surviving_sums(flow, points)[1] == flow.kept).all()
-    images = jax.vmap(lambda z: flow.group.orbit(z)[17])(points)
+    images = jax.jit(jax.vmap(lambda z: flow.group.orbit(z)[17]))(points)
     own, moved = (log_sums(flow, each) for each in (points, images))
     np.testing.assert_allclose(own, moved, rtol=1e-10)
     whole = Folded(flow.main, flow.group)
-    assert (own < jax.vmap(whole.log_prob)(points)).all()
+    assert (own < jax.jit(jax.vmap(whole.log_prob))(points)).all()
 
 
 class NotInverted(TruncatedOrbit):
@@ -149,7 +149,7 @@ def test_two_labels_are_summed_whole():
     flow = truncated(Permutation(2, 2), kept=2)
     assert flow.whole
     points = jnp.asarray(POINTS[:, :4])
-    whole = jax.vmap(Folded(flow.main, flow.group).log_prob)(points)
+    whole = jax.jit(jax.vmap(Folded(flow.main, flow.group).log_prob))(points)
     np.testing.assert_allclose(log_sums(flow, points), whole, rtol=1e-12)
 
 
@@ -162,7 +162,7 @@ def test_what_cannot_be_truncated_is_refused():
 
 def test_how_sure_labels_are_is_the_same_under_all_labels():
     flow = truncated()
-    images = np.asarray(jax.vmap(lambda z: GROUP.orbit(jnp.asarray(z)))(POINTS[:6]))
+    images = np.asarray(jax.jit(jax.vmap(lambda z: GROUP.orbit(jnp.asarray(z))))(POINTS[:6]))
     shares = orbit_sum(flow, GROUP).label_shares(images.reshape(-1, GROUP.dim))[0].reshape(6, -1)
     np.testing.assert_allclose(shares, shares[:, :1].repeat(shares.shape[1], axis=1), rtol=1e-9)
     assert (shares > 0).all()

@@ -16,7 +16,8 @@ import folt
 from cases import GROUPS
 from folt.certificate import exploration
 from folt.certificate.certify import audit
-from folt.certificate.exploration import ExplorationFacts, ModeFacts, explored_words, modes_words
+from folt.certificate.exploration import ExplorationFacts, ModeFacts
+from folt.certificate.sentences import explored_words, modes_words
 from folt.groups import Permutation, Reflection, SignedPermutation, Trivial
 from folt.problem import Problem
 from folt.problem.ratio import LogRatio, Target
@@ -207,9 +208,33 @@ def test_screening_finds_a_basin_that_descents_would_not_meet():
     assert wide.count == 1
     points = 2.0 * np.random.default_rng(0).normal(size=(4_096, 6))
     values = Landscape(problem)(points)
-    chosen = unexplained(action_of(problem.group), wide, points, values, 32)
+    chosen, excess = unexplained(action_of(problem.group), wide, points, values, 32)
     assert found_from(problem, chosen)[1].count == 2
+    assert np.all(np.diff(excess) <= 0)
     assert found_from(problem, points[:32])[1].count == 1
+
+
+def test_screening_looks_at_pieces_and_keeps_the_least_explained_of_all():
+    """No piece is larger than the limit, and the narrow mode is found among them all."""
+    one, sizes = np.ones(6), []
+    problem = mixture_of([0 * one, 2.0 * one], [0.6, 0.25], [0.5, 0.5])
+    _, wide = found_from(problem, np.zeros((4, 6)))
+    rng = np.random.default_rng(0)
+
+    class Starts:
+        def many(self, count):
+            sizes.append(count)
+            return 2.0 * rng.normal(size=(count, 6))
+
+    class Searching(explorer.Explorer):
+        def __init__(self):
+            self.landscape, self.action = Landscape(problem), action_of(problem.group)
+            self.screening = 32
+
+    chosen = Searching()._unexplained(Starts(), wide, 2 * explorer.SCREENED_AT_ONCE + 100)
+    assert sizes == [explorer.SCREENED_AT_ONCE, explorer.SCREENED_AT_ONCE, 100]
+    assert len(chosen) == 32
+    np.testing.assert_allclose(found_from(problem, chosen)[1].points[0], 2.0, atol=0.01)
 
 
 def explored(problem, seed=0, **changes):

@@ -109,7 +109,7 @@ class Flattened(Density):
 def test_random_walk_leaves_the_target_alone(name):
     target, group = (make() for make in TARGETS[name])
     start, fresh = sample(target, 1), sample(target, 2)
-    values = jax.vmap(target.log_prob)(start)
+    values = jax.jit(jax.vmap(target.log_prob))(start)
     root = jnp.linalg.cholesky(equivariant_covariance(group, start))
     end = walked(jax.random.key(3), target, start, values, root)
     assert np.mean(np.any(np.asarray(end != start), axis=1)) > 0.8
@@ -123,8 +123,10 @@ def test_the_metric_commutes_with_the_group():
     group = Permutation(3, 2)
     points = jax.random.normal(jax.random.key(0), (200, 6)) * jnp.arange(1.0, 7.0)
     covariance = equivariant_covariance(group, points)
-    for index in range(group.order):
-        matrix = jax.vmap(lambda e: group.act(group.element(index), e), out_axes=1)(jnp.eye(6))  # noqa: B023
+    as_matrix = jax.vmap(group.act, in_axes=(None, 1), out_axes=1)
+    matrices = jax.jit(jax.vmap(as_matrix, in_axes=(0, None)))(group.elements, jnp.eye(6))
+    assert len(matrices) == group.order
+    for matrix in matrices:
         np.testing.assert_allclose(matrix @ covariance, covariance @ matrix, atol=1e-12)
 
 
@@ -412,6 +414,21 @@ def test_temperatures_keep_the_share_of_living_particles():
     assert 0.1 < temperature < 1.0
     assert weights.sum() ** 2 / (weights**2).sum() == pytest.approx(0.6 * 250, rel=1e-3)
     assert next_temperature(0.5, np.zeros(10), 0.6)[0] == 1.0
+
+
+@pytest.mark.parametrize("width", [1.0, 10.0, 1e3, 1e8, 1e20])
+def test_temperatures_are_those_of_a_root_finder(width):
+    from scipy.optimize import brentq
+    from scipy.special import logsumexp
+
+    ratio = -width * np.random.default_rng(5).chisquare(3, size=1000)
+
+    def excess(t):
+        logs = np.exp(t) * ratio
+        return 2 * logsumexp(logs) - logsumexp(2 * logs) - np.log(500.0)
+
+    expected = np.exp(brentq(excess, -60.0, 0.0, xtol=1e-9))
+    assert next_temperature(0.0, ratio, 0.5)[0] == pytest.approx(expected, rel=2e-6)
 
 
 def test_systematic_resampling_copies_in_proportion():

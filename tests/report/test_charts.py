@@ -1,21 +1,28 @@
 """Charts and pictures of a page show the numbers that they are made from."""
 
 import dataclasses
+import itertools
 import json
 import math
 
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from matplotlib.patches import StepPatch
 
 import folt
 from arviz_either import arviz
+from folt.certificate.exploration import ExplorationFacts, ModeFacts
 from folt.fit.text import estimate_rows
 from folt.models import gaussian_pair
 from folt.proposals import Gaussian
-from folt.report.certificate import certificate_charts, gamma_chart, log_ratio_chart, mixing_chart
-from folt.report.charts import Bars, Line, still, strips
+from folt.report.charts import (
+    certificate_charts,
+    gamma_chart,
+    log_ratio_chart,
+    mixing_chart,
+    modes_chart,
+    strips,
+)
 from folt.report.marginals import kernel_density, marginals_figure, pairs_figure
 from folt.report.page import content
 from folt.report.parameters import Parameters
@@ -28,42 +35,63 @@ def fit() -> folt.Fit:
     return folt.sample(gaussian_pair(2), flow=flow, draws=500, progress=False)
 
 
-@pytest.mark.parametrize("position", range(3))
-def test_a_picture_shows_every_number_of_a_chart(fit: folt.Fit, position: int) -> None:
-    chart = certificate_charts(fit)[position]
-    figure = still(chart)
-    panel = figure.axes[0]
-    assert (panel.get_xlabel(), panel.get_ylabel()) == (chart.x_label, chart.y_label)
-    assert (panel.get_xlim(), panel.get_ylim()) == (chart.x_range, chart.y_range)
-    printed = {entry.get_text() for entry in figure.legends[0].get_texts()}
-    assert printed == {mark.name for mark in chart.marks if mark.name}
-    lines = [mark for mark in chart.marks if isinstance(mark, Line)]
-    for mark in lines:
-        drawn = [line.get_xydata() for line in panel.lines]
-        assert any(np.array_equal(np.stack([mark.x, mark.y], 1), one) for one in drawn)
-    for bars in (mark for mark in chart.marks if isinstance(mark, Bars)):
-        steps = [patch for patch in panel.patches if isinstance(patch, StepPatch)]
-        assert [patch.get_data().values.tolist() for patch in steps] == [bars.heights.tolist()]
-    words = [label for mark in lines for label in mark.labels]
-    assert [text.get_text() for text in panel.texts] == words
+def drawn(chart) -> dict[str, np.ndarray]:
+    """Lines of the picture with their points, by the name that the key gives them."""
+    return {str(line.get_label()): line.get_xydata() for line in chart.figure.axes[0].lines}
+
+
+def key(chart) -> list[str]:
+    return [entry.get_text() for entry in chart.figure.legends[0].get_texts()]
+
+
+def test_pictures_show_the_numbers_of_the_certificate(fit: folt.Fit) -> None:
+    mixing, ratio, gamma = certificate_charts(fit)[:3]
+    curve, steps = fit.certificate.mixing.curve, fit.certificate.mixing.steps
+    bound = drawn(mixing)["certified, 95 % confidence"]
+    np.testing.assert_array_equal(bound, np.stack([curve.steps, curve.bound], 1))
+    np.testing.assert_array_equal(drawn(mixing)["estimated"][:, 1], curve.estimate)
+    said = [text.get_text() for text in mixing.figure.axes[0].texts]
+    assert said == [f"{e:g} after {n:,}" for e, n in steps.items() if n is not None]
+    bars = ratio.figure.axes[0].patches[-1].get_data()
+    values = fit.log_ratio - fit.certificate.evidence.value
+    inside = np.histogram(values, bars.edges)[0]
+    np.testing.assert_allclose(bars.values, 100.0 * inside / values.size)
+    for rho, core in fit.certificate.qc["target"].items():
+        if core.gamma is not None:
+            assert [rho, core.gamma] in drawn(gamma)["held-out target draws"].tolist()
 
 
 @pytest.mark.parametrize("position", range(3))
 def test_strips_lie_over_the_positions_whose_readings_they_show(fit, position) -> None:
     chart = certificate_charts(fit)[position]
-    figure = still(chart)
-    found = strips(chart, figure)
-    panel = figure.axes[0]
-    shown = {x: words for x, words in chart.readings.items() if x <= chart.x_range[1]}
+    found = strips(chart)
+    panel = chart.figure.axes[0]
+    shown = {x: words for x, words in chart.readings.items() if x <= panel.get_xlim()[1]}
     assert sorted(strip.reading for strip in found) == sorted(shown.values())
     by_reading = {strip.reading: strip for strip in found}
     for x, words in shown.items():
-        across = panel.transData.transform((x, chart.y_range[1]))[0]
-        place = 100.0 * across / figure.bbox.width
+        across = panel.transData.transform((x, panel.get_ylim()[1]))[0]
+        place = 100.0 * across / chart.figure.bbox.width
         strip = by_reading[words]
         assert strip.left - 1e-6 <= place <= strip.left + strip.width + 1e-6
     whole = sum(strip.width for strip in found)
     assert whole == pytest.approx(100.0 * panel.get_position().width)
+
+
+def test_numbers_of_many_modes_stand_apart() -> None:
+    """How many descents ended at a mode stood beside its point, over the next one's."""
+    modes = tuple(
+        ModeFacts(mass=0.3 * 0.7**k, hits=1000 - k, tempered=0.1, reference=0.1) for k in range(20)
+    )
+    chart = modes_chart(ExplorationFacts(500, modes, 0, 1_024, 90, 20))
+    figure = chart.figure
+    figure.draw_without_rendering()
+    assert [text.get_text() for text in figure.axes[0].texts] == []
+    ticks = [label.get_window_extent() for label in figure.axes[0].get_xticklabels()]
+    assert len(ticks) == 12
+    for one, other in itertools.pairwise(ticks):
+        assert one.x1 < other.x0
+    assert "The 12 heaviest of 20 modes" in chart.caption
 
 
 def test_the_log_ratio_counts_what_lies_beyond_and_claims_no_evidence_it_has_not(fit) -> None:
@@ -79,8 +107,8 @@ def test_the_log_ratio_counts_what_lies_beyond_and_claims_no_evidence_it_has_not
         },
     )
     chart = log_ratio_chart(fit.log_ratio, dataclasses.replace(fit.certificate, evidences=unknown))
-    assert chart.x_label == "log ratio h"
-    assert "perfect fit" not in [mark.name for mark in chart.marks]
+    assert chart.figure.axes[0].get_xlabel() == "log ratio h"
+    assert "perfect fit" not in key(chart)
     assert "Zero" not in chart.caption
 
 
@@ -90,15 +118,16 @@ def test_what_too_few_draws_leave_open_is_in_the_key_once(fit: folt.Fit) -> None
         for name, cores in fit.certificate.qc.items()
     }
     chart = gamma_chart(dataclasses.replace(fit.certificate, qc=nothing))
-    assert [mark.name for mark in chart.marks].count("too few draws to say") == 1
-    assert sum(mark.marker == "x" for mark in chart.marks) == 2
+    assert key(chart).count("too few draws to say") == 1
+    crosses = [line for line in chart.figure.axes[0].lines if line.get_marker() == "x"]
+    assert len(crosses) == sum(map(len, nothing.values()))
 
 
-def test_a_chart_without_marks_says_so(fit: folt.Fit) -> None:
+def test_a_chart_without_anything_to_show_says_so(fit: folt.Fit) -> None:
     curve = dataclasses.replace(fit.certificate.mixing.curve, steps=(), bound=(), estimate=())
     chart = mixing_chart(dataclasses.replace(fit.certificate.mixing, curve=curve))
-    assert [text.get_text() for text in still(chart).axes[0].texts] == ["no bound can be given"]
-    assert strips(chart, still(chart)) == []
+    assert [text.get_text() for text in chart.figure.axes[0].texts] == ["no bound can be given"]
+    assert strips(chart) == []
 
 
 def test_histograms_of_the_page_are_those_of_the_print(fit: folt.Fit) -> None:
@@ -178,3 +207,14 @@ def test_strange_draws_have_a_density_too(kind):
     places, heights = figure.axes[0].lines[0].get_data()
     assert np.isfinite(places).all()
     assert np.min(heights) >= 0.0 < np.max(heights) < np.inf
+
+
+def test_a_few_far_draws_do_not_hide_a_marginal():
+    """Heavy tails are cut where nothing can be seen of them; those of a normal are not."""
+    generator = np.random.default_rng(0)
+    heavy, normal = generator.standard_cauchy(4_000), generator.normal(size=4_000)
+    figure = marginals_figure({"heavy": heavy[None], "normal": normal[None]})
+    cut, whole = (panel.get_xlim() for panel in figure.axes[:2])
+    low, high = np.quantile(heavy, [0.025, 0.975])
+    assert cut[0] < low < high < cut[1] < 0.5 * heavy.max()
+    assert whole[0] < normal.min() < normal.max() < whole[1]

@@ -13,8 +13,11 @@ import pytest
 from markupsafe import escape
 
 import folt
-from folt.certificate import certificate
-from folt.certificate.diagnostics import Core, Coverage, evidences, mixing_certificate
+from folt.certificate import sentences
+from folt.certificate.diagnostics.coverage import Coverage
+from folt.certificate.diagnostics.evidence import evidences
+from folt.certificate.diagnostics.mixing import mixing_certificate
+from folt.certificate.diagnostics.quantile_core import Core
 from folt.certificate.outcomes import Outcome
 from folt.chains import Chains
 from folt.cli import demonstration as demo
@@ -112,7 +115,7 @@ def test_page_opens_with_the_verdict(fit: folt.Fit, html: str) -> None:
     body = html[html.index("<body") :]
     status = fit.certificate.status
     assert status.name == "good"
-    assert body.index(certificate.verdict_words(status)) < body.index('id="estimates"')
+    assert body.index(sentences.verdict_words(status)) < body.index('id="estimates"')
     assert status.advice in body
     assert fit.certificate.assumption in body
 
@@ -229,8 +232,8 @@ def test_a_frozen_fit_can_be_reported_saved_and_loaded(fit: folt.Fit, tmp_path: 
 @pytest.mark.parametrize("name", WORSE)
 def test_only_good_is_shown_as_good(fit: folt.Fit, name: str) -> None:
     status = worse(fit.certificate, name).status
-    assert (certificate.tone(status) == "good") == (name == "good")
-    assert certificate.verdict_words(status) == f"{Outcome.named(name).headline} ({name})"
+    assert (sentences.tone(status) == "good") == (name == "good")
+    assert sentences.verdict_words(status) == f"{Outcome.named(name).headline} ({name})"
 
 
 def test_draws_added_later_are_said_to_be_uncertified(fit: folt.Fit) -> None:
@@ -374,6 +377,50 @@ def test_a_caption_says_where_folded_chains_do_not_agree(fit: folt.Fit) -> None:
     assert "R-hat" not in chains_caption(fit, Labelling.of(fit))
 
 
+def test_captions_promise_no_colour_that_keeps_its_component_where_order_confuses_them(fit) -> None:
+    symmetry = fit.certificate.symmetry
+    boundary = dataclasses.replace(symmetry.boundary, ambiguity=0.01, mixed=0.16)
+    mixed = dataclasses.replace(symmetry, boundary=boundary)
+    confused = dataclasses.replace(
+        labelled(fit, SWITCHES), certificate=dataclasses.replace(fit.certificate, symmetry=mixed)
+    )
+    assert "keeps" in chains_caption(labelled(fit, SWITCHES), Labelling.of(confused))
+    assert "keeps" not in chains_caption(confused, Labelling.of(confused))
+    assert "colours still mix" in chains_caption(confused, Labelling.of(confused))
+
+
+def test_parts_of_a_long_family_are_counted_from_one(fit: folt.Fit) -> None:
+    values = np.random.default_rng(0).normal(size=(2, 50, 9))
+    families = Parameters.of(with_draws(fit, {"noise": values}, None)).families
+    several = [family.label for family in families if family.label.startswith("noise:")]
+    assert several == ["noise: 1 to 8 of 9", "noise: 9 of 9"]
+
+
+def test_what_never_varies_has_no_marginal(fit: folt.Fit) -> None:
+    values = np.random.default_rng(0).normal(size=(2, 50, 2))
+    constant = with_draws(fit, {"initial": np.full((2, 50, 2), 0.5), "mu": values}, None)
+    assert [family.title for family in Parameters.of(constant).panels()] == ["mu"]
+
+
+def test_a_family_of_a_matrix_says_whether_it_comes_or_goes(fit: folt.Fit) -> None:
+    """Probabilities to go to state 1 were called those of state 1."""
+    values = np.random.default_rng(0).normal(size=(2, 50, 2, 2))
+    named = dataclasses.replace(
+        with_draws(fit, {"transition": values}, None), dims={"transition": ("state", "state_to")}
+    )
+    several = [family.title for family in Parameters.of(named).families if not family.single]
+    assert several == ["transition, to state 1", "transition, to state 2"]
+
+
+def test_pictures_open_on_what_relabelling_moves(fit: folt.Fit) -> None:
+    """The noise of variables, which has no labels, opened the chains of a factor model."""
+    generator = np.random.default_rng(0)
+    folded = {name: generator.normal(size=(2, 100, 3)) for name in ("noise", "loading")}
+    raw = {"noise": 7.0 * folded["noise"], "loading": folded["loading"]}
+    shown = dataclasses.replace(with_draws(fit, folded, raw), exchanged={"loading": (0,)})
+    assert Parameters.of(shown).opening().parameter == "loading"
+
+
 def test_families_run_along_the_first_axis_and_every_scalar_can_be_chosen(fit: folt.Fit) -> None:
     values = np.random.default_rng(0).normal(size=(2, 50, 3, 2))
     parameters = Parameters.of(with_draws(fit, {"mu": values, "tau": values[..., 0, 0]}, None))
@@ -448,16 +495,17 @@ def test_demo_writes_all_it_promises(
     monkeypatch.setattr(demo, "UNFOLDED_STEPS", STEPS)
     monkeypatch.setattr(demo, "sample", lambda problem, **options: mixture_fit)
     with Store(tmp_path / "new" / "folder") as store:
-        result = demo.run_in(store, 0, progress=False)
+        _, paths = demo.run_in(store, 0, progress=False)
+    files = {path.name: path for path in paths}
     names = {"fit.nc", "report.html", "chains.png", "marginals.png", "data.png"}
-    assert {path.name for path in result.files.values()} == names
+    assert set(files) == names
     there = {path.name for path in (tmp_path / "new" / "folder").iterdir()}
     assert there == {*names, "settings.json"}
     for name in ("chains", "marginals", "data"):
-        width, height = png_size(result.files[name].read_bytes())
+        width, height = png_size(files[f"{name}.png"].read_bytes())
         assert width > 1000
         assert height > 600
-    assert folt.load(result.files["fit"]).posterior["mu"].shape == (4, 500, 3)
+    assert folt.load(files["fit.nc"]).posterior["mu"].shape == (4, 500, 3)
 
 
 def png_size(content: bytes) -> tuple[int, int]:
@@ -467,7 +515,7 @@ def png_size(content: bytes) -> tuple[int, int]:
 
 
 def test_the_unfolded_chain_of_the_demo_visits_every_labelling(mixture_fit: folt.Fit) -> None:
-    mu = demo.random_permutation_chain(mixture_fit, STEPS)["mu"][0]
+    mu = demo.unfolded_means(mixture_fit, STEPS)
     orders = {tuple(np.argsort(row)) for row in mu}
     assert len(orders) == 6
     folded = mixture_fit.posterior["mu"].reshape(-1, 3)

@@ -11,9 +11,9 @@ import pytest
 import folt
 from folt.certificate.certificate import Certificate
 from folt.certificate.outcomes import Outcome
-from folt.cli.terminal import fit_fields
 from folt.fleet.rows import fit_row
 from folt.report.page import page
+from folt.terminal import fit_fields
 from worse import WORSE, worse
 
 DOUBTED = ("reference in doubt", "uncovered", "broken symmetry", "faulty", "frozen")

@@ -5,6 +5,7 @@ import re
 
 import jax.numpy as jnp
 import numpy as np
+import pandas
 import pytest
 import xarray
 
@@ -170,10 +171,10 @@ COMMANDS = [
     ("modal", "record.csv --rate 8 --band 1 2 --step 9s", "with --window"),
     ("modal", "record.csv --rate 8 --band 1 2 --window 9s --modes 1:2", "one number of --modes"),
     ("modal", "still.csv --rate 8 --band 1 2", "is constant"),
-    ("modal", "--psd psd.csv --modes 0", "FIRST ≤ LAST"),
+    ("modal", "--psd psd.csv --modes 0", "1 ≤ LOW ≤ HIGH"),
     ("modal", "--psd psd.csv --modes 21", "expected at most 20 modes"),
     ("modal", "--psd psd.csv --modes 1:99", "expected at most 20 modes"),
-    ("modal", "--psd psd.csv --modes many", "FIRST:LAST"),
+    ("modal", "--psd psd.csv --modes many", "such as 3 or 2:6"),
     ("modal", "--psd psd.csv --damping 1 200", "at most 100"),
     ("modal", "--psd psd.csv --damping 5 1", "damping_range"),
     ("modal", "--psd psd.csv --damping -1 5", "damping_range"),
@@ -335,8 +336,12 @@ CALLS = [
     ),
     (lambda: folt.sample(folt.Problem(lambda x: x @ jnp.ones(5), SWAP)), "cannot be evaluated"),
     (lambda: folt.Problem(3, SWAP), "must be callable"),
+    (lambda: folt.Problem(quiet, SWAP, data=pandas.Series([1.0])), "pandas Series: give its to_"),
+    (lambda: folt.Problem(quiet, SWAP, data={"y": np.array(["a"])}), "numbers, got words"),
+    (lambda: folt.from_numpyro(None), "expected a NumPyro model, a function, got NoneType"),
+    (lambda: folt.relabel({"a": np.ones((2, 9, 2))}, method="magic"), "pivot.*got 'magic'"),
     (lambda: folt.Problem(quiet, "swap"), "must be a folt group"),
-    (lambda: folt.from_callable(quiet, "two", SWAP), "dim as a whole number"),
+    (lambda: folt.from_callable(quiet, "two", SWAP), "dim must be a positive whole number"),
     (lambda: folt.from_callable(quiet, 3, SWAP), "acts on 3 coordinates, got 2"),
     (lambda: folt.from_callable(quiet, 2, SWAP, batch=0), "batch"),
     (lambda: folt.relabel({"a": np.ones((1, 1, 2))}), "two draws"),

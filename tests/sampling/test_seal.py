@@ -203,7 +203,7 @@ def test_digests_are_kept_by_the_file_and_older_files_say_that_they_do_not_know(
 
 
 def test_the_document_of_a_command_names_the_draws(first):
-    from folt.cli.terminal import fit_fields
+    from folt.terminal import fit_fields
 
     told = json.loads(json.dumps(fit_fields(first)["learnt"]))
     assert told == {"draws": first.learnt.draws, "digest": first.learnt.digest}

@@ -47,6 +47,13 @@ READ = {
     "an empty column": ("a,b,c\n1,,3\n2,,4\n", ("a", "c"), [[1, 3], [2, 4]], 2),
     "quotes over lines": ('"a\nb",c\n1,"2"\n', ("a b", "c"), [[1, 2]], 3),
     "missing words": ("a,b\n1,NA\n-,3\n,n/a\n", ("a", "b"), [[1, NAN], [NAN, 3], [NAN, NAN]], 2),
+    "errors of a spreadsheet": (
+        "x,y\n1,2\n#DIV/0!,3\n#NAME?,4\n#REF!,5\n6,7\n",
+        ("x", "y"),
+        [[1, 2], [NAN, 3], [NAN, 4], [NAN, 5], [6, 7]],
+        2,
+    ),
+    "a remark like an error": ("#Notes\n#NAMES x y\nx\n1\n2\n", ("x",), [[1], [2]], 4),
     "old line ends": ("x,y\r1,2\r3,4\r", ("x", "y"), [[1, 2], [3, 4]], 2),
     "a logger": (
         "Logger ABC\nSerial;1234\nStart;2024-01-01\n\nTime;Ch1;Ch2\ns;g;g\n0,0;1,5;2\n0,1;2,5;3\n",
@@ -78,7 +85,9 @@ def test_a_table_is_read_right(case, tmp_path):
 REFUSED = {
     "nothing": ("", "is empty"),
     "a heading alone": ("a,b\n", "has a heading and nothing below it"),
-    "text alone": ("a,b\np,q\nr,s\n", "has a heading and nothing below it"),
+    "text alone": ("a,b\np,q\nr,s\n", "line 2, column 'a': expected a number, got 'p'"),
+    "percent": ("x\n1.5%\n2.5%\n", "line 2, column 'x': expected a number, got '1.5%'"),
+    "money": ("id;price\np;€1,50\nq;€2,50\n".encode().decode("latin-1"), "expected a number"),
     "a short line": ("a,b\n1,2\n3\n4,5\n", "line 3: expected 2 columns, got 1"),
     "a short first line": ("a,b\n1\n2,3\n4,5\n", "line 2: expected 2 columns, got 1"),
     "a long line": ("a,b\n1,2\n3,4,5\n6,7\n", "line 3: expected 2 columns, got 3"),
@@ -94,7 +103,7 @@ REFUSED = {
     "1,234 among tabs": ("a\tb\n1,234\t2\n", "line 2, column 1: 1,234 may be 1234 or 1.234"),
     "two kinds of decimals": ("a;b\n1,5;2,5\n1.25;2,5\n", "line 3, column 'a': expected a number"),
     "-999": ("x\n1.5\n-999\n2\n3\n", "line 3, column 'x': -999 lies far.*--missing -999"),
-    "dates alone": ("day\n2024-01-01\n2024-01-02\n", "nothing below|no column of numbers"),
+    "dates alone": ("day\n2024-01-01\n2024-01-02\n", "line 2, column 'day': expected a number"),
     "an unclosed quote": ('a,b\n1,"2\n3,4\n5,6\n', "line 2"),
     "a quoted novel": ('a,b\n1,"' + 200_000 * "x" + '"\n2,3\n', "cannot be read as a table"),
     "bytes": ("\x89PNG\r\n\x1a\n\0\0\0\rIHDR", "is not a text file"),

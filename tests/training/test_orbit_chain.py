@@ -144,7 +144,7 @@ def test_guard_is_invariant_and_covers_all_labellings() -> None:
     points = draws_of(random_chain(group, 1), 400)
     guard = invariant_guard(group, points)
     images = np.asarray(group.orbit(jnp.asarray(points[0])))
-    values = jax.vmap(guard.log_prob)(images)
+    values = jax.jit(jax.vmap(guard.log_prob))(images)
     np.testing.assert_allclose(values, values[0], atol=1e-10)
 
 

@@ -5,7 +5,7 @@ import pytest
 from scipy import stats
 from table import write_table
 
-from folt.certificate.diagnostics import RHOS, proposal_core, target_core
+from folt.certificate.diagnostics.quantile_core import RHOS, proposal_core, target_core
 
 REPEATS, DRAWS = 500, 4_000
 LAWS = {

@@ -7,7 +7,8 @@ import pytest
 from scipy import stats
 from table import write_table
 
-from folt.certificate.diagnostics import coverage, importance_evidence, psis_evidence
+from folt.certificate.diagnostics.coverage import coverage
+from folt.certificate.diagnostics.evidence import importance_evidence, psis_evidence
 
 REPEATS, DRAWS, FALSE_ALARM = 800, 20_000, 1e-3
 

@@ -7,13 +7,9 @@ import pytest
 from scipy import stats
 from table import write_table
 
-from folt.certificate.diagnostics import (
-    coupling_bounds,
-    effective_size,
-    mixing,
-    mixing_certificate,
-    split_rhat,
-)
+from folt.certificate.diagnostics import coupling_bounds, mixing
+from folt.certificate.diagnostics.chains import effective_size, split_rhat
+from folt.certificate.diagnostics.mixing import mixing_certificate
 from folt.certificate.held_out import steps_for
 from known_ratios import (
     LAWS,

@@ -8,10 +8,10 @@ import pytest
 from table import write_table
 
 import folt
-from folt.coordinates import AugmentedShares, CentredScores, LogRatios, Normal
+from folt.coordinates import AugmentedShares, CentredScores, LogRatios
 from folt.groups import Blocks, Joint, ZeroSum
-from folt.models import GaussianMixturePosterior, datasets, simulate_gaussian_mixture
-from folt.models.gaussian import scale_options
+from folt.models import WeightedMixturePosterior, datasets, simulate_gaussian_mixture
+from folt.models.families import GaussianFamily
 from folt.models.independent import Independent, StandardNormal
 
 COMPONENTS = 3
@@ -25,11 +25,8 @@ COORDINATES = {
 def problem(data, name):
     """The Gaussian mixture of folt.models under its default prior, in one of the coordinates."""
     weight, part = COORDINATES[name]
-    location, scale, log_sigma = scale_options(data, None, None, None)
     prior = Independent((StandardNormal(2 * COMPONENTS), weight))
-    posterior = GaussianMixturePosterior(
-        Normal(location, scale), Normal(log_sigma, 1.0), weight, prior
-    )
+    posterior = WeightedMixturePosterior(GaussianFamily.for_data(data), weight, prior)
     group = Joint(COMPONENTS, (Blocks(2), part))
     return folt.Problem(posterior, group, data=data, prior=prior, constrain=posterior.constrain)
 

@@ -8,7 +8,7 @@ from scipy import stats
 from table import write_table
 
 import folt
-from folt.certificate.diagnostics import effective_size
+from folt.certificate.diagnostics.chains import effective_size
 from zoo import LEVELS, ZOO, false_statements
 
 SEEDS = {"quick": 20, "default": 5}

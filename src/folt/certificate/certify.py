@@ -1,12 +1,9 @@
-"""From log ratios to a certificate: the one place where they meet the diagnostics.
+"""Make a certificate from log ratios: this module alone knows both proposals and diagnostics.
 
-First the held-out draws are judged, refreshed and compared with fresh proposals, which says how
-long the chains have to run in (`examine`); then, with the chains, everything else (`certify`).
-
-The audit of a finished proposal: what it under-reaches around the modes that are known.
-
-A mode that descents found and training lost shows neither in the chain nor, if the reference lost
-it too, in held-out draws. Draws around every mode see it.
+`examine` evaluates h at the held-out draws and at fresh proposals, which gives the burn-in of the
+chains. `certificate_from` adds what the chains show. `audit` draws around every known mode: a mode
+that descents found and training lost shows neither in the chain nor, if the reference lost it too,
+in held-out draws.
 """
 
 from __future__ import annotations
@@ -22,18 +19,14 @@ from scipy.special import logsumexp
 from folt.certificate.cautions import Reference
 from folt.certificate.certificate import Certificate
 from folt.certificate.conditions import MANY_STEPS, PRIMARY
-from folt.certificate.diagnostics import (
+from folt.certificate.diagnostics.coupling_bounds import acceptance, effective_sizes
+from folt.certificate.diagnostics.coverage import Faults, agreement, coverage
+from folt.certificate.diagnostics.evidence import evidences
+from folt.certificate.diagnostics.mixing import Mixing, mixing_certificate
+from folt.certificate.diagnostics.quantile_core import (
     RHOS,
     Core,
-    Faults,
-    Mixing,
-    acceptance,
-    agreement,
-    coverage,
-    effective_sizes,
-    evidences,
     gap_upper,
-    mixing_certificate,
     proposal_core,
     target_core,
 )
@@ -48,6 +41,7 @@ from folt.proposals.sums import ListedSum, summable
 from folt.types import Key, host_generator
 
 _DRAWS_PER_MODE = 64
+"""Draws around each mode: weights that vary by their mean give its mass to an eighth of itself."""
 
 UNDER_REACHED = 10.0
 """Ratio of target and proposal, the mean being one, above which a place is under-reached."""
@@ -68,13 +62,16 @@ def audited(
 
 
 def audit(key: Key, ratio: LogRatio, fresh: np.ndarray, modes: Components) -> tuple[float, float]:
-    """Mass around the modes where the target outweighs the proposal tenfold, and its error.
+    """Estimate the mass around the modes where the target outweighs the proposal tenfold.
 
     Args:
         key: of the draws around the modes.
         ratio: the finished log ratio.
         fresh: h at fresh proposals, which gives log Z.
         modes: components at the modes.
+
+    Returns:
+        The mass and its standard error.
     """
     finite = fresh[np.isfinite(fresh)]
     if finite.size == 0:
@@ -102,21 +99,19 @@ _DELTA = 0.05
 
 @dataclasses.dataclass(frozen=True)
 class Examined:
-    """Held-out draws and fresh proposals, and how fast a chain between them mixes.
+    """Held-out draws, fresh proposals, and how fast a chain with these log ratios mixes.
 
     Attributes:
         judged: held-out draws with their h, refreshed unless they are exact.
         fresh: h at fresh proposals.
         mixing: the mixing certificate.
-        died: how many of them a truncated orbit left out.
-        faults: log ratios that are not finite; those of `fresh` alone where nothing else is known.
+        faults: log ratios that are not finite.
     """
 
     judged: Judged
     fresh: Float[np.ndarray, " proposals"]
     mixing: Mixing
-    died: int = 0
-    faults: Faults | None = None
+    faults: Faults
 
     @classmethod
     def of(
@@ -124,14 +119,15 @@ class Examined:
         judged: Judged,
         fresh: np.ndarray,
         chain_length: int | None = None,
-        died: int = 0,
         faults: Faults | None = None,
     ) -> Examined:
-        """Return what judged draws and fresh proposals say of the kernel.
+        """Return what held-out draws and fresh proposals say of the kernel.
 
         Proposals at which h is not a number count as outside the support where that is harmless.
+        Without `faults`, those of the fresh proposals are counted.
         """
-        if faults is not None and faults.harmless:
+        faults = faults or Faults.count(fresh)
+        if faults.harmless:
             judged = dataclasses.replace(judged, proposed=_without_nan(judged.proposed))
             fresh = _without_nan(fresh)
         mixing = mixing_certificate(
@@ -142,10 +138,10 @@ class Examined:
             raw=judged.raw_log_ratio,
             chain_length=chain_length,
         )
-        return cls(judged, fresh, mixing, died, faults)
+        return cls(judged, fresh, mixing, faults)
 
     def burn_in(self, least: int) -> int:
-        """Steps to throw away: as many as are certified to bring the chain within .05."""
+        """Return the steps to discard: those certified to bring the chain within .05."""
         return min(max(self.mixing.steps[PRIMARY] or 0, least), max(MANY_STEPS, least))
 
     def effective(self, rho: float) -> float:
@@ -176,19 +172,17 @@ def examine(
     if not judged.exact:
         steps = steps_for(_accept_rate(fresh, judged.log_ratio), ratio.terms)
         judged = refreshed_draws(jax.random.fold_in(key, 1), judged, ratio, steps)
-    died = int(np.sum(~alive))
-    return Examined.of(
-        judged, fresh, chain_length, died, _faults(ratio, judged, points, fresh, died)
-    )
+    faults = _faults(ratio, judged, points, fresh, died=int(np.sum(~alive)))
+    return Examined.of(judged, fresh, chain_length, faults)
 
 
 def _faults(
     ratio: LogRatio, judged: Judged, points: np.ndarray, fresh: np.ndarray, died: int
 ) -> Faults:
-    """Faults of all proposals, fresh and on the way of held-out draws, and of these draws."""
+    """Count the faults of all proposals, fresh or made to held-out draws, and of these draws."""
     counted = Faults.count(fresh, died)
     later = Faults.count(judged.proposed)
-    draws = judged.log_ratio if judged.before is None else judged.before[1]
+    draws = judged.raw_log_ratio
     faults = dataclasses.replace(
         counted,
         not_a_number=counted.not_a_number + later.not_a_number,
@@ -208,7 +202,7 @@ def _without_nan(values: np.ndarray) -> np.ndarray:
 
 
 def _accept_rate(fresh: np.ndarray, held_out: np.ndarray) -> float:
-    """E_π[a(w)]: the acceptance of a stationary chain, read off the two sets of h."""
+    """Estimate E_π[a(w)], the acceptance rate of a stationary chain, from the two sets of h."""
     alive, states = np.where(np.isfinite(fresh), fresh, -np.inf), held_out[np.isfinite(held_out)]
     return float(acceptance(alive, states).mean()) if states.size else 0.0
 
@@ -258,7 +252,7 @@ def certificate_from(
         safety=SafetyFacts.of(safety_weight),
         reference=reference,
         effective=examined.effective(PRIMARY),
-        faults=examined.faults or Faults.count(fresh, examined.died),
+        faults=examined.faults,
         exploration=exploration,
     )
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from folt.certificate.diagnostics import Evidence
+from folt.certificate.diagnostics.evidence import Evidence
 from folt.certificate.outcomes import Outcome, Use
 
 if TYPE_CHECKING:
@@ -24,7 +24,7 @@ class Candidate:
     """One model among several.
 
     Attributes:
-        name: what tells it from the others, such as its number of components.
+        name: what distinguishes it from the others, such as its number of components.
         log_evidence: log Z.
         standard_error: of log Z.
         probability: posterior probability under equal prior probabilities.
@@ -95,9 +95,11 @@ def doubts(ranking: Sequence[Candidate], statuses: Mapping[str, Status]) -> tupl
     sentences = [_doubt(row, statuses[row.name].outcome) for row in doubtful]
     if doubtful and len(doubtful) < len(ranking):
         share = sum(row.probability for row in doubtful)
+        several = len(doubtful) > 1
         sentences.append(
-            f"Together they hold {share:.2g} of the probability, as estimated; the others compare "
-            "with each other as the table says, whatever becomes of these."
+            f"{'Together they hold' if several else 'It holds'} {share:.2g} of the probability, as "
+            "estimated; the others compare with each other as the table says, whatever becomes of "
+            f"{'these' if several else 'it'}."
         )
     return tuple(sentences)
 
@@ -107,16 +109,16 @@ def _doubtful(row: Candidate, outcome: Outcome) -> bool:
 
 
 def _doubt(row: Candidate, outcome: Outcome) -> str:
-    told = f"{row.name}: not certified ({outcome.label})"
+    doubt = f"{row.name}: not certified ({outcome.label})"
     if outcome.usable:
         return (
             f"{row.name}: the weights have too heavy a tail for the error of log Z to mean "
             "anything; fit it again with more effort."
         )
     if outcome in TOO_SMALL:
-        told += "; what its proposal misses is missing in log Z too, which may be too small"
+        doubt += "; what its proposal misses is missing in log Z too, which may be too small"
     elif outcome.use is Use.FIRST_LOOK:
-        told += "; its log Z is a first look"
+        doubt += "; its log Z is a first look"
     else:
-        told += "; its log Z says nothing"
-    return f"{told}. Fit it again with more effort, or compare without it."
+        doubt += "; its log Z says nothing"
+    return f"{doubt}. Fit it again with more effort, or compare without it."

@@ -1,24 +1,28 @@
-"""When an outcome applies: its limits, and the numbers of a certificate that do not keep them.
+"""When an outcome applies: its condition in words, its limits, and the numbers that miss them.
 
-Conditions read numbers, never sentences, and are written so that one which meets NaN applies: what
-cannot be computed speaks for nobody. They rest on the draws that the certificate saw
-and on the search for modes before them: what both searches missed has no outcome.
+Conditions read numbers, never sentences. A condition that meets NaN applies, because a number that
+could not be computed is no evidence in favour of a fit. Conditions use the draws that the
+certificate saw and the search for modes before them: a mode that both missed changes no outcome.
 """
 
 from __future__ import annotations
 
 import dataclasses
+import functools
 import math
-from typing import TYPE_CHECKING
+from collections.abc import Callable
+from typing import TYPE_CHECKING, NamedTuple
 
+from folt.certificate.diagnostics.coverage import Faults
 from folt.certificate.diagnostics.mixing import draws_needed
 from folt.certificate.diagnostics.switching import FALSE_ALARM
+from folt.certificate.exploration import DIFFERENCE
 
 if TYPE_CHECKING:
     from folt.certificate.certificate import Certificate
 
 RULES = 7
-"""Number of the rules: raised whenever a condition changes, so that a file can be told apart."""
+"""Number of the rules, raised whenever a condition changes: a file names those it was made by."""
 
 PRIMARY = 0.05
 """The ρ of the core and the ε of the mixing certificate that the verdict reads first."""
@@ -33,6 +37,7 @@ MANY_STEPS = 2_000
 """Certified steps to .05 beyond which the fit is called poor; also the longest burn-in."""
 
 GOOD_ACCEPTANCE, POOR_ACCEPTANCE = 0.5, 0.1
+"""Share of steps that move from which a fit may be good, and below which it is poor."""
 
 SMOOTH_TAIL, HEAVY_TAIL = 0.7, 1.0
 """Pareto k̂ of the plain weights below which a fit is good, and from which its tail is heavy."""
@@ -107,17 +112,34 @@ class Shortfall:
 Shortfalls = tuple[Shortfall, ...]
 
 
+class Condition(NamedTuple):
+    """When an outcome applies.
+
+    Attributes:
+        sentence: the condition in words, for the table of the documentation.
+        shortfalls: returns the numbers by which a certificate meets it; none where it does not.
+    """
+
+    sentence: str
+    shortfalls: Callable[[Certificate], Shortfalls]
+
+
+def condition(sentence: str) -> Callable[[Callable[[Certificate], Shortfalls]], Condition]:
+    """Make a condition of the function below from the sentence that says the same."""
+    return functools.partial(Condition, sentence)
+
+
 def _found(*candidates: Shortfall | None) -> Shortfalls:
     return tuple(each for each in candidates if each is not None)
 
 
 def _at_least(what: str, value: float, limit: float) -> Shortfall | None:
-    """A shortfall unless the value reaches the limit; NaN never does."""
+    """Return a shortfall unless the value reaches the limit; NaN never does."""
     return None if value >= limit else Shortfall(what, value, f"at least {limit:.4g}")
 
 
 def _at_most(what: str, value: float, limit: float) -> Shortfall | None:
-    """A shortfall unless the value stays within the limit; NaN never does."""
+    """Return a shortfall unless the value stays within the limit; NaN never does."""
     return None if value <= limit else Shortfall(what, value, f"at most {limit:.4g}")
 
 
@@ -130,7 +152,7 @@ def _steps(c: Certificate, distance: float, limit: int) -> Shortfall | None:
 
 
 def _tail(c: Certificate, limit: float) -> Shortfall | None:
-    """Pareto k̂ of the plain weights, where some of them are large."""
+    """Return Pareto k̂ of the plain weights where it is too large and some weights are large."""
     if c.gap_upper >= 1.0 / LARGE_WEIGHT or c.evidence.pareto_k < limit:
         return None
     return Shortfall("Pareto k̂ of the weights", c.evidence.pareto_k, f"below {limit:g}")
@@ -141,11 +163,21 @@ def _disagreement(other: str, c: Certificate) -> Shortfall | None:
     return _at_least(f"p-value of the difference of chain and {other}", p_value, DISAGREEMENT)
 
 
+@condition(
+    f"none of the others: total variation {PRIMARY} certified within {FEW_STEPS} steps and "
+    f"{STRICT} within {FEW_STRICT_STEPS}, acceptance at least {GOOD_ACCEPTANCE}, Pareto k̂ "
+    f"below {SMOOTH_TAIL} or no weight above {LARGE_WEIGHT:g}"
+)
 def good(_: Certificate) -> Shortfalls:
     """Return nothing: good is what is left where no other outcome applies."""
     return ()
 
 
+@condition(
+    "one of these numbers falls short of what `good` asks, none by as much as `poor` needs; or "
+    "the held-out draws may be of a chain that was learnt from; or a second search for modes "
+    "found none to compare the first with"
+)
 def fair(c: Certificate) -> Shortfalls:
     """Return what keeps a fit from being good."""
     unseen = Shortfall("reference chains surely unseen in training:", None, "at least one")
@@ -159,14 +191,22 @@ def fair(c: Certificate) -> Shortfalls:
     )
 
 
+SECOND_SEARCH = "modes that a second search found to compare with:"
+"""What a fit lacks whose modes were looked for in one way only."""
+
+
 def _searched_once(c: Certificate) -> Shortfall | None:
     """Return whether no second search could confirm the first; given draws rest on their maker."""
     found = c.exploration
     if c.reference.exact or found is None or found.compared:
         return None
-    return Shortfall("modes that a second search found to compare with:", 0, "at least one")
+    return Shortfall(SECOND_SEARCH, 0, "at least one")
 
 
+@condition(
+    f"1 minus the largest probability of a labelling is above {AMBIGUOUS} on average, or the "
+    f"order of the labels confuses more than {MIXED} of them that the proposal tells apart"
+)
 def ambiguous_labels(c: Certificate) -> Shortfalls:
     """Return the shares of the labels that chance or their order decides."""
     boundary = c.symmetry.boundary
@@ -178,6 +218,11 @@ def ambiguous_labels(c: Certificate) -> Shortfalls:
     )
 
 
+@condition(
+    "a continuous rotation is left in (`allow_rotation=True`); or nothing was folded, and the "
+    "difference of two entries is symmetric about zero with a "
+    f"valley there (p ≤ {FALSE_ALARM:g} over all pairs of entries, were there one mode)"
+)
 def symmetry_suspected(c: Certificate) -> Shortfalls:
     """Return what looks like a symmetry that was not folded."""
     if not c.symmetry.suspected:
@@ -188,6 +233,12 @@ def symmetry_suspected(c: Certificate) -> Shortfalls:
     return (Shortfall(what, c.symmetry.switching.p_value, f"above {FALSE_ALARM:g}"),)
 
 
+@condition(
+    f"acceptance below {POOR_ACCEPTANCE}, or more than {MANY_STEPS} certified steps to "
+    f"{PRIMARY}, or a burn-in shorter than those, or chains that disagree (R-hat of a "
+    f"coordinate or of h above {CHAIN_RHAT:g}), or a standard error of log Z above "
+    f"{EVIDENCE_ERROR:g}"
+)
 def poor(c: Certificate) -> Shortfalls:
     """Return what makes a fit poor."""
     steps = c.mixing.steps[PRIMARY]
@@ -202,6 +253,10 @@ def poor(c: Certificate) -> Shortfalls:
     )
 
 
+@condition(
+    f"no number of steps to {PRIMARY} can be certified, or Pareto k̂ is {HEAVY_TAIL:g} or more "
+    f"with weights above {LARGE_WEIGHT:g}"
+)
 def heavy_tail(c: Certificate) -> Shortfalls:
     """Return what shows that the target outweighs the proposal."""
     return _found(
@@ -210,11 +265,20 @@ def heavy_tail(c: Certificate) -> Shortfalls:
     )
 
 
+@condition(
+    f"the held-out draws are worth fewer than {draws_needed(PRIMARY)} independent ones, as "
+    "they came: too few for a statement at 5 %"
+)
 def undecided(c: Certificate) -> Shortfalls:
     """Return what the held-out draws are worth where that is too little for a statement."""
     return _found(_at_least("independent held-out draws", c.effective, draws_needed(PRIMARY)))
 
 
+@condition(
+    "importance sampling and bridge differ by more than "
+    f"{EVIDENCE_ERRORS:g} standard errors of their difference, which count as at least "
+    f"{SMALLEST_DIFFERENCE:g} of that of log Z, or cannot be compared"
+)
 def evidence_in_doubt(c: Certificate) -> Shortfalls:
     """Return by how many errors two estimates of log Z differ."""
     difference = c.evidences.difference
@@ -228,6 +292,14 @@ def evidence_in_doubt(c: Certificate) -> Shortfalls:
     return _found(_at_most(what, score, EVIDENCE_ERRORS))
 
 
+@condition(
+    f"R-hat of the reference above {RHAT_DOUBT:g}, or after refreshment above "
+    f"{REFRESHED_RHAT:g} and above what chance gives {100 * REFRESHED_ALARM:g} % of runs of "
+    f"that size, fewer than {ESS_DOUBT:g} effective draws, means, second moments or "
+    f"tails that differ from the chain's (p < {DISAGREEMENT:g}), or a mode of which tempering "
+    f"has less than a third of the reference's share and {DIFFERENCE:g} less, also when it was "
+    "climbed again"
+)
 def reference_in_doubt(c: Certificate) -> Shortfalls:
     """Return what speaks against reference draws that are not exact."""
     reference = c.reference
@@ -250,6 +322,12 @@ def reference_in_doubt(c: Certificate) -> Shortfalls:
     )
 
 
+@condition(
+    "coverage off by more than .01 and by more than 4 of its standard errors, or a chain that "
+    f"differs from exact reference draws (p < {DISAGREEMENT:g}), or more than {MISSED:g} of "
+    f"the mass and {MISSED_ERRORS:g} of its errors around known modes where the target "
+    "outweighs the proposal tenfold"
+)
 def uncovered(c: Certificate) -> Shortfalls:
     """Return what the proposal misses.
 
@@ -273,6 +351,7 @@ def _modes_missed(c: Certificate) -> Shortfall | None:
     return _at_most("mass around known modes that is hardly reached", found.audited, limit)
 
 
+@condition("a density declared invariant changes under relabelling at posterior draws")
 def broken_symmetry(c: Certificate) -> Shortfalls:
     """Return by how much a density that was declared invariant changes under the group."""
     if not c.symmetry.invariant or c.symmetry.holds:
@@ -282,11 +361,16 @@ def broken_symmetry(c: Certificate) -> Shortfalls:
     )
 
 
+@condition(
+    f"a log ratio is +inf, or NaN at a held-out draw, at more than {Faults.RARE:g} of the "
+    f"proposals, or beside weights above {Faults.NEGLIGIBLE:g} of their mean"
+)
 def faulty(c: Certificate) -> Shortfalls:
     """Return at how many points the log density is no number."""
     return _found(_at_most("points at which the log density is no number", c.faults.real, 0))
 
 
+@condition("a chain never moved")
 def frozen(c: Certificate) -> Shortfalls:
     """Return how many chains never moved."""
     return _found(_at_most("chains that never moved", len(c.chains.frozen), 0))

@@ -1,11 +1,9 @@
-"""What an exploration found, as numbers for the certificate.
-
-What may be said of an exploration, in sentences.
-"""
+"""What the search for modes found, as numbers for the certificate."""
 
 from __future__ import annotations
 
 import dataclasses
+from typing import ClassVar
 
 DIFFERENCE, RATIO = 0.05, 3.0
 """By how much the reference's share of a mode must exceed the tempered particles', and how many
@@ -87,13 +85,16 @@ class ExplorationFacts:
         control: tempered particles from the start that agreed with the descents, where the last
             ladder began at the mode; else zero.
         polished: tempered particles that were brought to maxima by differences of values, for want
-            of a gradient: they tell what the particles lie around, and are no second search.
+            of a gradient: they show what the particles lie around, and are no second search.
         audited: mass around the modes that the finished proposal under-reaches tenfold; NaN before
             the proposal is known.
         audited_error: its standard error.
         rows: rows of the data with which the search began; zero for all.
         effective_ancestors: how many ancestors with equally many descendants would vary as much.
     """
+
+    DERIVED: ClassVar = ("smallest_basin", "chance_of_new", "rough", "compared", "agree")
+    """What follows from the rest and stands in a document for its readers."""
 
     descents: int
     modes: tuple[ModeFacts, ...]
@@ -117,12 +118,6 @@ class ExplorationFacts:
     def searchers(self) -> int:
         """Tempered particles that looked for modes without knowing any."""
         return self.control or self.particles
-
-    @property
-    def searching(self) -> str:
-        """These particles in words."""
-        subset = f" of {self.rows:,} rows of the data" if self.rows else ""
-        return f"{self.searchers:,} tempered particles{subset}"
 
     @property
     def smallest_basin(self) -> float | None:
@@ -155,103 +150,5 @@ class ExplorationFacts:
 
     @property
     def agree(self) -> bool:
-        """Whether tempering and descents found the same modes, and could have told."""
+        """Whether tempering and descents can be compared and found the same modes."""
         return self.compared and not self.doubted
-
-    @property
-    def derived(self) -> dict[str, object]:
-        """What follows from the rest, for readers of a file."""
-        return {
-            "smallest_basin": self.smallest_basin,
-            "chance_of_new": self.chance_of_new,
-            "rough": self.rough,
-            "compared": self.compared,
-            "agree": self.agree,
-        }
-
-
-MOST_NAMED = 6
-"""Modes whose masses stand in a line."""
-
-
-def explored_words(facts: ExplorationFacts | None, exact: bool = False) -> str:
-    """Return how small a mode would have been seen.
-
-    Args:
-        facts: the exploration; None where there was none.
-        exact: whether the reference draws are exact, so that nothing can be missing.
-    """
-    if exact:
-        return "They come from an exact sampler, which misses no mode."
-    if facts is None:
-        return "Nothing was searched besides: a mode that they have missed stays unseen."
-    basin = facts.smallest_basin
-    if basin is None and facts.descents:
-        return (
-            f"Modes were looked for by {facts.searching}; none of "
-            f"{facts.descents:,} descents arrived at a maximum, as where the density ends at an "
-            "edge: a mode that is light when hot may be missing."
-        )
-    found = "one mode" if len(facts.modes) == 1 else f"{len(facts.modes)} modes"
-    if basin is None:
-        polish = f", polished without gradient into {found}" if facts.polished else ""
-        return (
-            f"Modes were looked for by {facts.searching} alone, since there "
-            f"was no gradient or no room for one{polish}: a mode that is light when hot may be "
-            "missing."
-        )
-    return (
-        f"{facts.descents:,} descents, of which {facts.arrived:,} arrived at a maximum, and "
-        f"{facts.searching} found {found}; a mode that attracts more than 1 "
-        f"in {1.0 / basin:,.0f} descents was seen with 95 % confidence, one with "
-        "a smaller basin that is also light when hot may be missing."
-    )
-
-
-def modes_words(facts: ExplorationFacts) -> str:
-    """Modes with their masses, and by what they were found, in a line."""
-    particles = facts.searching
-    if not facts.descents and not facts.polished:
-        return f"looked for by {particles} alone"
-    masses = ", ".join(f"{100 * mode.mass:.3g}" for mode in facts.modes[:MOST_NAMED])
-    more = ", …" if len(facts.modes) > MOST_NAMED else ""
-    counts = {0: "none", 1: "one"}
-    found = counts.get(len(facts.modes), f"{len(facts.modes)} ({masses}{more} %)")
-    again = ", tempered twice" if facts.ladders > 1 else ""
-    agree = "; the two searches disagree" if facts.doubted else ""
-    if facts.rough:
-        agree = f"; {_scattered(facts)}"
-    if facts.polished:
-        return f"{found} by {particles}, polished without gradient{agree}"
-    return f"{found} by {facts.descents:,} descents and {particles}{again}{agree}"
-
-
-def _scattered(facts: ExplorationFacts) -> str:
-    return f"{100 * facts.scattered:.0f} % of the descents ended at maxima that no other reached"
-
-
-def disagreement_words(facts: ExplorationFacts) -> str:
-    """Return which mode the two searches disagree about, or why one cannot tell, and what to do."""
-    if facts.rough:
-        return (
-            f"{_scattered(facts)}: the density is too rough for descents to say which modes there "
-            "are, so tempering alone has looked for them. Compare fits of several seeds with more "
-            "particles, or begin where the posterior must be by folt.Problem(..., start=)."
-        )
-    lost = [mode for mode in facts.modes if not mode.agreed]
-    if lost:
-        worst = max(lost, key=lambda mode: mode.reference - mode.tempered)
-        said = (
-            f"A mode with {100 * worst.reference:.1f} % of the reference draws has "
-            f"{100 * worst.tempered:.1f} % of the tempered particles"
-        )
-    else:
-        worst = max((m for m in facts.modes if m.barely), key=lambda mode: mode.reference)
-        said = (
-            f"A mode with {100 * worst.reference:.1f} % of the reference draws was lost by "
-            f"tempering and met by few descents ({worst.hits:,}, those from around it included)"
-        )
-    return (
-        f"{said}: where one mode was nearly missed others may be, so look again with more "
-        "particles, or begin where the posterior must be by folt.Problem(..., start=)."
-    )

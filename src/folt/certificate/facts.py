@@ -1,4 +1,4 @@
-"""Parts of a certificate: what is known of the chains, the symmetry, the guard, the reference."""
+"""Parts of a certificate: the facts about chains, symmetry, tail safety and reference run."""
 
 from __future__ import annotations
 
@@ -15,22 +15,20 @@ from folt.certificate.conditions import (
     REFRESHED_RHAT,
     RHAT_DOUBT,
 )
-from folt.certificate.diagnostics import (
+from folt.certificate.diagnostics.chains import (
     ChainSummary,
-    Switching,
     effective_size,
     rhat_by_chance,
     split_rhat,
     summarise_chains,
-    switching,
 )
-from folt.certificate.diagnostics.switching import Heights
+from folt.certificate.diagnostics.switching import Heights, Switching, switching
 from folt.chains import Chains
 from folt.problem.ratio import BoundaryMass, LogRatio, boundary_mass, label_switch_rate
-from folt.problem.symmetry import SymmetryAccount, check_symmetry, turning_words
+from folt.problem.symmetry import SymmetryAccount, check_symmetry
 
 SYMMETRY_DRAWS = 2_048
-"""Held-out draws at which labels are looked at."""
+"""Held-out draws, evenly spaced, at which symmetry and labels are examined."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -85,12 +83,6 @@ class ChainFacts:
         known = [rhat for rhat in (self.rhat, self.rhat_log_ratio) if not math.isnan(rhat)]
         return max(known, default=math.nan)
 
-    @property
-    def frozen_words(self) -> str:
-        """How many chains are frozen."""
-        count = len(self.frozen)
-        return "One chain" if count == 1 else f"{count} chains"
-
 
 @dataclasses.dataclass(frozen=True)
 class SymmetryFacts:
@@ -125,7 +117,7 @@ class SymmetryFacts:
         ratio: LogRatio,
         held_out: np.ndarray,
         run: Reference,
-        account: SymmetryAccount,
+        checked: SymmetryAccount,
         chains: Chains,
         labels: str,
     ) -> SymmetryFacts:
@@ -133,23 +125,23 @@ class SymmetryFacts:
         problem = ratio.target.problem
         points = held_out.reshape(-1, problem.dim)
         points = points[:: max(len(points) // SYMMETRY_DRAWS, 1)][:SYMMETRY_DRAWS]
-        within = check_symmetry(problem, points=points[:: max(len(points) // account.points, 1)])
+        within = check_symmetry(problem, points=points[:: max(len(points) // checked.points, 1)])
         boundary = boundary_mass(problem.group, points, ratio.proposal)
         if labels == "proposal":
             boundary = dataclasses.replace(boundary, mixed=0.0)
         found = problem.symmetry_found
         rotations = () if found is None or found.divided else found.rotations
         return cls(
-            order=account.order,
+            order=checked.order,
             invariant=problem.invariant,
-            defect=max(account.defect, within.defect),
-            holds=account.holds and within.holds,
+            defect=max(checked.defect, within.defect),
+            holds=checked.holds and within.holds,
             boundary=boundary,
             switch_rate=None if run.raw is None else label_switch_rate(problem.group, run.raw),
             switching=(
-                switching(chains.draws, problem.names, _modes(run)) if account.order == 1 else None
+                switching(chains.draws, problem.names, _modes(run)) if checked.order == 1 else None
             ),
-            turning=tuple(site for each in rotations for site in each.sites) or account.turning,
+            turning=tuple(site for each in rotations for site in each.sites) or checked.turning,
         )
 
     @property
@@ -159,45 +151,10 @@ class SymmetryFacts:
         return bool(self.turning) or (self.order == 1 and switches)
 
     @property
-    def suspicion(self) -> str:
-        """Which symmetry is left in the draws, and what may be used all the same."""
-        if self.turning:
-            return (
-                "A continuous rotation symmetry was left in the posterior (allow_rotation=True), "
-                f"which smears means and intervals of what turns. {turning_words(self.turning)} "
-                "A prior of the loadings that is not round, such as Laplace, removes it."
-            )
-        if self.switching is None:
-            return "No relabelling symmetry was folded."
-        return (
-            f"No relabelling symmetry was folded, but the difference of {self.switching.first} and "
-            f"{self.switching.second} is symmetric about zero with a mode on either side, as where "
-            "labels switch: do not report single labels. `print(problem.symmetry_found)` says what "
-            "nearly held; a symmetry that is nearly there is folded exactly by "
-            "`folt.Problem(..., invariant=False)`."
-        )
-
-    @property
     def mixes(self) -> bool:
         """Whether the order of the labels confuses components that the proposal tells apart."""
         plain = (self.boundary.ambiguity or 0.0) <= AMBIGUOUS
         return plain and (self.boundary.mixed or 0.0) > MIXED
-
-    @property
-    def label_trouble(self) -> str:
-        """Why summaries by label mislead, and what to use instead."""
-        if self.mixes:
-            return (
-                "their order confuses components that differ in something else in "
-                f"{100.0 * (self.boundary.mixed or 0.0):.0f} % of the cases: summaries by label "
-                "mislead, so name components by the proposal, or sort them by the parameter in "
-                "which they differ (sort_by=)."
-            )
-        return (
-            "the label of a component is a matter of chance in "
-            f"{100.0 * (self.boundary.ambiguity or 0.0):.0f} % of the cases: summaries by label "
-            "mislead, so use quantities that no relabelling changes, or fewer components."
-        )
 
 
 @dataclasses.dataclass(frozen=True)

@@ -1,14 +1,14 @@
-"""Draws that training and selection cannot see.
+"""Held-out draws, which training and selection cannot see, and what is done with them.
 
-A certificate read off draws that shaped the proposal would flatter it. So the draws set aside are
-sealed: nothing gives them away but `judge`, which wants the finished log ratio, and which refuses
-to judge a second one, because choosing the better of two by their certificates is selection too.
+A certificate made from draws that shaped the proposal would be too favourable. So the draws set
+aside are sealed: only `HeldOut.judge` returns them, for one finished log ratio. It refuses a second
+one, because choosing the better of two proposals by their certificates is selection too.
 
-Held-out draws moved by the chain's own kernel, so that a slow reference does not blur them.
+`refreshed_draws` moves held-out draws by the chain's own kernel, so that a slow reference does not
+blur them.
 
-Proposals at which the log density is not a number: far out, or in the way of mass?
-
-A NaN says nothing about the density there. It is taken for zero, as an overflow in a far corner
+`judged_faults` decides whether proposals at which the log density is not a number may hide mass. A
+NaN says nothing about the density there. It is taken for zero, as an overflow in a far corner
 deserves, if it is rare (`Faults.RARE`) and if nothing around it speaks of mass: on the ways from
 such a point to its nearest evaluated neighbours, in coordinates whitened by the held-out draws, the
 last points at which the density is a number have weights w = π_F/q_F of at most a thousandth of
@@ -28,7 +28,7 @@ import numpy as np
 from jaxtyping import Float
 from scipy.special import logsumexp
 
-from folt.certificate.diagnostics import Faults
+from folt.certificate.diagnostics.coverage import Faults
 from folt.chains import accepted
 from folt.problem import Problem
 from folt.problem.ratio import LogRatio
@@ -44,7 +44,7 @@ class Judged:
         log_ratio: h at them, (chain, draw).
         exact: whether they are independent draws of π_F by construction.
         steps: steps of the chain's kernel that each was moved by.
-        before: the draws and their h before they were moved; None if they were not.
+        before: the same before they were moved; None if they were not.
         proposed: h of all that was proposed to them on the way, each an independent draw of q_F.
         undefined: those of these proposals at which h is not a number.
     """
@@ -53,16 +53,14 @@ class Judged:
     log_ratio: Float[np.ndarray, "chain draw"]
     exact: bool
     steps: int = 0
-    before: tuple[Float[np.ndarray, "chain draw dim"], Float[np.ndarray, "chain draw"]] | None = (
-        None
-    )
+    before: Judged | None = None
     proposed: Float[np.ndarray, " n"] = dataclasses.field(default_factory=lambda: np.empty(0))
     undefined: Float[np.ndarray, "k dim"] | None = None
 
     @property
     def as_they_came(self) -> Float[np.ndarray, "chain draw dim"]:
         """The draws before any refreshment."""
-        return self.points if self.before is None else self.before[0]
+        return (self.before or self).points
 
     @property
     def stayed(self) -> float:
@@ -72,7 +70,7 @@ class Judged:
     @property
     def raw_log_ratio(self) -> Float[np.ndarray, "chain draw"]:
         """Their h before any refreshment, which says how dependent they are."""
-        return self.log_ratio if self.before is None else self.before[1]
+        return (self.before or self).log_ratio
 
 
 class HeldOut:
@@ -130,7 +128,7 @@ REMAINDER = 0.003
 
 
 def refreshed_draws(key: Key, judged: Judged, ratio: LogRatio, steps: int) -> Judged:
-    """Every held-out draw after some steps of independence Metropolis-Hastings of its own.
+    """Move every held-out draw by some steps of independence Metropolis-Hastings of its own.
 
     The kernel leaves π_F invariant whatever the proposal is, so draws of π_F stay draws of π_F; a
     reference that is close to π_F but slow (dependent draws, modes weighted by where chains
@@ -165,7 +163,7 @@ def refreshed_draws(key: Key, judged: Judged, ratio: LogRatio, steps: int) -> Ju
         steps=judged.steps + steps,
         proposed=np.concatenate(drawn),
         undefined=np.concatenate(undefined),
-        before=(judged.points, judged.log_ratio) if judged.before is None else judged.before,
+        before=judged.before or judged,
     )
 
 
@@ -257,9 +255,9 @@ def _log_weight(
 def _continued(
     values: Float[np.ndarray, "2 way"], apart: Float[np.ndarray, " way"]
 ) -> Float[np.ndarray, " way"]:
-    """Slopes towards the undefined points, from values at the edge and before it; zero if falling.
+    """Return slopes towards the undefined points, from values at the edge and before it.
 
-    There is none at the end of a way or beside a place outside the support.
+    A slope is zero if the values fall, at the end of a way, and beside a place outside the support.
     """
     with np.errstate(invalid="ignore", divide="ignore"):
         slopes = (values[0] - values[1]) / apart

@@ -1,14 +1,13 @@
-"""Which draws a proposal has learnt from, kept as digests, so that none of them judges it later.
+"""Divide chains among training, selection and certificate, and recognise draws seen before.
 
-A fit may start from an earlier one, whose proposal has seen draws already. Digests are kept by draw
-and not by chain: a chain that comes again thinned, sliced, reordered, cut otherwise or under other
-labels is recognised all the same. They are those of the user's parameters at the folded draw, so
+A fit may start from an earlier one, whose proposal has seen draws already. They are stored as
+digests, so that none of them certifies the proposal later. Digests are made of single draws and not
+of chains: a chain that comes again thinned, sliced, reordered, cut otherwise or under other labels
+is recognised all the same. They are those of the user's parameters at the folded draw, so
 that auxiliary coordinates, which are drawn anew whenever draws are brought by name, do not hide it,
 and of their values in order of size, so that names do not. A second set of digests is that of
-values in single precision, for draws that were rounded to it in between. Draws between those that
-were kept by thinning before cannot be recognised.
-
-Chains divided among training, selection and certificate.
+values in single precision, for draws that were rounded to it in between. Of a chain that was
+thinned before it was learnt from, the draws in between cannot be recognised.
 """
 
 from __future__ import annotations
@@ -71,7 +70,7 @@ class Digests:
     def among(
         self, found: UInt64[np.ndarray, "chain draw"], share: float
     ) -> Bool[np.ndarray, " chain"]:
-        """In which chains more than a share of those found are in the set, and more than one."""
+        """Return which chains have more than a share of their digests, and more than one, here."""
         compared = found <= np.uint64(self.limit)
         known = np.isin(found, self.values) & compared
         # One known draw may be where all chains began.
@@ -79,7 +78,7 @@ class Digests:
 
     @property
     def size(self) -> float:
-        """How many there were, about, those left out included."""
+        """About how many digests there were, those left out included."""
         return self.values.size * (EVERY / self.limit)
 
     def _short(self) -> Digests:
@@ -124,12 +123,12 @@ class Learnt:
 
     @property
     def digest(self) -> str:
-        """SHA-256 of all digests, by which two sets can be told apart."""
+        """SHA-256 of all digests, which identifies the set."""
         return hashlib.sha256(self.exact.values.astype("<u8").tobytes()).hexdigest()
 
     @property
     def number(self) -> int:
-        """A number for a stream of random numbers that is apart from that of the earlier fit."""
+        """The number of a random stream of its own, so that a run after a start is a new one."""
         return int(self.digest[:8], 16)
 
 
@@ -219,7 +218,7 @@ def split_by_chain(
 def _chains_per_part(
     chains: int, length: int, training: int, certification: int
 ) -> tuple[int, int]:
-    """Chains to learn from (at least two) and chains to certify with (at least one)."""
+    """Return how many chains to learn from (at least two) and to certify with (at least one)."""
     learn = max(2, math.ceil(training / length))
     certify = max(1, math.ceil(certification / length))
     if learn + certify <= chains:
@@ -233,7 +232,7 @@ def _chains_per_part(
 
 
 def _in_whole_chains(learn: int, rows: int, length: int, pieces: int) -> int:
-    """Rows to learn from, as whole chains; rounded down only where the seal needs the rest."""
+    """Return the rows to learn from as whole chains; fewer only if the seal needs the others."""
     chains = rows // pieces
     if chains == 1:
         return learn

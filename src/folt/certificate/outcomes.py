@@ -11,37 +11,8 @@ import enum
 from collections.abc import Callable
 from typing import TYPE_CHECKING, NamedTuple
 
-from folt.certificate import conditions
-from folt.certificate.conditions import (
-    AMBIGUOUS,
-    CHAIN_RHAT,
-    DISAGREEMENT,
-    ESS_DOUBT,
-    EVIDENCE_ERROR,
-    EVIDENCE_ERRORS,
-    FEW_STEPS,
-    FEW_STRICT_STEPS,
-    GOOD_ACCEPTANCE,
-    HEAVY_TAIL,
-    LARGE_WEIGHT,
-    MANY_STEPS,
-    MISSED,
-    MISSED_ERRORS,
-    MIXED,
-    POOR_ACCEPTANCE,
-    PRIMARY,
-    REFRESHED_ALARM,
-    REFRESHED_RHAT,
-    RHAT_DOUBT,
-    SMALLEST_DIFFERENCE,
-    SMOOTH_TAIL,
-    STRICT,
-    Shortfalls,
-)
-from folt.certificate.diagnostics.coverage import Faults
-from folt.certificate.diagnostics.mixing import draws_needed
-from folt.certificate.diagnostics.switching import FALSE_ALARM
-from folt.certificate.exploration import DIFFERENCE
+from folt.certificate import conditions, sentences
+from folt.certificate.conditions import Condition, Shortfalls
 
 if TYPE_CHECKING:
     from folt.certificate.certificate import Certificate
@@ -52,7 +23,7 @@ class NextStep(NamedTuple):
 
     Attributes:
         cure: a line of Python; it runs as it stands.
-        command: the same for who works on the command line.
+        command: the same for a user of the command line.
     """
 
     cure: str
@@ -77,49 +48,58 @@ class Use(enum.Enum):
     FIRST_LOOK = "a first look"
     NOTHING = "nothing"
 
+    @property
+    def tone(self) -> str:
+        """One of good, caution and bad, for the colour of a headline."""
+        return {Use.EVERYTHING: "good", Use.NOTHING: "bad"}.get(self, "caution")
 
-class Outcome(enum.Enum):
-    """A named outcome; the members stand in the order of their gravity, the gravest last.
+
+@dataclasses.dataclass(eq=False)
+class _Row:
+    """A row of the table of outcomes.
 
     Attributes:
         label: its name for people and files.
         headline: the verdict in a few words.
-        applies: the numbers by which it applies to a certificate; none where it does not.
-        condition: the same in words.
+        when: the condition under which it applies.
         meaning: what it says of the fit.
-        advice: meaning and next step, a template for a certificate `c`; `status_of` adds the
-            numbers that decide.
+        advice: meaning and next step, as a template for a certificate `c` or a function of it;
+            `status_of` adds the numbers that decide.
         step: what to do next.
         use: what the draws may be used for.
         doubt: why statements in total variation are withheld; None where they are made. They rest
             on held-out draws of the target, on a density that can be evaluated, on its symmetry
-            and on chains that move. Only the gravest have one, so that one of them is the
-            verdict whenever it applies.
+            and on chains that move. Only the gravest outcomes have a doubt, so that one of them
+            is the verdict whenever it applies.
     """
+
+    label: str
+    headline: str
+    when: Condition
+    meaning: str
+    advice: str | Callable[[Certificate], str]
+    step: NextStep
+    use: Use
+    doubt: str | None = None
+
+
+class Outcome(_Row, enum.Enum):
+    """The outcomes in the order of their gravity, the gravest last."""
 
     GOOD = (
         "good",
         "The fit can be trusted",
         conditions.good,
-        f"none of the others: total variation {PRIMARY} certified within {FEW_STEPS} steps and "
-        f"{STRICT} within {FEW_STRICT_STEPS}, acceptance at least {GOOD_ACCEPTANCE}, Pareto k̂ "
-        f"below {SMOOTH_TAIL} or no weight above {LARGE_WEIGHT:g}",
         "The proposal follows the folded target closely and the chain forgets its start at once.",
         "The proposal follows the folded target closely, and after its burn-in the chain is within "
         "{c.distance:.2g} of it in total variation: the draws can be used.",
-        NextStep(
-            "fit.report('report.html')",
-            "open the page that was written",
-        ),
+        NextStep("fit.report('report.html')", "open the page that was written"),
         Use.EVERYTHING,
     )
     FAIR = (
         "fair",
         "The fit can be used, with room to improve",
         conditions.fair,
-        "one of these numbers falls short of what `good` asks, none by as much as `poor` needs; or "
-        "the held-out draws may be of a chain that was learnt from; or a second search for modes "
-        "found none to compare the first with",
         "The chain works, but more slowly than it could, or part of it is not certified closely.",
         "The chain works but the fit has room: the draws can be used, and more effort would make "
         "it better.",
@@ -130,27 +110,19 @@ class Outcome(enum.Enum):
         "ambiguous labels",
         "The draws can be used, their labels with care",
         conditions.ambiguous_labels,
-        f"1 minus the largest probability of a labelling is above {AMBIGUOUS} on average, or the "
-        f"order of the labels confuses more than {MIXED} of them that the proposal tells apart",
         "The components overlap, so that which draw belongs to which label is a matter of chance; "
         "or they are sorted by something in which they do not differ.",
-        "The draws can be used, but {c.symmetry.label_trouble}",
-        NextStep(
-            "fit.unfolded()",
-            "fewer components, such as folt mixture --components 2",
-        ),
+        sentences.label_trouble,
+        NextStep("fit.unfolded()", "fewer components, such as folt mixture --components 2"),
         Use.CARE,
     )
     SYMMETRY_SUSPECTED = (
         "symmetry suspected",
         "The draws show a symmetry that was not folded",
         conditions.symmetry_suspected,
-        "a continuous rotation is left in (`allow_rotation=True`); or nothing was folded, and the "
-        "difference of two entries is symmetric about zero with a "
-        f"valley there (p ≤ {FALSE_ALARM:g} over all pairs of entries, were there one mode)",
         "A symmetry was not folded, or the draws look as if there were one: what is said of a "
         "single label, or of what turns, mixes several.",
-        "{c.symmetry.suspicion}",
+        sentences.suspicion,
         NextStep(
             "print(folt.check(problem, allow_rotation=True), problem.symmetry_found)",
             "print(problem.symmetry_found) in the file of the model says what nearly held",
@@ -161,10 +133,6 @@ class Outcome(enum.Enum):
         "poor",
         "The fit is poor",
         conditions.poor,
-        f"acceptance below {POOR_ACCEPTANCE}, or more than {MANY_STEPS} certified steps to "
-        f"{PRIMARY}, or a burn-in shorter than those, or chains that disagree (R-hat of a "
-        f"coordinate or of h above {CHAIN_RHAT:g}), or a standard error of log Z above "
-        f"{EVIDENCE_ERROR:g}",
         "The proposal fits badly: the chain mixes slowly, or the evidence is vague.",
         "The proposal fits badly: more effort makes a richer one.",
         MORE_EFFORT,
@@ -174,8 +142,6 @@ class Outcome(enum.Enum):
         "heavy tail",
         "The proposal is too narrow somewhere",
         conditions.heavy_tail,
-        f"no number of steps to {PRIMARY} can be certified, or Pareto k̂ is {HEAVY_TAIL:g} or more "
-        f"with weights above {LARGE_WEIGHT:g}",
         "The target outweighs the proposal in part of its mass: there the chain stays too long.",
         "The target outweighs the proposal too much in part of its mass: more effort makes a "
         "richer one.",
@@ -186,8 +152,6 @@ class Outcome(enum.Enum):
         "undecided",
         "Too few reference draws for a verdict",
         conditions.undecided,
-        f"the held-out draws are worth fewer than {draws_needed(PRIMARY)} independent ones, as "
-        "they came: too few for a statement at 5 %",
         "Nothing speaks against the fit, and too little for it.",
         "The reference is worth too few independent draws for a statement at 5 %: a longer one is "
         "needed.",
@@ -198,9 +162,6 @@ class Outcome(enum.Enum):
         "evidence in doubt",
         "Two estimates of the evidence contradict each other",
         conditions.evidence_in_doubt,
-        "importance sampling and bridge differ by more than "
-        f"{EVIDENCE_ERRORS:g} standard errors of their difference, which count as at least "
-        f"{SMALLEST_DIFFERENCE:g} of that of log Z, or cannot be compared",
         "Proposals and chain do not see the same target: one of them misses something.",
         "Two estimates of log Z, from proposals and from the chain, differ: they do not see the "
         "same target, so more effort is needed, or a log density that does not change while it "
@@ -212,15 +173,9 @@ class Outcome(enum.Enum):
         "reference in doubt",
         "The reference run is in doubt",
         conditions.reference_in_doubt,
-        f"R-hat of the reference above {RHAT_DOUBT:g}, or after refreshment above "
-        f"{REFRESHED_RHAT:g} and above what chance gives {100 * REFRESHED_ALARM:g} % of runs of "
-        f"that size, fewer than {ESS_DOUBT:g} effective draws, means, second moments or "
-        f"tails that differ from the chain's (p < {DISAGREEMENT:g}), or a mode of which tempering "
-        f"has less than a third of the reference's share and {DIFFERENCE:g} less, also when it was "
-        "climbed again",
         "The draws that the proposal learnt from do not agree with each other or with the chain, "
         "or two searches for modes do not agree.",
-        "{c.reference_doubt}",
+        sentences.reference_doubt,
         LONGER_REFERENCE,
         Use.FIRST_LOOK,
         "the reference draws that it would rest on are in doubt",
@@ -229,10 +184,6 @@ class Outcome(enum.Enum):
         "uncovered",
         "The proposal misses part of the posterior",
         conditions.uncovered,
-        "coverage off by more than .01 and by more than 4 of its standard errors, or a chain that "
-        f"differs from exact reference draws (p < {DISAGREEMENT:g}), or more than {MISSED:g} of "
-        f"the mass and {MISSED_ERRORS:g} of its errors around known modes where the target "
-        "outweighs the proposal tenfold",
         "The reference has mass that the proposal does not reach; or a sampler is not exact.",
         "The proposal misses or misjudges mass that the reference has (coverage "
         "{c.coverage.value:.3f} instead of 1, largest difference {c.agreement.size:.1f} errors in "
@@ -246,7 +197,6 @@ class Outcome(enum.Enum):
         "broken symmetry",
         "The symmetry is not there",
         conditions.broken_symmetry,
-        "a density declared invariant changes under relabelling at posterior draws",
         "The density was folded as if it were symmetric, and it is not.",
         "The log density was declared invariant but changes under relabelling at posterior draws "
         "(by {c.symmetry.defect:.2g}): declare invariant=False, which needs no symmetry, or "
@@ -262,16 +212,11 @@ class Outcome(enum.Enum):
         "faulty",
         "The log density is at fault",
         conditions.faulty,
-        f"a log ratio is +inf, or NaN at a held-out draw, at more than {Faults.RARE:g} of the "
-        f"proposals, or beside weights above {Faults.NEGLIGIBLE:g} of their mean",
         "The log density cannot be evaluated where the proposal goes.",
         "The log density was not a number or infinite at {c.faults.real} points, such as "
         "{c.faults.where}, too often or where the posterior may have mass: evaluate it there, "
         "guard the operation that fails, and return -inf only where the point is impossible.",
-        NextStep(
-            "folt.check(problem)",
-            "print(folt.check(problem)) in the file of the model",
-        ),
+        NextStep("folt.check(problem)", "print(folt.check(problem)) in the file of the model"),
         Use.NOTHING,
         "the log density is at fault where the proposal goes",
     )
@@ -279,41 +224,22 @@ class Outcome(enum.Enum):
         "frozen",
         "The chains are frozen",
         conditions.frozen,
-        "a chain never moved",
         "The proposal does not reach the target.",
-        "{c.chains.frozen_words} never moved: the proposal does not reach the target, so do not "
-        "use these draws; more effort makes a richer proposal.",
+        sentences.frozen_chains,
         MORE_EFFORT,
         Use.NOTHING,
         "chains never moved",
     )
 
-    def __init__(
-        self,
-        label: str,
-        headline: str,
-        applies: Callable[[Certificate], Shortfalls],
-        condition: str,
-        meaning: str,
-        advice: str,
-        step: NextStep,
-        use: Use,
-        doubt: str | None = None,
-    ):
-        self.label = label
-        self.headline = headline
-        self.applies = applies
-        self.condition = condition
-        self.meaning = meaning
-        self.advice = advice
-        self.step = step
-        self.use = use
-        self.doubt = doubt
-
     @property
     def gravity(self) -> int:
         """Zero for good; the larger the graver."""
         return list(Outcome).index(self)
+
+    @property
+    def condition(self) -> str:
+        """When it applies, in words."""
+        return self.when.sentence
 
     @property
     def usable(self) -> bool:
@@ -334,7 +260,7 @@ class Outcome(enum.Enum):
         raise ValueError(f"expected one of the outcomes {known}, got {label!r}")
 
 
-MOST_TOLD = 2
+MOST_NAMED = 2
 """Shortfalls that the advice names; `Status.shortfalls` holds all of them."""
 
 
@@ -366,18 +292,19 @@ class Status:
 
     @property
     def command(self) -> str:
-        """The next step for who works on the command line."""
+        """The next step for a user of the command line."""
         return (self.step or self.outcome.step).command
 
 
 def status_of(certificate: Certificate) -> Status:
     """Return the gravest outcome that applies, in words."""
     outcome = gravest(certificate)
-    shortfalls = outcome.applies(certificate)
-    told = [str(each) for each in shortfalls[:MOST_TOLD] if each.asked]
-    deciding = f" What decides: {'; '.join(told)}." if told else ""
-    advice = outcome.advice.format(c=certificate) + deciding
-    return Status(outcome, advice, shortfalls, _step(outcome, certificate))
+    shortfalls = outcome.when.shortfalls(certificate)
+    named = [str(each) for each in shortfalls[:MOST_NAMED] if each.asked]
+    deciding = f" What decides: {'; '.join(named)}." if named else ""
+    template = outcome.advice
+    advice = template.format(c=certificate) if isinstance(template, str) else template(certificate)
+    return Status(outcome, advice + deciding, shortfalls, _step(outcome, certificate))
 
 
 MORE = 5
@@ -391,11 +318,23 @@ RELABELLED = NextStep(
 """What to do where the order of the labels mixes components that can be told apart."""
 
 
+WITH_GRADIENT = NextStep(
+    "folt.from_callable(function, dim, symmetry, gradient=gradient)",
+    "give the function in the file of the model its gradient: from_callable(..., gradient=)",
+)
+"""What to do where only a second search for modes is missing: it descends along the gradient."""
+
+
 def _step(outcome: Outcome, certificate: Certificate) -> NextStep | None:
     """Return a larger cap on evaluations where one was set, or another order of the labels."""
     symmetry, cap = certificate.symmetry, certificate.reference.cap
     if outcome is Outcome.AMBIGUOUS_LABELS and symmetry.mixes:
         return RELABELLED
+    found = certificate.exploration
+    if outcome is Outcome.FAIR and found is not None and not found.descents:
+        asked = outcome.when.shortfalls(certificate)
+        if len(asked) == 1 and asked[0].what == conditions.SECOND_SEARCH:
+            return WITH_GRADIENT
     if cap is None or outcome.step not in (MORE_EFFORT, LONGER_REFERENCE):
         return None
     more = MORE * cap
@@ -407,5 +346,5 @@ def _step(outcome: Outcome, certificate: Certificate) -> NextStep | None:
 
 def gravest(certificate: Certificate) -> Outcome:
     """Return the gravest outcome that applies."""
-    applying = [outcome for outcome in Outcome if outcome.applies(certificate)]
+    applying = [outcome for outcome in Outcome if outcome.when.shortfalls(certificate)]
     return applying[-1] if applying else Outcome.GOOD

@@ -1,24 +1,25 @@
-"""The command line: parse, call, print; one file per command in `folt.cli`.
+"""The commands of folt: how their words are read, their help is shown and their errors are told.
 
-Heavy libraries are imported inside the commands, so that `folt --help` answers at once.
-
-Help that fits a screen: commands in groups, a line each, and examples as they are typed.
+Each command is one file in this room, or `command.py` in the room that it belongs to. Help fits a
+screen: commands in groups, a line each, and examples as they are typed.
 """
 
 from __future__ import annotations
 
 import contextlib
+import inspect
 import os
 import sys
+import textwrap
 import warnings
 from collections import defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from typing import Annotated, Any
 
 import typer
 from typer.core import TyperCommand, TyperGroup
 
-from folt.cli import demo, fleet, mixture, modal, relabel, report, reproduce, sample
+from folt.cli import demo, fleet, mixture, relabel, report, sample
 from folt.cli.faults import (
     BAD_INPUT,
     INTERRUPTED,
@@ -32,14 +33,16 @@ from folt.cli.faults import (
     was_interrupted,
     was_terminated,
 )
-from folt.cli.terminal import PAIR, joined_pairs
+from folt.modal import command as modal
+from folt.paper import command as reproduce
+from folt.terminal import PAIR
 
 OPTIONS_ON_THE_SCREEN = ("version", "debug")
 """What `folt --help` lists; other options work all the same."""
 
 
 class Command(TyperCommand):
-    """A command whose epilog holds examples, one per line, shown as they stand."""
+    """A command whose epilog holds the examples of its docstring, one per line, as they stand."""
 
     def invoke(self, ctx: Any) -> Any:
         """Run the command, without caches where the user's home cannot be written."""
@@ -52,7 +55,7 @@ class Command(TyperCommand):
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         """Read the words; two numbers after an option that takes a pair are one of them."""
         pairs = [name for one in self.params if one.metavar == PAIR for name in one.opts]
-        return super().parse_args(ctx, joined_pairs(args, pairs))
+        return super().parse_args(ctx, _joined_pairs(args, pairs))
 
     def format_epilog(self, ctx: Any, formatter: Any) -> None:
         """The examples, never wrapped: they are there to be copied."""
@@ -189,77 +192,35 @@ def folt(
         typer.echo(context.get_help())
 
 
-_FIT, _RESULTS = "Fit a posterior", "Work with draws and results"
+COMMANDS: dict[str, dict[Callable[..., None], str]] = {
+    "Fit a posterior": {
+        demo.demo: "See it work: a mixture with 3! = 6 equal modes, one minute.",
+        mixture.mixture: "A mixture for a table of data; how many components.",
+        modal.modal_command: "Frequencies and damping of a structure; how many modes.",
+        sample.sample_command: "A model of your own: a folt.Problem in a Python file.",
+        fleet.fleet: "Many fits on all cores or a cluster; goes on where it stopped.",
+        fleet.calibrate_command: "Is a model with its sampler calibrated? By simulation.",
+    },
+    "Work with draws and results": {
+        report.report: "The page of a saved fit, to open or to send.",
+        sample.certify_command: "A certificate and the evidence for draws you have.",
+        relabel.relabel_command: "Consistent labels for draws of PyMC, NumPyro or Stan.",
+        reproduce.reproduce_command: "The paper's tables, ours beside the published.",
+    },
+}
+"""The commands with their lines in `folt --help`, by heading."""
 
-for function, examples, panel, line in (
-    (
-        demo.demo,
-        demo.DEMO_EXAMPLES,
-        _FIT,
-        "See it work: a mixture with 3! = 6 equal modes, one minute.",
-    ),
-    (
-        mixture.mixture,
-        mixture.MIXTURE_EXAMPLES,
-        _FIT,
-        "A mixture for a table of data; how many components.",
-    ),
-    (
-        modal.modal,
-        modal.MODAL_EXAMPLES,
-        _FIT,
-        "Frequencies and damping of a structure; how many modes.",
-    ),
-    (
-        sample.sample_command,
-        sample.SAMPLE_EXAMPLES,
-        _FIT,
-        "A model of your own: a folt.Problem in a Python file.",
-    ),
-    (
-        fleet.fleet,
-        fleet.FLEET_EXAMPLES,
-        _FIT,
-        "Many fits on all cores or a cluster; goes on where it stopped.",
-    ),
-    (
-        fleet.calibrate_command,
-        fleet.CALIBRATE_EXAMPLES,
-        _FIT,
-        "Is a model with its sampler calibrated? By simulation.",
-    ),
-    (
-        report.report,
-        report.REPORT_EXAMPLES,
-        _RESULTS,
-        "The page of a saved fit, to open or to send.",
-    ),
-    (
-        sample.certify_command,
-        sample.CERTIFY_EXAMPLES,
-        _RESULTS,
-        "A certificate and the evidence for draws you have.",
-    ),
-    (
-        relabel.relabel_command,
-        relabel.RELABEL_EXAMPLES,
-        _RESULTS,
-        "Consistent labels for draws of PyMC, NumPyro or Stan.",
-    ),
-    (
-        reproduce.reproduce_command,
-        reproduce.REPRODUCE_EXAMPLES,
-        _RESULTS,
-        "The paper's tables, ours beside the published.",
-    ),
-):
-    app.command(
-        cls=Command,
-        short_help=line,
-        epilog=examples,
-        rich_help_panel=panel,
-        name=function.__name__.removesuffix("_command"),
-    )(function)
+for panel, lines in COMMANDS.items():
+    for function, line in lines.items():
+        words, _, examples = (inspect.getdoc(function) or "").partition("\n\nExamples:\n")
+        app.command(
+            function.__name__.removesuffix("_command"),
+            cls=Command,
+            short_help=line,
+            help=words,
+            epilog=textwrap.dedent(examples),
+            rich_help_panel=panel,
+        )(function)
 
 
 @contextlib.contextmanager
@@ -286,6 +247,27 @@ def _without_debug(arguments: Sequence[str]) -> tuple[bool, list[str]]:
     end = words.index("--") if "--" in words else len(words)
     asked = DEBUG in words[:end] or os.environ.get("FOLT_DEBUG", "") not in ("", "0")
     return asked, [word for word in words[:end] if word != DEBUG] + words[end:]
+
+
+def _joined_pairs(words: Sequence[str], options: Collection[str]) -> list[str]:
+    """Return the words of a command with `OPTION LOW HIGH` written as `OPTION LOW:HIGH`.
+
+    An option that is given several times takes one word at a time; two numbers after it are one.
+    """
+    joined: list[str] = []
+    for word in words:
+        if len(joined) > 1 and joined[-2] in options and _are_numbers(joined[-1], word):
+            joined[-1] += f":{word}"
+        else:
+            joined.append(word)
+    return joined
+
+
+def _are_numbers(*words: str) -> bool:
+    try:
+        return all(isinstance(float(word), float) for word in words)
+    except ValueError:
+        return False
 
 
 def _sentence(error: Any) -> str:

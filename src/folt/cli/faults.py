@@ -1,14 +1,14 @@
-"""Errors at the edge: which of them are bad input, and where the traceback of a fault is kept.
+"""How a command ends that did not run: by bad input, by a fault, by Ctrl-C or by termination.
 
 folt refuses bad input by a `raise ValueError` of its own, with a sentence that says what was
-expected. A `ValueError` that Python, NumPy or JAX raises is one that nobody expected: a fault.
+expected. A `ValueError` that Python, NumPy or JAX raises is one that nobody expected: a fault, of
+which the traceback is kept.
 
-Ctrl-C and termination that are answered at once, also while compiled code runs.
-
-Python raises `KeyboardInterrupt` between two of its own instructions, and a compiled loop of JAX
-may keep it from the next one for many seconds. The operating system can be heard meanwhile: it
-writes every signal to a pipe, and a thread listens there. If Python has not answered in time the
-thread removes what was begun and ends the process. SIGTERM is answered in the same way.
+Ctrl-C and termination are answered at once, also while compiled code runs. Python raises
+`KeyboardInterrupt` between two of its own instructions, and a compiled loop of JAX may keep it from
+the next one for many seconds. The operating system can be heard meanwhile: it writes every signal
+to a pipe, and a thread listens there. If Python has not answered in time the thread removes what
+was begun and ends the process. SIGTERM is answered in the same way.
 """
 
 from __future__ import annotations

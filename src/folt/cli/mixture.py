@@ -1,72 +1,66 @@
-"""`folt mixture`."""
+"""`folt mixture`: mixtures for tables of data, one number of components or several compared."""
 
 from __future__ import annotations
 
 import functools
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, NamedTuple
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from folt.cli.fleet import Scheduler, Workers, chosen_runner
-from folt.cli.mixture_data import Observations, Reading, read_observations, to_standard_error
-from folt.cli.mixture_jobs import (
+from folt.cli.mixture_results import (
     COMPARISON,
+    FILES,
+    account,
     advice,
     comparison_files,
     fit_files,
-    job_for,
     left_words,
-    mixture_problem,
     ranking_table,
-    told_of,
 )
-from folt.cli.sample import Labels
-from folt.cli.terminal import (
+from folt.terminal import (
+    Chains,
     Draws,
-    EffortName,
-    EffortOption,
+    Effort,
     Json,
+    Labels,
     Out,
     Quiet,
+    Scheduler,
     Seed,
+    Workers,
+    chosen_runner,
     console,
-    is_whole,
+    note,
+    numbers_of,
+    print_fit,
     print_json,
-    show,
+    results_in,
 )
 
 if TYPE_CHECKING:
+    import numpy as np
+
+    from folt.cli.mixture_data import Observations
     from folt.fit import Fit
-    from folt.fleet import Runner
+    from folt.fleet import Job, Runner
     from folt.fleet.rows import Row
     from folt.problem import Problem
     from folt.store import Store
     from folt.store.strict_json import Document
 
 
-MIXTURE_EXAMPLES = """\
-folt mixture galaxies.csv --components 3
-folt mixture faithful.csv --components 2:4 --columns waiting --out waiting
-folt mixture survey.xlsx --components 2:4 --drop-missing --missing -999 --standardize
-folt mixture field*.csv --components 1:10 --workers 8 --out fields
-folt mixture visits.csv --components 1:3 --columns n --counts --json"""
-
-
-DataFiles = Annotated[
-    list[Path],
-    typer.Argument(
-        metavar="DATA.csv...",
-        help="Observations in rows: text with any delimiter, or a spreadsheet or Parquet where "
-        "pandas reads them. One column of numbers: univariate; several: full covariances.",
-        show_default=False,
-    ),
-]
-
-
 def mixture(
-    data: DataFiles,
+    data: Annotated[
+        list[Path],
+        typer.Argument(
+            metavar="DATA.csv...",
+            help="Observations in rows: text with any delimiter, or a spreadsheet or Parquet where "
+            "pandas reads them. One column of numbers: univariate; several: full covariances.",
+            show_default=False,
+        ),
+    ],
     components: Annotated[
         str, typer.Option(help="How many, such as 3, or 2:6 to compare them.", show_default=False)
     ],
@@ -91,14 +85,14 @@ def mixture(
         ),
     ] = False,
     counts: Annotated[bool, typer.Option("--counts", help="A mixture of Poissons.")] = False,
-    labels: Annotated[Labels, typer.Option(help="How components are numbered.")] = Labels.sorted,
-    chains: Annotated[int, typer.Option(help="Independent chains.", min=1)] = 4,
+    labels: Labels = "sorted",
+    chains: Chains = 4,
     draws: Draws = None,
     out: Out = Path("folt-mixture"),
     workers: Workers = None,
     scheduler: Scheduler = None,
     seed: Seed = 0,
-    effort: EffortOption = EffortName.default,
+    effort: Effort = "default",
     as_json: Json = False,
     quiet: Quiet = False,
 ) -> None:
@@ -111,112 +105,133 @@ def mixture(
     log Z can be believed), and what every fit has; and `advice`, a sentence for every number that
     is not certified; and columns, observations and standardized (mean and standard_deviation by
     column). Of several files it has `data`, a list with all this for each file.
+
+    Examples:
+        folt mixture galaxies.csv --components 3
+        folt mixture faithful.csv --components 2:4 --columns waiting --out waiting
+        folt mixture survey.xlsx --components 2:4 --drop-missing --missing -999 --standardize
+        folt mixture field*.csv --components 1:10 --workers 8 --out fields
+        folt mixture visits.csv --components 1:3 --columns n --counts --json
     """
-    numbers = component_numbers(components)
-    reading = Reading(columns, missing, drop_missing, standardize)
-    notes: list[str] = []
-    tables = {path: read_observations(path, reading, counts, notes.append) for path in data}
-    _require_apart(list(tables), len(data))
-    problems = {
-        (path, m): mixture_problem(table.values, m, counts, table.axes)
-        for path, table in tables.items()
+    from folt.cli.mixture_data import read_observations
+
+    numbers = numbers_of("components", components)
+    read = functools.partial(read_observations, columns=columns, counts=counts, missing=missing)
+    found = {p: read(p, drop_missing=drop_missing, standardize=standardize) for p in data}
+    tables = {path: table for path, (table, _) in found.items()}
+    stems = [path.stem for path in tables]
+    if len(tables) < len(data) or len({stem.casefold() for stem in stems}) < len(stems):
+        raise ValueError(f"expected files with names of their own, got {', '.join(stems)}")
+    # All of them first: what is wrong with one should not be found after an hour with the others.
+    problems = [
+        mixture_problem(table.values, m, counts, table.axes)
+        for table in tables.values()
         for m in numbers
-    }
-    for note in () if quiet else notes:
-        to_standard_error(note)
-    settings = _Settings(labels.value, chains, draws, seed, effort)
-    if len(problems) == 1:
-        if workers is not None or scheduler is not None:
-            raise ValueError("expected several files or sizes with --workers or --scheduler")
-        (problem,) = problems.values()
-        _single(problem, tables[data[0]], numbers[0], settings, out, as_json, quiet)
+    ]
+    for sentence in (s for _, notes in found.values() for s in notes if not quiet):
+        note(sentence)
+    asked: Document = {"labels": labels, "chains": chains, "draws": draws, "seed": seed}
+    asked["effort"] = effort
+    if len(problems) > 1:
+        runner = chosen_runner(workers, scheduler, here=True)
+        fits = _compared(tables, numbers, asked, out, runner, quiet, not (quiet or as_json))
+        _tell_comparison(fits, tables, out, as_json, quiet)
         return
-    runner = chosen_runner(workers, scheduler, here=True)
-    fits = _compared(tables, numbers, settings, out, runner, not quiet, not (quiet or as_json))
-    files = _files(out, tables, numbers)
-    if as_json and len(tables) == 1:
-        print_json("mixture", files, told_of(fits[data[0]], tables[data[0]]))
-    elif as_json:
-        told = [{"file": str(p), **told_of(fits[p], table)} for p, table in tables.items()]
-        print_json("mixture", files, {"data": told})
-    elif not quiet:
-        _say(fits, out)
+    if workers is not None or scheduler is not None:
+        raise ValueError("expected several files or sizes with --workers or --scheduler")
+    ((table,), (problem,)) = tables.values(), problems
+    fit = _single(problem, table, numbers[0], asked, out, quiet)
+    files = [out / name for name in FILES]
+    if as_json:
+        print_json("mixture", files, account({numbers[0]: fit}, table))
+    else:
+        print_fit("mixture", fit, files, as_json, quiet)
 
 
-def _say(fits: dict[Path, dict[int, Fit]], out: Path) -> None:
-    """The sizes of every file ranked, and where everything is."""
-    for path, sizes in fits.items():
-        if len(fits) > 1:
-            typer.echo(f"\n{path}")
-        console().print(ranking_table(sizes))
-        for number, sentence in enumerate(advice(sizes)):
-            typer.echo(f"{'' if number else chr(10)}{sentence}")
-    typer.echo(
-        f"\nFits and reports are in {out}/{PARTS[len(fits) > 1]}, all of them in {out}/index.html."
+def mixture_problem(
+    values: np.ndarray, components: int, counts: bool, names: Sequence[str]
+) -> Problem:
+    """The mixture for a table: of Poissons, of normals, or of normals with full covariances."""
+    from folt import models
+
+    if counts and values.shape[1] > 1:
+        raise ValueError("a mixture of Poissons has one column: choose it with --columns")
+    if counts:
+        return models.poisson_mixture(values[:, 0], components, variables=names)
+    if values.shape[1] == 1:
+        return models.gaussian_mixture(values[:, 0], components, variables=names)
+    _require_independent(values)
+    return models.multivariate_gaussian_mixture(values, components, variables=names)
+
+
+def _require_independent(values: np.ndarray) -> None:
+    """Refuse columns of which one follows from the others: no covariance describes them."""
+    import numpy as np
+
+    with np.errstate(over="ignore", invalid="ignore"):
+        spread = values.std(axis=0)
+    if not ((spread > 0) & np.isfinite(spread)).all() or len(values) < 2:
+        return  # the model says what is wrong
+    smallest = np.linalg.svd((values - values.mean(axis=0)) / spread, compute_uv=False)[-1]
+    if smallest < 1e-10 * np.sqrt(len(values)):
+        raise ValueError(
+            "expected columns of which none follows from the others, got collinear ones: choose "
+            "some of them with --columns"
+        )
+
+
+def job_for(name: str, table: Observations, components: int, options: Document) -> Job:
+    """Return one size for one table, with its page and picture."""
+    from folt.fleet import Job
+
+    return Job(
+        name,
+        functools.partial(
+            mixture_problem, components=components, counts=table.counts, names=table.axes
+        ),
+        data=table.values,
+        options=options,
+        files=functools.partial(fit_files, table=table),
+        report=True,
     )
 
 
-PARTS = {False: "k*", True: "*-k*"}
-"""Where the fits are, of one file and of several."""
+def _options(asked: Document) -> Document:
+    """Return what was asked for as `folt.sample` takes it."""
+    from folt.training.effort import EFFORTS
 
-
-class _Settings(NamedTuple):
-    """How every size is fitted."""
-
-    labels: str
-    chains: int
-    draws: int | None
-    seed: int
-    effort: EffortName
-
-    def options(self) -> Document:
-        """As `folt.sample` takes them."""
-        return {**self._asdict(), "effort": self.effort.chosen()}
+    return {**asked, "effort": EFFORTS[asked["effort"]]()}
 
 
 def _single(
-    problem: Problem,
-    table: Observations,
-    components: int,
-    settings: _Settings,
-    out: Path,
-    as_json: bool,
-    quiet: bool,
-) -> None:
-    """One size of one table, in the folder itself."""
-    from folt.report.saving import claim, kept_fit, request_for
+    problem: Problem, table: Observations, components: int, asked: Document, out: Path, quiet: bool
+) -> Fit:
+    """Return the fit of one size of one table, which is kept in the folder itself."""
+    from folt.report.saving import kept_fit
     from folt.sampling import sample
-    from folt.store import Store, array_digest
+    from folt.store import array_digest
 
-    request = request_for(
-        "mixture",
-        data=array_digest(table.values),
-        rows=array_digest(table.rows),
-        columns=table.names,
-        scales=[list(scale) for scale in table.scales],
-        counts=table.counts,
-        **{**settings._asdict(), "effort": settings.effort.value},
-        components=components,
-    )
-    with Store(out) as store:
-        entry = store.entry()
-        claim(entry, request)
-        make = functools.partial(sample, problem, **settings.options(), progress=not quiet)
-        fit = kept_fit(entry, request, problem, make, functools.partial(fit_files, table=table))
-    files = [out / name for name in FILES]
-    if as_json:
-        print_json("mixture", files, told_of({components: fit}, table))
-    elif not quiet:
-        show(console(), fit, files)
+    make = functools.partial(sample, problem, **_options(asked), progress=not quiet)
+    files = functools.partial(fit_files, table=table)
+    data = {
+        "data": array_digest(table.values),
+        "rows": array_digest(table.rows),
+        "columns": table.names,
+        "scales": [list(scale) for scale in table.scales],
+        "counts": table.counts,
+        "components": components,
+    }
+    with results_in(out, "mixture", {**data, **asked}) as (entry, request):
+        return kept_fit(entry, request, problem, make, files)
 
 
 def _compared(
     tables: dict[Path, Observations],
-    numbers: list[int],
-    settings: _Settings,
+    numbers: Sequence[int],
+    asked: Document,
     out: Path,
     runner: Runner,
-    progress: bool,
+    quiet: bool,
     talk: bool,
 ) -> dict[Path, dict[int, Fit]]:
     """Return every size of every table as a fleet, then the comparison of each table."""
@@ -224,25 +239,22 @@ def _compared(
     from folt.fleet.many import run_jobs
     from folt.fleet.work import FailedJobsError
 
-    names = {
-        (path, m): f"{path.stem}-k{m}" if len(tables) > 1 else f"k{m}"
-        for path in tables
-        for m in numbers
-    }
-    options = settings.options()
-    jobs = [job_for(names[key], tables[key[0]], key[1], options) for key in names]
-    fits: dict[Path, dict[int, Fit]] = {}
+    options = _options(asked)
+    prefixes = _prefixes(tables)
+    places = {f"{prefixes[path]}k{m}": (path, m) for path in tables for m in numbers}
+    jobs = [job_for(name, tables[path], m, options) for name, (path, m) in places.items()]
+    fits: dict[Path, dict[int, Fit]] = {path: {} for path in tables}
 
     def after(store: Store, rows: list[Row]) -> None:
         if len(rows) < len(jobs) or any(row["error"] is not None for row in rows):
             return
-        for path in tables:
-            fits[path] = {m: load(out / names[path, m] / "fit.nc") for m in numbers}
-            made = comparison_files(fits[path], tables[path], _prefix(path, tables))
-            for name, data in made.items():
+        for name, (path, m) in places.items():
+            fits[path][m] = load(out / name / "fit.nc")
+        for path, table in tables.items():
+            for name, data in comparison_files(fits[path], table, prefixes[path]).items():
                 store.write(name, data)
 
-    sizes = {name: m for (_, m), name in names.items()}
+    sizes = {name: m for name, (_, m) in places.items()}
     told: dict[str, float] = {}
 
     def tell(name: str, row: Row, ended: int, count: int) -> None:
@@ -258,10 +270,10 @@ def _compared(
         retries=1 if runner.aside else 0,
         changed="replace",
         command="mixture",
-        progress=progress,
+        progress=not quiet,
         tell=tell,
         # A comparison of fits that are about to go is no longer true.
-        derived=[path.name for path in _comparisons(out, tables)],
+        derived=[f"{prefix}{name}" for prefix in prefixes.values() for name in COMPARISON],
         after=after,
     )
     failed = [row for row in rows if row["error"] is not None]
@@ -270,48 +282,34 @@ def _compared(
     return fits
 
 
-FILES = ("fit.nc", "report.html", "mixture.png", "memberships.csv")
+def _prefixes(paths: Collection[Path]) -> dict[Path, str]:
+    """Return how the names of results begin: with that of their file, where there are several."""
+    return {path: f"{path.stem}-" if len(paths) > 1 else "" for path in paths}
 
 
-def _prefix(path: Path, tables: Mapping[Path, Observations]) -> str:
-    return f"{path.stem}-" if len(tables) > 1 else ""
-
-
-def _comparisons(out: Path, tables: Mapping[Path, Observations]) -> list[Path]:
-    return [out / f"{_prefix(path, tables)}{name}" for path in tables for name in COMPARISON]
-
-
-def _files(out: Path, tables: Mapping[Path, Observations], numbers: Sequence[int]) -> list[Path]:
-    """Return what was written."""
-    fits = [
-        out / f"{_prefix(path, tables)}k{m}" / name
-        for path in tables
-        for m in numbers
-        for name in FILES
-    ]
-    return [*_comparisons(out, tables), out / "table.csv", out / "index.html", *fits]
-
-
-def _require_apart(tables: Sequence[Path], given: int) -> None:
-    """Refuse files whose results would have one name."""
-    stems = [path.stem for path in tables]
-    if len(tables) < given or len({stem.casefold() for stem in stems}) < len(stems):
-        raise ValueError(f"expected files with names of their own, got {', '.join(stems)}")
-
-
-def component_numbers(text: str) -> list[int]:
-    """3 as [3], 2:6 as [2, 3, 4, 5, 6].
-
-    Raises:
-        ValueError: anything else.
-    """
-    ends = text.split(":")
-    if len(ends) > 2 or not all(is_whole(end.strip()) for end in ends):
-        raise ValueError(f"expected a number of components such as 3 or 2:6, got {text!r}")
-    low, high = int(ends[0]), int(ends[-1])
-    if not 1 <= low <= high:
-        raise ValueError(f"expected 1 ≤ LOW ≤ HIGH components, got {text!r}")
-    from folt.groups.permutation import require_labels
-
-    require_labels("components", high)
-    return list(range(low, high + 1))
+def _tell_comparison(
+    fits: dict[Path, dict[int, Fit]],
+    tables: dict[Path, Observations],
+    out: Path,
+    as_json: bool,
+    quiet: bool,
+) -> None:
+    """Print the sizes of every file ranked, and where everything is; or their document."""
+    several, prefixes = len(fits) > 1, _prefixes(fits)
+    if as_json:
+        files = [out / f"{prefix}{name}" for prefix in prefixes.values() for name in COMPARISON]
+        files += [out / "table.csv", out / "index.html"]
+        places = [f"{prefixes[path]}k{m}" for path, sizes in fits.items() for m in sizes]
+        files += [out / place / name for place in places for name in FILES]
+        told = [account(sizes, tables[path]) for path, sizes in fits.items()]
+        named = [{"file": str(path), **one} for path, one in zip(fits, told, strict=True)]
+        print_json("mixture", files, {"data": named} if several else told[0])
+    elif not quiet:
+        for path, sizes in fits.items():
+            if several:
+                typer.echo(f"\n{path}")
+            console().print(ranking_table(sizes))
+            for number, sentence in enumerate(advice(sizes)):
+                typer.echo(f"{'' if number else chr(10)}{sentence}")
+        where = f"{out}/{'*-' * several}k*"
+        typer.echo(f"\nFits and reports are in {where}, all of them in {out}/index.html.")

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
-import typer
+from folt.terminal import names_in
 
 if TYPE_CHECKING:
     import numpy as np
@@ -39,19 +38,19 @@ class Observations(NamedTuple):
 
     @property
     def axes(self) -> tuple[str, ...]:
-        """Names as they stand at the axes of a picture."""
+        """Names of the columns as they stand at the axes of a picture."""
         return tuple(f"{name}, standardised" if self.scales else name for name in self.names)
 
     @property
     def units(self) -> str:
         """A sentence about the units of the estimates; empty where they are those of the file."""
+        if not self.scales:
+            return ""
         parts = [
             f"{name!r}: (value - {mean:.6g}) / {deviation:.6g}"
-            for name, (mean, deviation) in zip(self.names, self.scales, strict=False)
+            for name, (mean, deviation) in zip(self.names, self.scales, strict=True)
         ]
-        return f"estimates are in standard deviations from the mean, {', '.join(parts)}" * any(
-            parts
-        )
+        return f"estimates are in standard deviations from the mean, {', '.join(parts)}"
 
     def told(self) -> Document:
         """Return columns, rows and units, as plain values."""
@@ -66,40 +65,26 @@ class Observations(NamedTuple):
         }
 
 
-class Reading(NamedTuple):
-    """How a file is read.
-
-    Attributes:
-        columns: names or numbers of columns, as in `a,b`; empty for all columns of numbers.
-        missing: words that stand for a missing value, as in `-999,x`; None for the usual ones.
-        drop_missing: leave out rows in which a value is missing.
-        standardize: give every column mean 0 and standard deviation 1.
-    """
-
-    columns: str = ""
-    missing: str | None = None
-    drop_missing: bool = False
-    standardize: bool = False
-
-
-def to_standard_error(sentence: str) -> None:
-    """Say what was done with a file, where it does not mix with results."""
-    typer.echo(f"folt: {sentence}", err=True)
-
-
 def read_observations(
     path: Path,
-    columns: str | Reading,
-    counts: bool,
-    tell: Callable[[str], None] = lambda sentence: None,
-) -> Observations:
-    """Return the chosen columns; a column that is not chosen may hold anything.
+    columns: str = "",
+    counts: bool = False,
+    *,
+    missing: str | None = None,
+    drop_missing: bool = False,
+    standardize: bool = False,
+) -> tuple[Observations, list[str]]:
+    """Return the chosen columns of a file, and what a user should know of how they were read.
+
+    A column that is not chosen may hold anything.
 
     Args:
         path: the file.
-        columns: which ones, and how they are read.
+        columns: names or numbers of columns, as in `a,b`; empty for all columns of numbers.
         counts: whether they are counts.
-        tell: is given a sentence for everything that a user should know.
+        missing: words that stand for a missing value, as in `-999,x`; None for the usual ones.
+        drop_missing: leave out rows in which a value is missing.
+        standardize: give every column mean 0 and standard deviation 1.
 
     Raises:
         ValueError: the file cannot be used, in one sentence.
@@ -109,35 +94,30 @@ def read_observations(
     from folt.store.columns import ColumnKind
     from folt.store.tables import read_table
 
-    reading = columns if isinstance(columns, Reading) else Reading(columns)
-    if counts and reading.standardize:
+    if counts and standardize:
         raise ValueError("counts have no other units: give --counts or --standardize")
-    words = None if reading.missing is None else _words(reading.missing)
-    table = read_table(path, words)
-    chosen = table.choose(reading.columns)
+    table = read_table(path, None if missing is None else names_in(missing))
+    chosen = table.choose(columns)
     values = table.numbers(chosen or None)
     notes = list(table.notes)
     if not chosen:
         chosen = table.of_kind(ColumnKind.NUMBERS)
         notes.append(table.aside(chosen))
-    kept, dropped = _complete(table, chosen, values, reading.drop_missing)
-    notes.append(dropped)
+    names = tuple(table.columns[j].label for j in chosen)
+    kept, dropped = _complete(table, chosen, values, drop_missing)
     values = values[kept]
     _require_spread(table, chosen, values)
-    names = tuple(table.columns[j].label for j in chosen)
-    scales = _scales(path, values) if reading.standardize else ()
-    if scales:
-        mean, deviation = np.array(scales).T
+    scales: tuple[tuple[float, float], ...] = ()
+    if standardize:
+        with np.errstate(over="ignore", invalid="ignore"):
+            mean, deviation = values.mean(axis=0), values.std(axis=0)
+        if not (np.isfinite(mean).all() and np.isfinite(deviation).all()):
+            raise ValueError(f"{path}: numbers too large to standardise: give them in other units")
         values = (values - mean) / deviation
+        scales = tuple(zip(mean.tolist(), deviation.tolist(), strict=True))
     found = Observations(values, names, counts, kept + 1, scales, path.name)
-    notes.append(f"{path}: {found.units}" if scales else "")
-    for note in filter(None, notes):
-        tell(note)
-    return found
-
-
-def _words(text: str) -> list[str]:
-    return [word.strip() for word in text.split(",") if word.strip()]
+    notes += [dropped, f"{path}: {found.units}" if scales else ""]
+    return found, [note for note in notes if note]
 
 
 def _complete(
@@ -174,21 +154,10 @@ def _complete(
 
 def _require_spread(table: Table, chosen: list[int], values: np.ndarray) -> None:
     """Refuse a column in which all values are the same."""
-    constant = (values == values[0]).all(axis=0)
-    for j, same in zip(chosen, constant, strict=True):
-        if same and len(values) > 1:
+    for j, column in zip(chosen, values.T, strict=True):
+        if len(column) > 1 and (column == column[0]).all():
             cure = "" if len(chosen) == 1 else ": leave it out with --columns"
             raise ValueError(
-                f"{table.place(j)}: all values are {values[0, chosen.index(j)]:g}, and no spread "
-                f"can be estimated from constant data{cure}"
+                f"{table.place(j)}: all values are {column[0]:g}, and no spread can be estimated "
+                f"from constant data{cure}"
             )
-
-
-def _scales(path: Path, values: np.ndarray) -> tuple[tuple[float, float], ...]:
-    import numpy as np
-
-    with np.errstate(over="ignore", invalid="ignore"):
-        mean, deviation = values.mean(axis=0), values.std(axis=0)
-    if not (np.isfinite(mean).all() and np.isfinite(deviation).all()):
-        raise ValueError(f"{path}: numbers too large to standardise: give them in other units")
-    return tuple((float(m), float(s)) for m, s in zip(mean, deviation, strict=True))

@@ -8,15 +8,7 @@ from typing import Annotated
 
 import typer
 
-from folt.cli.terminal import Json, Quiet, console, fit_fields, folder, print_json, show
-
-REPORT_EXAMPLES = """\
-folt report demo/fit.nc
-folt report fit.nc --out pages/mixture.html
-folt report fit.nc --json > result.json
-folt report fleet --all"""
-
-PAGES = (".html", ".htm")
+from folt.terminal import Json, Quiet, folder, print_fit, print_json
 
 
 def report(
@@ -50,51 +42,52 @@ def report(
 
     The JSON document holds what every fit has: verdict, estimates, log_evidence, certificate,
     warnings, wall_s, evaluations.
+
+    Examples:
+        folt report demo/fit.nc
+        folt report fit.nc --out pages/mixture.html
+        folt report fit.nc --json > result.json
+        folt report fleet --all
     """
     # A report draws nothing; every command takes a seed, so that scripts need no exception.
     del seed
-    from folt.fit.file import load
-    from folt.store.files import make_folder, remove_empty
-
+    if every and out is not None:
+        raise ValueError("with --all every page stands beside its fit: give no --out")
     if every:
-        _every_page(fit, out, as_json, quiet)
+        _every_page(fit, as_json, quiet)
         return
     if os.path.isdir(fit):  # false, not an error, where nobody may look
         raise ValueError(f"{fit} is a folder: give one of its fits, or --all for every one of them")
-    target = page_at(out, fit)
+    from folt.fit.file import load
+    from folt.store.files import make_folder, remove_empty
+
+    target = _page_at(out, fit)
     loaded = load(fit)
     made = make_folder(target.parent)
     try:
         loaded.report(target)
     finally:
         remove_empty(made)
-    if as_json:
-        print_json("report", [target], fit_fields(loaded))
-    elif not quiet:
-        show(console(), loaded, [target])
+    print_fit("report", loaded, [target], as_json, quiet)
 
 
-def _every_page(place: Path, out: Path | None, as_json: bool, quiet: bool) -> None:
-    """The page of every fit in the folders of a folder, and its index with links to them."""
+def _every_page(place: Path, as_json: bool, quiet: bool) -> None:
+    """Write the page of every fit in the folders of a folder, and link the index to them."""
     from folt.fit.file import load
     from folt.report.fleet_page import linked_to_pages
     from folt.store import write_whole
 
     if not place.is_dir():
         raise ValueError(f"expected a folder with --all, got {place}")
-    if out is not None:
-        raise ValueError("with --all every page stands beside its fit: give no --out")
     fits = sorted(place.glob("*/fit.nc"))
     if not fits:
         raise ValueError(f"{place} has no folders with a fit.nc, as those of a fleet are")
-    pages = []
-    for number, fit in enumerate(fits, start=1):
-        page = fit.with_name("report.html")
+    pages = [fit.with_name("report.html") for fit in fits]
+    for number, (fit, page) in enumerate(zip(fits, pages, strict=True), start=1):
         if not page.exists() or page.stat().st_mtime < fit.stat().st_mtime:
             load(fit).report(page)
             if not (quiet or as_json):
                 typer.echo(f"{number}/{len(fits)}  {page}")
-        pages.append(page)
     index = place / "index.html"
     if index.is_file():
         write_whole(index, linked_to_pages(index.read_text("utf-8")).encode())
@@ -105,10 +98,9 @@ def _every_page(place: Path, out: Path | None, as_json: bool, quiet: bool) -> No
         typer.echo(f"Pages of {len(fits)} fits are in {place}/*/report.html")
 
 
-def page_at(out: Path | None, fit: Path) -> Path:
-    """Where the page goes: a file if its name says so, otherwise into a folder."""
+def _page_at(out: Path | None, fit: Path) -> Path:
+    """Return where the page goes: to a file if its name says so, otherwise into a folder."""
     if out is None:
         return fit.with_suffix(".html")
-    if out.suffix.lower() in PAGES and not out.is_dir():
-        return out
-    return out / "report.html"
+    is_page = out.suffix.lower() in (".html", ".htm") and not out.is_dir()
+    return out if is_page else out / "report.html"

@@ -2,52 +2,34 @@
 
 from __future__ import annotations
 
-from enum import StrEnum
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from folt.cli.terminal import (
+from folt.cli.user_code import is_stan, prints_aside, problem_at
+from folt.terminal import (
+    Chains,
     Draws,
-    EffortName,
-    EffortOption,
+    Effort,
     Json,
+    Labels,
     Out,
+    Preset,
     Quiet,
     Seed,
-    console,
-    fit_fields,
-    print_json,
-    show,
+    print_fit,
+    results_in,
 )
-from folt.cli.user_code import is_stan, prints_aside, problem_at
 
-SAMPLE_EXAMPLES = """\
-folt sample model.py:problem --out results
-folt sample package.models:make --draws 20000 --chains 8 --seed 3
-folt sample model.py:problem --json > result.json
-folt sample model.stan --data data.json"""
+if TYPE_CHECKING:
+    from folt.store.strict_json import Document
 
 
 StanData = Annotated[
     Path | None,
     typer.Option("--data", help="Data of a Stan program, in JSON.", show_default=False),
 ]
-
-
-class Labels(StrEnum):
-    """The order in which components are numbered."""
-
-    sorted = "sorted"
-    proposal = "proposal"
-
-
-class PresetName(StrEnum):
-    """The protocol of a fit, by name."""
-
-    default = "default"
-    paper = "paper"
 
 
 def sample_command(
@@ -64,17 +46,15 @@ def sample_command(
     data: StanData = None,
     out: Out = Path("folt-results"),
     seed: Seed = 0,
-    chains: Annotated[int, typer.Option(help="Independent chains.", min=1)] = 4,
+    chains: Chains = 4,
     draws: Draws = None,
-    labels: Annotated[
-        Labels, typer.Option(help="The order in which components are numbered.")
-    ] = Labels.sorted,
-    effort: EffortOption = EffortName.default,
+    labels: Labels = "sorted",
+    effort: Effort = "default",
     evaluations: Annotated[
         int | None,
         typer.Option(help="Log densities that the fit may take, about.", min=1, show_default=False),
     ] = None,
-    preset: Annotated[PresetName, typer.Option(help="Protocol.")] = PresetName.default,
+    preset: Preset = "default",
     as_json: Json = False,
     quiet: Quiet = False,
 ) -> None:
@@ -82,46 +62,32 @@ def sample_command(
 
     The JSON document holds what every fit has: verdict, estimates, log_evidence, certificate,
     warnings, wall_s, evaluations.
+
+    Examples:
+        folt sample model.py:problem --out results
+        folt sample package.models:make --draws 20000 --chains 8 --seed 3
+        folt sample model.py:problem --json > result.json
+        folt sample model.stan --data data.json
     """
-    from folt.report.saving import claim, files_of, from_source, keep_fit, request_for
-    from folt.sampling import sample as run_sample
-    from folt.store import Store
+    from folt.report.saving import files_of, from_source, keep_fit
+    from folt.sampling import sample
+    from folt.training.effort import EFFORTS
 
     found = problem_at(problem, data)
-    options = {"seed": seed, "chains": chains, "draws": draws}
-    paper = preset is PresetName.paper
-    protocol = {"labels": labels.value, "preset": preset.value}
-    protocol |= {} if paper else {"effort": effort.value}
-    given: dict[str, object] = {} if data is None else {"data": str(data)}
-    given |= {} if evaluations is None else {"evaluations": evaluations}
-    request = request_for("sample", model=problem, **given, **options, **protocol)
-    with Store(out) as store:
-        entry = store.entry()
-        claim(entry, request)
+    options: Document = {"seed": seed, "chains": chains, "draws": draws}
+    options |= {"labels": labels, "preset": preset, "evaluations": evaluations}
+    chosen = None if preset == "paper" else effort
+    asked = {"model": problem, **options, "data": data and str(data), "effort": chosen}
+    for name in ("data", "effort", "evaluations"):  # what is not given is not asked for
+        if asked[name] is None:
+            del asked[name]
+    with results_in(out, "sample", asked) as (entry, request):
         with prints_aside():
-            fit = run_sample(
-                found,
-                seed=seed,
-                chains=chains,
-                draws=draws,
-                labels=labels.value,
-                effort=None if paper else effort.chosen(),
-                preset=preset.value,
-                evaluations=evaluations,
-                progress=not quiet,
-            )
+            made = chosen and EFFORTS[chosen]()
+            fit = sample(found, **options, effort=made, progress=not quiet)
         fit = from_source(fit, Path(problem).name)
         files = keep_fit(entry, request, fit, files_of)
-    if as_json:
-        print_json("sample", files, fit_fields(fit))
-    elif not quiet:
-        show(console(), fit, files)
-
-
-CERTIFY_EXAMPLES = """\
-folt certify posterior.nc model.py:problem --out certified
-folt certify posterior.nc package.models:make --json > certified.json
-folt certify 'output_*.csv' model.stan --data data.json"""
+    print_fit("sample", fit, files, as_json, quiet)
 
 
 def certify_command(
@@ -146,19 +112,24 @@ def certify_command(
     data: StanData = None,
     out: Out = Path("folt-certified"),
     seed: Seed = 0,
-    labels: Annotated[Labels, typer.Option(help="How components are numbered.")] = Labels.sorted,
-    effort: EffortOption = EffortName.default,
+    labels: Labels = "sorted",
+    effort: Effort = "default",
     as_json: Json = False,
     quiet: Quiet = False,
 ) -> None:
     """Certify draws you have: relabel them, judge them, add the evidence.
 
     Chains stuck in different labellings are welcome. The JSON document is that of `folt sample`.
+
+    Examples:
+        folt certify posterior.nc model.py:problem --out certified
+        folt certify posterior.nc package.models:make --json > certified.json
+        folt certify 'output_*.csv' model.stan --data data.json
     """
-    from folt.report.saving import claim, files_of, from_source, keep_fit, request_for
-    from folt.sampling import certify as run_certify
-    from folt.store import Store
+    from folt.report.saving import files_of, from_source, keep_fit
+    from folt.sampling import certify
     from folt.store.draws import draws_by_name
+    from folt.training.effort import EFFORTS
 
     draws = draws_by_name(posterior)
     found = problem_at(problem, data)
@@ -166,30 +137,13 @@ def certify_command(
         from folt.interop.stan_files import require_draws_of
 
         require_draws_of(found, posterior)
-    request = request_for(
-        "certify",
-        model=problem,
-        draws=str(posterior),
-        **({} if data is None else {"data": str(data)}),
-        seed=seed,
-        labels=labels.value,
-        effort=effort.value,
-    )
-    with Store(out) as store:
-        entry = store.entry()
-        claim(entry, request)
+    options: Document = {"seed": seed, "labels": labels}
+    asked = {"model": problem, "draws": str(posterior), **options, "effort": effort}
+    asked |= {} if data is None else {"data": str(data)}
+    with results_in(out, "certify", asked) as (entry, request):
         with prints_aside():
-            fit = run_certify(
-                found,
-                draws,
-                seed=seed,
-                effort=effort.chosen(),
-                labels=labels.value,
-                progress=not quiet,
-            )
+            made = EFFORTS[effort]()
+            fit = certify(found, draws, **options, effort=made, progress=not quiet)
         fit = from_source(fit, f"{posterior.name}, {Path(problem).name}")
         files = keep_fit(entry, request, fit, files_of)
-    if as_json:
-        print_json("certify", files, fit_fields(fit))
-    elif not quiet:
-        show(console(), fit, files)
+    print_fit("certify", fit, files, as_json, quiet)

@@ -1,15 +1,10 @@
-"""What follows once the verdict is read: tables, pictures, the paragraph for a paper.
-
-The paragraph on the computation that a paper needs, with the numbers of a fit in it.
-"""
+"""The methods of a fit that make tables, figures and text of it."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Literal, cast
 
-from folt.certificate.outcomes import Use
-from folt.fit.text import estimate_rows, fewest_effective_draws, rounded_number
-from folt.problem.cards import Shown, counted
+from folt.problem.cards import Shown
 
 if TYPE_CHECKING:
     import numpy as np
@@ -23,73 +18,6 @@ if TYPE_CHECKING:
     from folt.fit.relabelling import SortKey
 
 
-CITATION = (
-    "J. Hu, Folded Transport MCMC: Eliminating Label Switching by Sampling on a Fundamental Domain"
-)
-
-
-def methods(fit: Fit) -> str:
-    """Model, symmetry, draws, certificate, evidence and citation, in a few sentences."""
-    sentences = [_symmetry(fit), _draws(fit), _mixing(fit), _evidence(fit), _verdict(fit)]
-    return " ".join(sentence for sentence in sentences if sentence)
-
-
-def _symmetry(fit: Fit) -> str:
-    version = fit.provenance.get("versions", {}).get("folt", "unknown")
-    dim = counted(fit.group.dim, "dimension")
-    sampled = (
-        f"The posterior in {dim} was sampled with folt {version} (seed {_seed(fit)}; {CITATION})"
-    )
-    if fit.group.order == 1:
-        return f"{sampled}."
-    return (
-        f"{sampled}. Its {fit.group.order:,} equivalent labellings were folded into one, in which "
-        f"{fit.order}."
-    )
-
-
-def _seed(fit: Fit) -> str:
-    return str(fit.provenance.get("seed", "unknown"))
-
-
-def _draws(fit: Fit) -> str:
-    chains, draws = fit.draws.shape[:2]
-    rows = estimate_rows(fit)
-    rhats = [row.rhat for row in rows if row.rhat is not None]
-    worst = f" and split R-hat of at most {max(rhats):.3f}" if rhats else ""
-    return (
-        f"{counted(chains, 'chain')} of {draws:,} draws by independence Metropolis–Hastings with a "
-        f"learned proposal summed over the labellings accepted {100 * fit.accept_rate:.1f} % of "
-        f"the steps, with at least {fewest_effective_draws(fit, rows):,.0f} effective draws of "
-        f"every parameter{worst}."
-    )
-
-
-def _mixing(fit: Fit) -> str:
-    mixing = fit.certificate.mixing
-    steps = mixing.steps.get(0.05)
-    if steps is None:
-        return ""
-    return (
-        f"The distance to the posterior in total variation was certified to be at most 0.05 after "
-        f"{counted(steps, 'step')} with {100 * mixing.confidence:.0f} % confidence."
-    )
-
-
-def _evidence(fit: Fit) -> str:
-    evidence = fit.log_evidence
-    return (
-        f"The log evidence is {rounded_number(evidence.value, 3)} (standard error "
-        f"{rounded_number(evidence.standard_error, 3)}), every labelling counted once."
-    )
-
-
-def _verdict(fit: Fit) -> str:
-    status = fit.certificate.status
-    told = f"The verdict of the certificate is “{status.name}”"
-    return f"{told}." if status.outcome.use is Use.EVERYTHING else f"{told}: {status.advice}"
-
-
 Plot = Literal["marginals", "chains", "pairs", "data", "modes", "memberships", "path", "checks"]
 
 
@@ -98,7 +26,7 @@ class Analysis(Shown):
 
     def to_dataframe(self) -> pandas.DataFrame:
         """The draws: a column per scalar of the user's parameters, a row per chain and draw."""
-        from folt.fit.comparison import draws_frame
+        from folt.fit.frames import draws_frame
 
         return draws_frame(self._fit)
 
@@ -107,12 +35,12 @@ class Analysis(Shown):
 
         A scalar that is the same in every draw is known and not estimated; it has no row.
         """
-        from folt.fit.comparison import estimates_frame
+        from folt.fit.frames import estimates_frame
 
         return estimates_frame(self._fit)
 
     def memberships(self, log_terms: TermsOfPoint | None = None) -> pandas.DataFrame:
-        """Who belongs where: the probability of every component for every observation.
+        """Return the probability of every component for every observation.
 
         Args:
             log_terms: for a density of one's own, from a point and, where the problem has data,
@@ -233,6 +161,8 @@ class Analysis(Shown):
 
     def methods(self) -> str:
         """A paragraph for a paper: how the posterior was sampled and how far it can be trusted."""
+        from folt.fit.text import methods
+
         return methods(self._fit)
 
     def plot(self, kind: Plot = "marginals") -> Figure:

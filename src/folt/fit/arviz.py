@@ -1,9 +1,8 @@
-"""A fit as ArviZ has it: InferenceData before its version 1, a DataTree of xarray since.
+"""A fit as ArviZ has it, and which draws a file holds.
 
-Fewer draws, evenly spaced: those that a file holds, and those whose likelihood terms are made.
-
-Terms are computed at the draws that stay, block by block: what is in memory at once is bounded,
-however many draws and observations there are.
+ArviZ has InferenceData before its version 1 and a DataTree of xarray since. A file holds evenly
+spaced draws where there are very many. Log-likelihood terms are computed at such draws block by
+block, in bounded memory however many draws and observations there are.
 """
 
 from __future__ import annotations
@@ -16,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 import jax
 import numpy as np
-from jaxtyping import Array, Int
+from jaxtyping import Int
 
 from folt.batching import map_points
 from folt.fit.predictions import replicates
@@ -24,7 +23,7 @@ from folt.problem import Problem
 from folt.problem.named_values import fitting_coords, matching_dims
 from folt.store.private import imported_arviz
 from folt.store.strict_json import Document
-from folt.types import Point, in_float64
+from folt.types import in_float64
 
 if TYPE_CHECKING:
     import xarray
@@ -124,17 +123,13 @@ def _computed(fit: Fit, problem: Problem, precision: type[np.floating]) -> TermB
     length = int(np.clip(TERMS_AT_ONCE // terms, 1, 1024))
     for start in range(0, len(points), 2 * length):  # two blocks are under way at a time
         block = slice(start, start + 2 * length)
-        values = map_points(_terms, problem, points[block], length=length)
+        values = map_points(Problem.log_likelihoods, problem, points[block], length=length)
         for name, value in values.items():
             found[name][block] = value
     lead = (chains, at.size)
     return TermBlocks(
         {name: value.reshape(*lead, *value.shape[1:]) for name, value in found.items()}, at
     )
-
-
-def _terms(problem: Problem, point: Point) -> dict[str, Array]:
-    return problem.log_likelihoods(point)
 
 
 def _thinned_terms(terms: TermBlocks | None, every: int) -> TermBlocks | None:
@@ -155,7 +150,7 @@ def to_inference_data(
 
     Labels are those of the fit, sorted or likeliest under the proposal; their axis is named
     as the model names it, else `component`, and has the model's labels as places in the order that
-    its attribute `folt_order` tells. The certificate and the evidence are
+    its attribute `folt_order` states. The certificate and the evidence are
     attributes of the posterior: numbers where netCDF allows them, one JSON string for the whole.
 
     Args:

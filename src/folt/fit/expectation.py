@@ -111,6 +111,10 @@ class Weighted(NamedTuple):
     parameters: dict[str, np.ndarray]
     weights: Float[np.ndarray, "set point"]
 
+    def values(self, quantity: Quantity) -> np.ndarray:
+        """Return a quantity at every point."""
+        return _values(quantity, self.parameters, self.weights.shape)
+
 
 class Averages:
     """What expectations of one fit share: weighted proposals, made when they are first needed."""
@@ -124,16 +128,14 @@ class Averages:
         along = _values(quantity, self.fit.posterior, self.fit.draws.shape[:2])
         if self.plain is None:
             return self._chain(along)
-        values = _values(quantity, self.plain.parameters, self.plain.weights.shape)
-        pair, shape = weighted_mean(values, self.plain.weights)
+        pair, shape = weighted_mean(self.plain.values(quantity), self.plain.weights)
         if not shape < PLAIN_LIMIT:
             return self._chain(along, shape)
-        if self.deciding is not None:
-            tried = _values(quantity, self.deciding.parameters, self.deciding.weights.shape)
-            if _helps(replicated_mean(tried, self.deciding.weights), pair):
-                sets = self.estimating
-                values = _values(quantity, sets.parameters, sets.weights.shape)
-                found = replicated_mean(values, sets.weights)
+        tried = self.deciding
+        if tried and _helps(replicated_mean(tried.values(quantity), tried.weights), pair):
+            sets = self.estimating
+            if sets is not None:
+                found = replicated_mean(sets.values(quantity), sets.weights)
                 return Expectation(found, ExpectationMethod.SOBOL, shape, sets.weights.size)
         return Expectation(pair, ExpectationMethod.PROPOSALS, shape, self.plain.weights.size)
 
@@ -164,22 +166,17 @@ class Averages:
 
     @functools.cached_property
     def deciding(self) -> Weighted | None:
-        """Scrambles that decide; None without quantiles, or where values are expensive."""
-        ratio = self.ratio
-        if ratio is None or ratio.kept is not None or ratio.target.problem.black_box is not None:
-            return None
-        return None if components_of(ratio.proposal) is None else self._scrambles(1, _DECIDING)
+        """Scrambles that decide whether Sobol points help."""
+        return self._scrambles(1, _DECIDING)
 
     @functools.cached_property
-    def estimating(self) -> Weighted:
+    def estimating(self) -> Weighted | None:
         """Scrambles that estimate."""
-        found = self._scrambles(2, _ESTIMATING)
-        assert found is not None
-        return found
+        return self._scrambles(2, _ESTIMATING)
 
     @functools.cached_property
     def ratio(self) -> LogRatio | None:
-        """H of the fit; None without problem or proposal."""
+        """The log ratio h of the fit; None without problem or proposal."""
         fit = self.fit
         if fit.problem is None or fit.proposal is None:
             return None
@@ -187,11 +184,16 @@ class Averages:
         return LogRatio(Target(fit.problem), fit.proposal, fit.group, kept)
 
     def _scrambles(self, number: int, sets: int) -> Weighted | None:
-        """So many independently scrambled Sobol sets, sent through the proposal and weighted."""
+        """Send independently scrambled Sobol sets through the proposal and weight them.
+
+        There are none where the proposal has no quantiles or where values are expensive.
+        """
         ratio = self.ratio
-        assert ratio is not None
+        if ratio is None or ratio.kept is not None or ratio.target.problem.black_box is not None:
+            return None
         parts = components_of(ratio.proposal)
-        assert parts is not None
+        if parts is None:
+            return None
         steps = self.fit.drawn * self.fit.steps_per_draw
         size = int(np.clip(math.log2(max(steps // (_DECIDING + _ESTIMATING), 1)), *SIZES))
         generator = host_generator(self._key(number))
@@ -204,7 +206,10 @@ class Averages:
         return self._weighted(points.reshape(sets, 1 << size, -1), log_ratios.reshape(sets, -1))
 
     def _weighted(self, points: np.ndarray, log_ratios: np.ndarray) -> Weighted | None:
-        """Points under the labels of the fit; those outside the support stand for a usable one."""
+        """Return points under the labels of the fit with their weights; None if all are zero.
+
+        A point outside the support is replaced by a usable one, which counts with weight zero.
+        """
         usable = np.isfinite(log_ratios)
         if not usable.any():
             return None
@@ -272,7 +277,7 @@ def replicated_mean(
 
 
 def scrambled(generator: np.random.Generator, dim: int, size: int) -> Float[np.ndarray, "n dim"]:
-    """2^size scrambled Sobol points of the unit cube, kept off its faces."""
+    """Return 2^size scrambled Sobol points of the unit cube, none on its boundary."""
     from scipy.stats import qmc
 
     with warnings.catch_warnings():
@@ -285,7 +290,7 @@ def scrambled(generator: np.random.Generator, dim: int, size: int) -> Float[np.n
 def through(
     parts: tuple[Components, ...], uniforms: Float[np.ndarray, "n more"]
 ) -> Float[np.ndarray, "n dim"]:
-    """Uniforms (n, dim + 2) as draws of a mixture: one choice of part, dim normals, one radius."""
+    """Turn uniforms (n, dim + 2) into draws of a mixture: a part, dim normals and a radius each."""
     dim = parts[0].dim
     normals = ndtri(uniforms[:, 1:-1])
     logs = np.concatenate([part.log_weights for part in parts])

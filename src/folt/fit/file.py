@@ -40,6 +40,9 @@ from folt.types import in_float64
 
 FIT_FORMAT = 2
 
+PLAIN = ("wall", "evaluations", "labels", "whole_orbit", "provenance")
+"""Fields of a fit that JSON holds as they are."""
+
 LEARNT = ("exact", "rounded")
 """Kinds of digests of the draws that a proposal has learnt from."""
 
@@ -86,7 +89,9 @@ def load(path: str | Path, problem: Problem | None = None) -> Fit:
     try:
         fit, said_then = _read(data)
         require_consistent(fit)
-        _require_verdict(fit, said_then)
+        name = fit.certificate.status.name
+        if said_then["rules"] == RULES and said_then["name"] != name:
+            raise ValueError(f"its verdict is {said_then['name']!r}, its numbers give {name!r}")
     except Exception as error:  # whatever a forged file makes of its parts
         said = error.args[0] if isinstance(error, KeyError) and error.args else error
         raise ValueError(f"{path} is not a fit file that can be relied on: {said}") from error
@@ -98,24 +103,10 @@ def load(path: str | Path, problem: Problem | None = None) -> Fit:
     if said_then["rules"] != RULES:
         warnings.warn(
             f"{path} was certified under rules {said_then['rules']} and called "
-            f"{said_then['name']!r}; by today's rules, {RULES}, it is "
-            f"{fit.certificate.status.name!r}",
+            f"{said_then['name']!r}; by today's rules, {RULES}, it is {name!r}",
             stacklevel=3,
         )
     return dataclasses.replace(fit, problem=problem)
-
-
-def _require_verdict(fit: Fit, said_then: Document) -> None:
-    """Refuse a verdict that its own numbers do not give under the rules that it names.
-
-    Raises:
-        ValueError: naming both verdicts.
-    """
-    if said_then["rules"] == RULES and said_then["name"] != fit.certificate.status.name:
-        raise ValueError(
-            f"its verdict is {said_then['name']!r}, its numbers give "
-            f"{fit.certificate.status.name!r}"
-        )
 
 
 def _read(data: bytes) -> tuple[Fit, Document]:
@@ -135,11 +126,7 @@ def _read(data: bytes) -> tuple[Fit, Document]:
         proposal=unpack(meta["proposal"], arrays),
         problem=None,
         reference=_reference(own),
-        wall=meta["wall"],
-        evaluations=meta["evaluations"],
-        labels=meta["labels"],
-        whole_orbit=meta["whole_orbit"],
-        provenance=meta["provenance"],
+        **{name: meta[name] for name in PLAIN},
         dims={name: tuple(axes) for name, axes in meta["dims"].items()},
         coords={
             str(axis): labels.values
@@ -233,15 +220,15 @@ def _own(fit: Fit) -> xarray.Dataset:
         "group": group,
         "proposal": proposal,
         "certificate": pack(fit.certificate.tree(), []),
-        "wall": fit.wall,
-        "evaluations": fit.evaluations,
-        "labels": fit.labels,
-        "whole_orbit": fit.whole_orbit,
-        "provenance": fit.provenance,
+        **{name: getattr(fit, name) for name in PLAIN},
         "dims": fit.dims,
         "exchanged": fit.exchanged,
         "sections": [(section.title, section.text) for section in fit.sections],
-        "learnt": None if fit.learnt is None else _learnt_numbers(fit.learnt),
+        "learnt": fit.learnt
+        and {
+            **{kind: getattr(fit.learnt, kind).limit for kind in LEARNT},
+            "draws": fit.learnt.draws,
+        },
     }
     variables["meta"] = _letters(json.dumps(meta, allow_nan=False), "meta")
     return xarray.Dataset(variables, attrs={"format": FIT_FORMAT})
@@ -258,11 +245,6 @@ def _learnt(own: xarray.Dataset, meta: Document) -> Learnt | None:
             raise ValueError("its digests of draws are not in order")
         parts[kind] = Digests(values, limit)
     return Learnt(**parts, draws=meta["learnt"]["draws"])
-
-
-def _learnt_numbers(learnt: Learnt) -> Document:
-    limits = {kind: getattr(learnt, kind).limit for kind in LEARNT}
-    return {**limits, "draws": learnt.draws}
 
 
 def _letters(text: str, name: str) -> tuple[list[str], np.ndarray]:

@@ -13,15 +13,16 @@ import numpy as np
 
 from folt.batching import map_points
 from folt.certificate.certificate import Certificate
-from folt.certificate.diagnostics import ChainSummary, Evidence, summarise_chains
+from folt.certificate.diagnostics.chains import ChainSummary, summarise_chains
+from folt.certificate.diagnostics.evidence import Evidence
 from folt.certificate.learnt import Learnt
 from folt.chains import Chains, Proposals, continue_chains, one_blas_thread
 from folt.fit.analysis import Analysis
 from folt.fit.arviz import Keep, TermBlocks
-from folt.fit.relabelling import LARGEST, SIGNS_BY, SORTED_BY, labelled, likely_image, random_image
+from folt.fit.relabelling import SIGNS_BY, SORTED_BY, labelled, likely_image, random_image
 from folt.groups import Group
 from folt.problem import Problem
-from folt.problem.cards import Card, order_words
+from folt.problem.cards import Card
 from folt.problem.named_values import fitting_coords, fitting_dims, label_axes
 from folt.problem.ratio import IDENTITY_ONLY, LogRatio, Target
 from folt.proposals import Safety
@@ -73,7 +74,7 @@ class Fit(Analysis):
         provenance: seed, preset, versions, whether the target was declared invariant.
         dims: names of the axes of the parameters after chain and draw, where they are known.
         coords: labels along these axes. Along an axis of exchangeable labels they name places of
-            the order that `order_words` tells of.
+            the order that `Fit.order` names.
         exchanged: the axes of every parameter along which relabelling exchanges entries.
         sections: what the model adds to the report; kept in the file of the fit.
         log_likelihood: pointwise terms of some draws as a file has them; None where they are
@@ -123,7 +124,7 @@ class Fit(Analysis):
         provenance: Document,
         learnt: Learnt | None = None,
     ) -> Fit:
-        """A fit from its parts: label the draws and express them in the user's parameters."""
+        """Make a fit of its parts: label the draws and express them in the user's parameters."""
         draws = labelled(chains.draws, proposal, problem.group, labels)
         posterior = in_user_parameters(problem, draws)
         if reference.raw is not None:
@@ -161,7 +162,7 @@ class Fit(Analysis):
         return Averages(self)
 
     def _card(self) -> Card:
-        from folt.fit.comparison import fit_card
+        from folt.fit.text import fit_card
 
         return fit_card(self)
 
@@ -205,19 +206,9 @@ class Fit(Analysis):
     @property
     def order(self) -> str:
         """What labels and signs are sorted by, such as "mu ascends"; empty without symmetry."""
-        if self.group.order == 1:
-            return ""
-        labels, _, sign = self.labels.partition(SIGNS_BY)
-        if labels == "sorted":
-            words = order_words(self.group, self.names)
-        elif labels == "proposal":
-            words = "labels are those that the proposal finds likeliest"
-        else:
-            words = f"{labels.removeprefix(SORTED_BY)} ascends"
-        if not sign:
-            return words
-        entry = "the largest entry" if sign == LARGEST else sign
-        return f"{words}; signs then chosen so that {entry} is positive"
+        from folt.fit.text import order_of_labels
+
+        return order_of_labels(self)
 
     @property
     def exchanged_dims(self) -> tuple[str, ...]:

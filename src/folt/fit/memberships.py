@@ -1,10 +1,10 @@
-"""Who belongs where: probabilities of the components for every observation, paths of states."""
+"""Probabilities of the components for every observation, and paths of hidden states."""
 
 from __future__ import annotations
 
 import dataclasses
 from collections.abc import Callable
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import jax
 import numpy as np
@@ -16,7 +16,6 @@ from folt.fit.predictions import require_problem
 from folt.problem import Problem
 from folt.problem.observed import LogTerms as ModelTerms
 from folt.problem.observed import Paths
-from folt.store.packages import require
 from folt.types import Point, in_float64
 
 if TYPE_CHECKING:
@@ -25,7 +24,10 @@ if TYPE_CHECKING:
     from folt.fit.fit import Fit
 
 TermsOfPoint = Callable[..., Array]
-"""From a point, and the data where there are any, to log terms (observation, component)."""
+"""From a point, and the data where there are any, to log terms (observation, component).
+
+What a user gives may take the parameters by name instead, as the function of `predict` does.
+"""
 
 _DRAWS = 2_000
 """Draws, evenly spaced, that probabilities are averaged over: their error is below .012."""
@@ -50,12 +52,16 @@ class Memberships:
         low: lower end of the 95 % interval of the probability given the parameters.
         high: its upper end.
         labels: names of the components.
+        axis: name of the axis of the observations.
+        rows: labels of the observations; their positions if None.
     """
 
     mean: Float[np.ndarray, "n m"]
     low: Float[np.ndarray, "n m"]
     high: Float[np.ndarray, "n m"]
     labels: tuple[str, ...]
+    axis: str = "observation"
+    rows: tuple[Any, ...] | None = None
 
     @property
     def most_probable(self) -> np.ndarray:
@@ -64,15 +70,15 @@ class Memberships:
 
     def frame(self) -> pandas.DataFrame:
         """Return a row per observation: all means, then the intervals, then the most probable."""
-        require("a table of memberships", "pandas")
-        import pandas
+        from folt.fit.frames import data_frame
 
         columns = {f"mean[{label}]": self.mean[:, k] for k, label in enumerate(self.labels)}
         for k, label in enumerate(self.labels):
             columns |= {f"low[{label}]": self.low[:, k], f"high[{label}]": self.high[:, k]}
         chosen = [self.labels[k] for k in self.most_probable]
-        index = pandas.RangeIndex(len(self.mean), name="observation")
-        return pandas.DataFrame(columns, index=index).assign(most_probable=chosen)
+        rows = range(len(self.mean)) if self.rows is None else list(self.rows)
+        found = data_frame("memberships", columns, rows, self.axis)
+        return found.assign(most_probable=chosen)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -95,15 +101,14 @@ class Path:
 
     def frame(self) -> pandas.DataFrame:
         """A row per observation; the probability of the whole path is an attribute."""
-        import pandas
+        from folt.fit.frames import data_frame
 
         columns = {
             "state": [self.labels[k] for k in self.states],
             "probability": self.probability,
             "agreement": self.agreement,
         }
-        index = pandas.RangeIndex(len(self.states), name="observation")
-        found = pandas.DataFrame(columns, index=index)
+        found = data_frame("states", columns, range(len(self.states)), "observation")
         found.attrs["path_probability"] = self.whole
         return found
 
@@ -170,9 +175,11 @@ def memberships(fit: Fit, log_terms: TermsOfPoint | None = None) -> Memberships:
     if terms is None:
         raise ValueError(
             "this model does not say what its components are: give fit.memberships(log_terms), "
-            "from a point (and data) to log weight plus log density, (observation, component)"
+            "from a point (and data), or from the parameters by name, to log weight plus log "
+            "density, (observation, component)"
         )
     points = fit.draws.reshape(-1, fit.group.dim)
+    terms = terms if log_terms is None else _of_points(problem, terms, points[0])
     shape = _shape(problem, terms, points[0])
     most = int(np.clip(_NUMBERS // max(shape[0] * shape[1], 1), _FEWEST, _DRAWS))
     points = points[:: -(-len(points) // most)]
@@ -180,7 +187,46 @@ def memberships(fit: Fit, log_terms: TermsOfPoint | None = None) -> Memberships:
     if np.isnan(shares).any():
         raise ValueError("expected log terms of which one at least is finite, got none in a row")
     low, high = np.quantile(shares, [0.025, 0.975], axis=0)
-    return Memberships(shares.mean(axis=0), low, high, _labels(fit, shape[1]))
+    axis, rows = _observations(problem, fit, shape[0])
+    return Memberships(shares.mean(axis=0), low, high, _labels(fit, shape[1]), axis, rows)
+
+
+def _of_points(problem: Problem, given: object, point: np.ndarray) -> TermsOfPoint:
+    """Return terms as a function of a point, whether they take one or the parameters by name.
+
+    Raises:
+        ValueError: they can be evaluated in neither way.
+    """
+    if not callable(given):
+        raise ValueError(f"expected log_terms to be a function, got {type(given).__name__}")
+    ways: tuple[TermsOfPoint, ...] = (
+        given,
+        lambda x, *_: given(problem.parameters(x)),
+        lambda x, *data: given(problem.parameters(x), *data),
+    )
+    reasons = []
+    for way in ways:
+        try:
+            _shape(problem, way, point)
+            return way
+        except (TypeError, KeyError, IndexError, AttributeError) as error:
+            reasons.append(error)
+    told = "; ".join(dict.fromkeys(str(error).splitlines()[0] for error in reasons))
+    raise ValueError(
+        "expected log_terms that take a point, or the parameters by name, and the data where "
+        f"there are any; got {told}"
+    ) from reasons[0]
+
+
+def _observations(problem: Problem, fit: Fit, count: int) -> tuple[str, tuple[Any, ...] | None]:
+    """The axis of the observations and its labels, where an observed site names them."""
+    for name, axes in problem.dims:
+        if name in fit.posterior or len(axes) != 1:
+            continue
+        labels = problem.coords.get(axes[0])
+        if labels is not None and len(labels) == count:
+            return axes[0], tuple(labels)
+    return "observation", None
 
 
 def _all_shares(

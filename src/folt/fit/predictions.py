@@ -54,7 +54,7 @@ class Prediction:
 
     def frame(self) -> pandas.DataFrame:
         """A row per prediction: the means, then the ends of the 95 % intervals."""
-        import pandas
+        from folt.fit.frames import data_frame
 
         low, high = np.quantile(self.draws, [0.025, 0.975], axis=0)
         parts = {"mean": self.draws.mean(axis=0), "low": low, "high": high}
@@ -66,7 +66,7 @@ class Prediction:
                 for k, label in enumerate(self.columns)
                 for part in names
             }
-        return pandas.DataFrame(columns, index=pandas.Index(self.rows, name=self.name))
+        return data_frame("predictions", columns, self.rows, self.name)
 
 
 @in_float64
@@ -144,6 +144,7 @@ def _columns(fit: Fit, forecast: Forecast, drawn: np.ndarray) -> tuple[str, ...]
 def _by_function(fit: Fit, new: object, function: Predicted) -> Prediction:
     """Return a user's function of parameters and `new` at some of the draws, called one by one."""
     parameters = {name: _flat(value) for name, value in fit.posterior.items()}
+    new = np.asarray(new) if isinstance(new, list | tuple) else new
     count = next(iter(parameters.values())).shape[0]
     shown = range(0, count, -(-count // CALLS))
     drawn = [

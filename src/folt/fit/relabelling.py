@@ -1,7 +1,4 @@
-"""Another order of the labels, and other signs, for draws that are there already.
-
-Draws under other labels: sorted, as the proposal has them, or all of them.
-"""
+"""Draws under other labels or signs: sorted by another key, as the proposal has them, at random."""
 
 from __future__ import annotations
 
@@ -16,6 +13,7 @@ from jaxtyping import Float, Int
 
 from folt.batching import map_keys, map_points
 from folt.certificate.conditions import AMBIGUOUS, MIXED
+from folt.fit.predictions import require_problem
 from folt.groups import (
     Element,
     Fixed,
@@ -28,7 +26,7 @@ from folt.groups import (
 )
 from folt.groups.permutation import Relabelling
 from folt.groups.signed import SignedArrangement
-from folt.problem.named_values import SortKey
+from folt.problem.named_values import SortKey, entry_name
 from folt.problem.ratio import label_errors
 from folt.proposals.fold import Folded
 from folt.types import Distribution, Key, Point, Scalars, in_float64
@@ -121,8 +119,7 @@ def relabelled(fit: Fit, sort_by: str | SortKey | None, sign: str | None) -> Fit
     Warns:
         UserWarning: the order by this key is a matter of chance in some draws.
     """
-    if fit.problem is None:
-        raise ValueError("a loaded fit needs its problem for this: folt.load(path, problem=...)")
+    require_problem(fit)
     if sort_by is None and sign is None:
         raise ValueError("expected sort_by, sign or both, got neither")
     if sort_by is not None:
@@ -131,7 +128,7 @@ def relabelled(fit: Fit, sort_by: str | SortKey | None, sign: str | None) -> Fit
 
 
 def _judged(fit: Fit) -> Fit:
-    """The fit whose certificate says how often its order of the labels confuses components."""
+    """Return the fit with a certificate that says how often its order confuses components."""
     if fit.proposal is None:
         return fit
     points = fit.draws.reshape(-1, fit.group.dim)
@@ -147,19 +144,21 @@ def _judged(fit: Fit) -> Fit:
 
 def _likeliest(fit: Fit) -> Fit:
     """Return the fit under the labels that its proposal finds likeliest."""
-    assert fit.problem is not None
     if fit.group.order == 1 or fit.proposal is None:
         raise ValueError(
             f"expected a fit with labels and with its proposal to sort by {LIKELIEST!r}, got one "
             f"{'in which nothing was folded' if fit.group.order == 1 else 'without proposal'}"
         )
-    draws = labelled(fit.draws, fit.proposal, fit.group, LIKELIEST)
-    posterior = fit.problem.parameters(draws)
-    return dataclasses.replace(fit, draws=draws, posterior=posterior, labels=LIKELIEST)
+    return _moved_to(fit, labelled(fit.draws, fit.proposal, fit.group, LIKELIEST), LIKELIEST)
+
+
+def _moved_to(fit: Fit, draws: np.ndarray, labels: str) -> Fit:
+    """Return the fit with its draws under other labels."""
+    posterior = require_problem(fit).parameters(draws)
+    return dataclasses.replace(fit, draws=draws, posterior=posterior, labels=labels)
 
 
 def _sorted(fit: Fit, sort_by: str | SortKey) -> Fit:
-    assert fit.problem is not None
     arrangers = _arrangers(fit.group)
     if not arrangers:
         raise ValueError("this fit has no labels that could be sorted: nothing is permuted in it")
@@ -172,11 +171,9 @@ def _sorted(fit: Fit, sort_by: str | SortKey) -> Fit:
         if arranger.labels != keys.shape[-1]:
             continue
         images = np.asarray(map_points(_moved, fit.group, (arranger.element(order), points)))
-        draws = images.reshape(fit.draws.shape)
-        posterior = fit.problem.parameters(draws)
-        if np.allclose(key(posterior), np.sort(keys, axis=-1), rtol=1e-6, atol=1e-12):
-            labels = SORTED_BY + name
-            return dataclasses.replace(fit, draws=draws, posterior=posterior, labels=labels)
+        found = _moved_to(fit, images.reshape(fit.draws.shape), SORTED_BY + name)
+        if np.allclose(key(found.posterior), np.sort(keys, axis=-1), rtol=1e-6, atol=1e-12):
+            return found
     raise ValueError(
         f"expected a key with one number per label that moves with it, got {keys.shape[-1]} by "
         f"{name}, which relabelling does not permute"
@@ -185,11 +182,11 @@ def _sorted(fit: Fit, sort_by: str | SortKey) -> Fit:
 
 def _signed(fit: Fit, sign: str) -> Fit:
     """Flip the signs that may be flipped, so that one entry of each is positive."""
-    assert fit.problem is not None
     parts = sign_blocks(fit.group)
     if not parts:
         raise ValueError("this fit has no signs that could be chosen: nothing may be flipped in it")
-    place = fit.names.index(sign) if sign in fit.names else None
+    entry = entry_name(sign, fit.names, fit.dims, fit.coords)
+    place = fit.names.index(entry) if entry in fit.names else None
     known = {at for blocks in parts for block in blocks for at in block}
     if sign != LARGEST and place not in known:
         names = ", ".join(repr(fit.names[at]) for at in sorted(known)[:4])
@@ -205,9 +202,7 @@ def _signed(fit: Fit, sign: str) -> Fit:
             key = block[within[0] if within else int(np.argmax(sizes))]
             draws[..., list(block)] *= np.where(fit.draws[..., key] < 0.0, -1.0, 1.0)[..., None]
     order = fit.labels.partition(SIGNS_BY)[0]
-    labels = f"{order}{SIGNS_BY}{sign}"
-    posterior = fit.problem.parameters(draws)
-    return dataclasses.replace(fit, draws=draws, posterior=posterior, labels=labels)
+    return _moved_to(fit, draws, f"{order}{SIGNS_BY}{sign}")
 
 
 def sign_blocks(group: Group) -> list[list[tuple[int, ...]]]:
@@ -243,10 +238,9 @@ def _key(fit: Fit, sort_by: str | SortKey) -> tuple[SortKey, str]:
         return lambda posterior: np.asarray(sort_by(posterior), float), plain
     carrying = [name for name, axes in fit.exchanged.items() if len(axes) == 1]
     if sort_by not in carrying:
-        raise ValueError(
-            f"expected sort_by to be a function or one of {', '.join(map(repr, carrying))}, which "
-            f"have labels, got {sort_by!r}"
-        )
+        among = f"one of {', '.join(map(repr, carrying))}, which have labels"
+        expected = f"a function or {among}" if carrying else "a function, as nothing has labels"
+        raise ValueError(f"expected sort_by to be {expected}, got {sort_by!r}")
     if fit.posterior[sort_by].ndim != 3:
         raise ValueError(
             f"{sort_by} has several numbers per label: choose one by a function, such as "
@@ -273,24 +267,22 @@ def _require_apart(fit: Fit, key: SortKey, keys: np.ndarray, name: str) -> None:
     Components are followed from draw to draw by the labels that the proposal finds likeliest. A
     key that tells them apart puts them into the same order in nearly all draws.
     """
-    assert fit.problem is not None
     followed = keys
     if fit.proposal is not None:
-        draws = labelled(fit.draws, fit.proposal, fit.group, "proposal")
-        followed = key(fit.problem.parameters(draws))
+        followed = key(_likeliest(fit).posterior)
     orders = np.argsort(followed.reshape(-1, followed.shape[-1]), axis=-1, kind="stable")
     counts = np.unique(orders, axis=0, return_counts=True)[1]
-    chance = 1.0 - counts.max() / len(orders)
     ties = float((np.diff(np.sort(keys, axis=-1)) == 0.0).any(axis=-1).mean())
-    share = max(chance, ties)
-    told = (
-        f"{name} does not tell the components apart: in {100 * share:.0f} % of the draws their "
-        "order by it is a matter of chance"
-    )
+    share = max(1.0 - counts.max() / len(orders), ties)
+    chance = f"in {100 * share:.0f} % of the draws their order by it is a matter of chance"
     if share > AMBIGUOUS:
-        raise ValueError(f"{told}; sort by what differs between them")
+        raise ValueError(
+            f"{name} does not tell the components apart: {chance}; sort by what differs between "
+            "them"
+        )
     if share > MIXED:
-        warnings.warn(told.replace("does not tell", "hardly tells"), UserWarning, stacklevel=5)
+        text = f"{name} hardly tells the components apart: {chance}"
+        warnings.warn(text, UserWarning, stacklevel=5)
 
 
 def _arrangers(group: Group) -> list[Arranger]:

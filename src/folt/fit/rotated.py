@@ -46,8 +46,8 @@ def rotated(
         )
     quotient, lead = problem.quotient, fit.draws.shape[:2]
     points = fit.draws.reshape(-1, fit.group.dim)
-    whole = map_points(_lift, quotient, points)
-    stacks = [np.asarray(each) for each in map_points(_matrices, quotient, whole)]
+    whole = map_points(Quotient.lift, quotient, points)
+    stacks = [np.asarray(each) for each in map_points(Quotient.matrices, quotient, whole)]
     targets = _targets(quotient, stacks, to)
     elements = [
         _nearest(stack, target, group.special)
@@ -114,14 +114,6 @@ def varimax(matrix: Float[np.ndarray, "rows columns"], group: Rotation) -> np.nd
         if group.special and np.linalg.det(turn) < 0:
             turn[:, -1] *= -1.0
     return matrix @ turn
-
-
-def _lift(quotient: Quotient, z: Left) -> Point:
-    return quotient.lift(z)
-
-
-def _matrices(quotient: Quotient, x: Point) -> list[Array]:
-    return quotient.matrices(x)
 
 
 def _turned(quotient: Quotient, given: tuple[Point, list[Array]]) -> Point:

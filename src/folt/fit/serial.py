@@ -1,11 +1,9 @@
-"""folt's own objects as JSON and arrays, and back: what a fit file holds instead of a pickle.
+"""What a fit file is made of: netCDF in memory, a seal, and objects without a pickle.
 
-netCDF files made in memory, and sealed: their last line is a digest of all that stands before.
-
-The seal is read before anything else is, so that a damaged file never reaches the HDF5 library.
-Readers of netCDF do not look behind the end of the data, where it stands.
-
-Numbers that cannot be: what no fit holds, whoever wrote its file.
+`pack` and `unpack` turn folt's groups and proposals into JSON and arrays and back. The last line of
+a file is a digest of all that stands before. This seal is read first, so that a damaged file never
+reaches the HDF5 library; readers of netCDF ignore what follows the data. `require_consistent`
+refuses numbers that no fit can hold.
 """
 
 from __future__ import annotations

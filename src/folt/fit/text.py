@@ -1,4 +1,4 @@
-"""A fit as text: the verdict in words, estimates, and the numbers behind them."""
+"""A fit as text: summary, card, table of estimates and the methods paragraph for a paper."""
 
 from __future__ import annotations
 
@@ -9,20 +9,20 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
-from rich.console import Console, Group
+from rich.console import Console, Group, RenderableType
 from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
-from folt.certificate.certificate import headline as headline_words
-from folt.certificate.certificate import tone, undefined_words, unstated
 from folt.certificate.conditions import MIXED
-from folt.certificate.exploration import modes_words
 from folt.certificate.outcomes import Use
-from folt.problem.cards import folding
+from folt.certificate.sentences import chain_rows, mixing_steps, modes_words, tone, undefined_words
+from folt.certificate.sentences import headline as headline_words
+from folt.fit.relabelling import LARGEST, LIKELIEST, SIGNS_BY, SORTED_BY
+from folt.problem.cards import Card, counted, folding, order_words
 
 if TYPE_CHECKING:
-    from folt.certificate.diagnostics import Mixing
+    from folt.certificate.diagnostics.mixing import Mixing
     from folt.certificate.outcomes import Status
     from folt.fit.fit import Fit
 
@@ -64,18 +64,24 @@ class Estimate:
 
 def summary(fit: Fit, commands: bool = False) -> str:
     """Verdict, estimates with intervals, and the numbers behind them, as plain text."""
+    return plain_text(overview(fit, commands)) + "\n"
+
+
+def plain_text(*parts: RenderableType) -> str:
+    """Return what a console without colours would show, one part below the other."""
     stream = io.StringIO()
     console = Console(file=stream, width=SUMMARY_WIDTH, color_system=None, highlight=False)
-    console.print(overview(fit, commands))
-    return "\n".join(line.rstrip() for line in stream.getvalue().splitlines()) + "\n"
+    for part in parts:
+        console.print(part)
+    return "\n".join(line.rstrip() for line in stream.getvalue().splitlines())
 
 
 def overview(fit: Fit, commands: bool = False) -> Group:
     """Return the same for a Rich console, which colours it if it is a terminal.
 
     Args:
-        fit: what to tell of.
-        commands: whether the next step is told for the command line instead of Python.
+        fit: the fit.
+        commands: whether the next step is a command instead of a line of Python.
     """
     status, rows = fit.certificate.status, estimate_rows(fit)
     warnings = [Text(f"Warning: {sentence}", style="yellow") for sentence in cautions(fit)]
@@ -127,7 +133,7 @@ def cautions(fit: Fit) -> list[str]:
 
 
 def _estimates(rows: Sequence[Estimate]) -> Table:
-    """One row per scalar of the user's parameters: mean, deviation, 95 % interval, ESS, R-hat."""
+    """Return mean, deviation, 95 % interval, ESS and R-hat, a row per scalar."""
     table = Table(box=None, pad_edge=False, padding=(0, 3, 0, 0))
     table.add_column("parameter")
     for heading in ("mean", "sd", "95 % interval", "ess", "rhat"):
@@ -221,7 +227,7 @@ def verdict_table(fit: Fit, rows: Sequence[Estimate] | None = None) -> Table:
         ("Effective", f"{ess:.0f} draws at least, {ess / fit.accepted.size:.2f} per draw"),
         ("Evidence", evidence_words(fit)),
         *_divided_out(fit),
-        ("Mixing", mixing_words(fit)),
+        ("Mixing", mixing_steps(fit.certificate, confidence=True)),
         *([("Modes", modes_words(found))] if found is not None else []),
         ("Gamma", f"{gamma_words(fit)} (ρ = 0.05; the paper's diagnostic, not a bound)"),
         ("Time", time_words(fit)),
@@ -246,21 +252,33 @@ def _divided_out(fit: Fit) -> list[tuple[str, str]]:
     return [("Divided out", f"{words}; Fit.rotated turns draws for reading")] if words else []
 
 
+def order_of_labels(fit: Fit) -> str:
+    """Return what labels and signs are sorted by, such as "mu ascends"; empty without symmetry."""
+    if fit.group.order == 1:
+        return ""
+    labels, _, sign = fit.labels.partition(SIGNS_BY)
+    if labels == "sorted":
+        order = order_words(fit.group, fit.names)
+    elif labels == LIKELIEST:
+        order = "labels are those that the proposal finds likeliest"
+    else:
+        order = f"{labels.removeprefix(SORTED_BY)} ascends"
+    if not sign:
+        return order
+    entry = "the largest entry" if sign == LARGEST else sign
+    return f"{order}; signs then chosen so that {entry} is positive"
+
+
 def order_sentence(fit: Fit) -> str:
     """Return what the numbers or labels of exchangeable components stand for."""
     axes = ", ".join(axis for axis in fit.exchanged_dims if not axis.endswith("_to"))
     places = f"; labels of {axes} are places in this order" if axes else ""
-    return f"{fit.order}{places}{_mixed_words(fit)}"
-
-
-def _mixed_words(fit: Fit) -> str:
-    """Return what is to be said where the order mixes labels that differ in something else."""
-    mixed = fit.certificate.symmetry.boundary.mixed or 0.0
+    order, mixed = f"{fit.order}{places}", fit.certificate.symmetry.boundary.mixed or 0.0
     if mixed <= MIXED:
-        return ""
+        return order
     return (
-        f"; in {100 * mixed:.0f} % of the draws this order confuses components that differ in "
-        "something else: fit.relabelled(sort_by=...)"
+        f"{order}; in {100 * mixed:.0f} % of the draws this order confuses components that differ "
+        "in something else: fit.relabelled(sort_by=...)"
     )
 
 
@@ -280,17 +298,6 @@ def evidence_words(fit: Fit) -> str:
 def shape_words(shape: float) -> str:
     """Pareto k̂; below zero the weights are bounded, and by how much does not matter."""
     return "below 0" if shape < 0.0 else rounded_number(shape, 2)
-
-
-def mixing_words(fit: Fit) -> str:
-    """Certified steps to each distance, and how surely."""
-    mixing = fit.certificate.mixing
-    known = [f"{n:,} to {epsilon:g}" for epsilon, n in mixing.steps.items() if n is not None]
-    if not known:
-        return unstated(fit.certificate)
-    return (
-        f"steps to total variation: {', '.join(known)} ({100 * mixing.confidence:.0f} % confidence)"
-    )
 
 
 def step_words(mixing: Mixing, epsilon: float) -> str:
@@ -345,3 +352,125 @@ def decimals(deviations: list[float]) -> int:
     if not usable:
         return 4
     return int(np.clip(2 - math.floor(math.log10(float(np.median(usable)))), 0, 8))
+
+
+_CARD_ROWS = 5
+"""Parameters that are listed; the summary has them all."""
+
+ENTRIES = 4
+"""Entries of one parameter that are listed."""
+
+
+def fit_card(fit: Fit) -> Card:
+    """Verdict, what was drawn, a row per parameter, the numbers behind them, where to go on."""
+    status = fit.certificate.status
+    rows = [("Draws", draws_words(fit))]
+    rows += [(name, _means(values)) for name, values in list(fit.posterior.items())[:_CARD_ROWS]]
+    if len(fit.posterior) > _CARD_ROWS:
+        rows[-1] = ("…", f"{len(fit.posterior) - _CARD_ROWS + 1} more parameters")
+    rows += chain_rows(fit.certificate)[:2]
+    ess = fewest_effective_draws(fit)
+    rows.append(
+        ("Chains", f"acceptance {100 * fit.accept_rate:.1f} %, {ess:,.0f} effective draws at least")
+    )
+    rows.append(("More", 'fit.summary(), fit.report("report.html"), fit.to_arviz()'))
+    return Card(headline_words(status), tuple(rows), tone(status))
+
+
+def _means(values: np.ndarray) -> str:
+    """Return the mean ± standard deviation of every entry, the first few."""
+    chains, draws, *shape = values.shape
+    if len(shape) > 1:
+        return _rows(values)
+    flat = values.reshape(chains * draws, math.prod(shape))
+    centres, spreads = flat.mean(axis=0), flat.std(axis=0)
+    digits = decimals([float(spread) for spread in spreads])
+    words = [
+        f"{centre:.{digits}f} ± {spread:.{digits}f}"
+        for centre, spread in zip(centres[:ENTRIES], spreads[:ENTRIES], strict=True)
+    ]
+    if not words:
+        return "no entries"
+    more = f", … ({flat.shape[1]} entries)" if flat.shape[1] > ENTRIES else ""
+    return ", ".join(words) + more
+
+
+def _rows(values: np.ndarray) -> str:
+    """Return the means of a matrix or a larger array in its own shape, the first few rows."""
+    centres = values.mean(axis=(0, 1))
+    digits = decimals([float(spread) for spread in values.std(axis=(0, 1)).ravel()])
+    table = centres.reshape(-1, centres.shape[-1])
+    lines = [f"[{', '.join(f'{x:.{digits}f}' for x in row[:ENTRIES])}]" for row in table[:ENTRIES]]
+    cut = len(table) > ENTRIES or table.shape[1] > ENTRIES
+    return (
+        f"{', '.join(lines)}{', …' if cut else ''} (means, {' × '.join(map(str, centres.shape))})"
+    )
+
+
+CITATION = (
+    "J. Hu, Folded Transport MCMC: Eliminating Label Switching by Sampling on a Fundamental Domain"
+)
+
+
+def methods(fit: Fit) -> str:
+    """Model, symmetry, draws, certificate, evidence and citation, in a few sentences."""
+    sentences = [
+        _symmetry_sentence(fit),
+        _draws_sentence(fit),
+        _mixing_sentence(fit),
+        _evidence_sentence(fit),
+        _verdict_sentence(fit),
+    ]
+    return " ".join(sentence for sentence in sentences if sentence)
+
+
+def _symmetry_sentence(fit: Fit) -> str:
+    version = fit.provenance.get("versions", {}).get("folt", "unknown")
+    seed = fit.provenance.get("seed", "unknown")
+    dim = counted(fit.group.dim, "dimension")
+    sampled = f"The posterior in {dim} was sampled with folt {version} (seed {seed}; {CITATION})"
+    if fit.group.order == 1:
+        return f"{sampled}."
+    return (
+        f"{sampled}. Its {fit.group.order:,} equivalent labellings were folded into one, in which "
+        f"{fit.order}."
+    )
+
+
+def _draws_sentence(fit: Fit) -> str:
+    chains, draws = fit.draws.shape[:2]
+    rows = estimate_rows(fit)
+    rhats = [row.rhat for row in rows if row.rhat is not None]
+    worst = f" and split R-hat of at most {max(rhats):.3f}" if rhats else ""
+    return (
+        f"{counted(chains, 'chain')} of {draws:,} draws by independence Metropolis–Hastings with a "
+        f"learned proposal summed over the labellings accepted {100 * fit.accept_rate:.1f} % of "
+        f"the steps, with at least {fewest_effective_draws(fit, rows):,.0f} effective draws of "
+        f"every parameter{worst}."
+    )
+
+
+def _mixing_sentence(fit: Fit) -> str:
+    mixing = fit.certificate.mixing
+    steps = mixing.steps.get(0.05)
+    if steps is None:
+        return ""
+    return (
+        f"The distance to the posterior in total variation was certified to be at most 0.05 after "
+        f"{counted(steps, 'step')} with {100 * mixing.confidence:.0f} % confidence."
+    )
+
+
+def _evidence_sentence(fit: Fit) -> str:
+    evidence = fit.log_evidence
+    return (
+        f"The log evidence is {rounded_number(evidence.value, 3)} (standard error "
+        f"{rounded_number(evidence.standard_error, 3)}), every labelling counted once."
+    )
+
+
+def _verdict_sentence(fit: Fit) -> str:
+    status = fit.certificate.status
+    verdict = f"The verdict of the certificate is “{status.name}”"
+    good = status.outcome.use is Use.EVERYTHING
+    return f"{verdict}." if good else f"{verdict}: {status.advice}"

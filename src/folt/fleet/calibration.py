@@ -85,8 +85,7 @@ class Ratios:
     @property
     def score(self) -> float:
         """How many standard errors the mean lies from one."""
-        off = self.mean - 1
-        return off / max(self.standard_error, 1e-12)
+        return (self.mean - 1) / max(self.standard_error, 1e-12)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -133,12 +132,8 @@ class Calibration:
             "quantities": {
                 one.name: {
                     "inside": one.uniformity.inside,
-                    "p_value": one.uniformity.p_value,
                     "coverage": {str(level): share for level, share in one.coverage.items()},
-                    "at": one.uniformity.at,
-                    "difference": one.uniformity.difference,
-                    "low": one.uniformity.low,
-                    "high": one.uniformity.high,
+                    **one.uniformity._asdict(),
                 }
                 for one in self.quantities
             },

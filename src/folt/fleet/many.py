@@ -255,8 +255,16 @@ def _write_derived(
         WriteError: it could not be written.
     """
     try:
-        sections = None if after is None else after(store, table.rows())
-        _write_page(store, table, jobs, sections or ())
+        from folt.report.fleet_page import fleet_page
+
+        rows = table.rows()
+        sections = None if after is None else after(store, rows)
+        names, ended = columns(rows), [row for row in rows if row["error"] is None]
+        pages = all(job.report for job in jobs) or (
+            bool(ended) and all((store.folder / row["job"] / PAGE).is_file() for row in ended)
+        )
+        page = fleet_page(rows, names, estimates_in(names), len(jobs), pages, sections or ())
+        store.write(INDEX, page.encode(errors="replace"))
     except WriteError:
         raise
     except Exception as error:
@@ -265,19 +273,3 @@ def _write_derived(
             f"the jobs and their table are in {store.folder}, but a page or a picture of them "
             f"could not be made: {what[:500]}"
         ) from error
-
-
-def _write_page(
-    store: Store, table: RowTable, jobs: Sequence[Job], sections: Sequence[Section]
-) -> None:
-    """Write the page of the fleet; what is read of it is the table alone."""
-    from folt.report.fleet_page import fleet_page
-
-    rows = table.rows()
-    names = columns(rows)
-    ended = [row for row in rows if row["error"] is None]
-    pages = all(job.report for job in jobs) or (
-        bool(ended) and all((store.folder / row["job"] / PAGE).is_file() for row in ended)
-    )
-    page = fleet_page(rows, names, estimates_in(names), len(jobs), pages, sections)
-    store.write(INDEX, page.encode(errors="replace"))

@@ -118,9 +118,6 @@ class RowTable:
         self._rows: dict[str, Row | None] = dict.fromkeys(names)
         self._written, self._took, self._changed = 0.0, 0.0, False
 
-    def __len__(self) -> int:
-        return len(self._rows)
-
     def put(self, name: str, row: Row) -> None:
         """What is known of a job now."""
         self._rows[name] = {"job": name, "error": None, **row}

@@ -86,10 +86,11 @@ class Schedule:
         tickets: list[Ticket] = []
         while self._ready and len(tickets) < count:
             job = self._ready[0]
-            if tickets and (job.run is None or job.name in self._alone):
+            alone = job.run is None or job.name in self._alone
+            if alone and tickets:
                 break
             tickets.append(self._ticket(self._ready.popleft()))
-            if job.run is None or job.name in self._alone:
+            if alone:
                 break
         self._number += 1
         self._under_way[self._number] = tickets

@@ -15,7 +15,6 @@ from jaxtyping import PyTree
 
 from folt.chains import one_blas_thread
 from folt.groups import Group
-from folt.groups.base import LARGEST_ENUMERATED
 from folt.interop.model import (
     Model,
     ModelComponents,
@@ -36,9 +35,9 @@ from folt.symmetry import SymmetryFound, account
 from folt.symmetry.assembly import component_axes
 from folt.symmetry.candidates import LONGEST_AXIS, Place, similar_sites
 from folt.symmetry.declared import Range, require_declared
-from folt.symmetry.findings import Reason, Remark
+from folt.symmetry.findings import Reason, Survey
 from folt.symmetry.probe import TOLERANCE, Probe, TermValues
-from folt.symmetry.survey import Survey, survey
+from folt.symmetry.survey import survey
 from folt.types import HostPoints, Scalar
 
 Exchangeable = Literal["auto"] | Sequence[str] | Mapping[str, Range]
@@ -48,18 +47,16 @@ LOG = logging.getLogger("folt")
 
 
 @dataclasses.dataclass(frozen=True)
-class _Arrangement:
+class Arrangement:
     """The sites with the group that moves them, and what was found on the way.
 
     Attributes:
         plan: the sites and what moves them.
         found: what was tried and found.
-        allow_rotation: whether a continuous rotation was allowed.
     """
 
     plan: SitePlan
     found: SymmetryFound
-    allow_rotation: bool
 
     @functools.cached_property
     def sites(self) -> Sites:
@@ -79,10 +76,11 @@ class _Arrangement:
 
 def problem_of(
     model: Model,
-    arranged: _Arrangement,
+    arranged: Arrangement,
     data: PyTree,
     *,
     proper: bool,
+    allow_rotation: bool,
     predictive: Callable[..., SiteValues] | None = None,
     dims: Mapping[str, Sequence[str | None]] | None = None,
     coords: Mapping[str, Iterable[Any]] | None = None,
@@ -96,6 +94,7 @@ def problem_of(
         arranged: its sites with their group.
         data: handed to the model.
         proper: whether its prior is normalised and can be drawn from.
+        allow_rotation: leave a continuous rotation symmetry in the posterior.
         predictive: draws new observations, where the language can.
         dims: names of axes that the model gives itself, None for those it does not name.
         coords: labels along these axes.
@@ -104,8 +103,9 @@ def problem_of(
     """
     density = ModelDensity(model, arranged.sites)
     # Known normal priors of what turns are standard normal in these coordinates.
-    arranged, symmetry = settled_arrangement(arranged, density, data, 1.0 if proper else None)
-    return Problem(
+    scale = 1.0 if proper else None
+    found, symmetry = settled(arranged, density, data, scale, allow_rotation)
+    problem = Problem(
         density,
         symmetry,
         data=data,
@@ -118,17 +118,19 @@ def problem_of(
         log_terms=ModelComponents(components, arranged.sites) if components else None,
         dims=named_axes(arranged.dims, dims or {}),
         coords=coords,
-        symmetry_found=arranged.found,
-        allow_rotation=arranged.allow_rotation,
+        symmetry_found=found,
+        allow_rotation=allow_rotation,
         sort_by=naming.sort_by,
         sign=naming.sign,
     )
+    naming.require(problem)
+    return problem
 
 
 def named_axes(
     found: Mapping[str, tuple[str, ...]], given: Mapping[str, Sequence[str | None]]
 ) -> dict[str, tuple[str, ...]]:
-    """Names of axes, the model's own where it has any.
+    """Return the names of axes, the model's own where it has any.
 
     An axis of labels that the model names at one site is called the same at all others: the
     weights of a mixture, too, run along the plate of its means.
@@ -153,14 +155,9 @@ def named_axes(
 
 @one_blas_thread
 def arrange(
-    sites: Sequence[Site],
-    exchangeable: Exchangeable,
-    model: Model,
-    data: PyTree,
-    allow_rotation: bool,
-    front_end: str,
-) -> _Arrangement:
-    """Lay out the sites and find, or verify, how they may be relabelled.
+    sites: Sequence[Site], exchangeable: Exchangeable, model: Model, data: PyTree, front_end: str
+) -> Arrangement:
+    """Lay out the sites of a model in JAX and find, or verify, how they may be relabelled.
 
     Args:
         sites: the latent sites.
@@ -168,40 +165,36 @@ def arrange(
             first axis, each with its entries where only some are; an empty list for none.
         model: gives the terms of the log density.
         data: handed to it.
-        allow_rotation: take a model with a continuous rotation symmetry all the same.
         front_end: the library the model is written in, for advice in its own words.
 
     Raises:
         ValueError: unknown sites, or sites of unequal length.
         SymmetryError: sites declared exchangeable that are not.
     """
-
-    def probe(uneven: bool) -> Probe:
-        return _probe(sites, model, data, uneven)
-
-    def blocks(plan: SitePlan) -> SitePlan:
-        return in_blocks(plan, lambda: number_of_observations(model, plan.sites, data))
-
-    return arrange_probed(sites, exchangeable, probe, blocks, allow_rotation, front_end)
+    return arrange_probed(
+        sites,
+        exchangeable,
+        lambda uneven: _probe(sites, model, data, uneven),
+        lambda: number_of_observations(model, sites, data),
+        front_end,
+    )
 
 
 def arrange_probed(
     sites: Sequence[Site],
     exchangeable: Exchangeable,
     probe_of: Callable[[bool], Probe],
-    blocks: Callable[[SitePlan], SitePlan],
-    allow_rotation: bool,
+    observations: Callable[[], int],
     front_end: str,
-) -> _Arrangement:
-    """`arrange` for a density that only a probe evaluates.
+) -> Arrangement:
+    """Do what `arrange` does for a density that only a probe evaluates.
 
     Args:
         sites: the latent sites.
         exchangeable: as for `arrange`.
         probe_of: gives the density at points; with True the terms of an observed site are weighted
             unevenly, where they are known.
-        blocks: gives the weights of many labels a free total.
-        allow_rotation: as for `arrange`.
+        observations: gives the number of observations, for the free total of many weights.
         front_end: as for `arrange`.
     """
     if not sites:
@@ -211,44 +204,48 @@ def arrange_probed(
             f"expected exchangeable='auto' or a list of site names, got {exchangeable!r}"
         )
     named: dict[str, Range] = {}
-    if isinstance(exchangeable, Mapping):
-        named = dict(exchangeable)
-    elif not isinstance(exchangeable, str):
-        named = dict.fromkeys(exchangeable)
-    _require_known(sites, list(named))
-    if not isinstance(exchangeable, str) and not named:
-        plan = SitePlan(sites, ())
-        return _Arrangement(plan, SymmetryFound(plan.group, looked=False), allow_rotation)
+    if not isinstance(exchangeable, str):
+        declared = exchangeable
+        named = dict(declared) if isinstance(declared, Mapping) else dict.fromkeys(declared)
+        _require_known(sites, list(named))
+        if not named:
+            plan = SitePlan(sites, ())
+            return Arrangement(plan, SymmetryFound(plan.group, looked=False))
     # Who declares labels may mean observations that happen to be equal; who searches does not.
     probe, places = probe_of(not named), _places(sites)
     result = require_declared(probe, places, named) if named else survey(probe, places)
-    plan = blocks(SitePlan(sites, result.factors))
-    found = _account(plan.group, probe, places, result, front_end)
-    return _Arrangement(plan, found, allow_rotation)
+    plan = in_blocks(SitePlan(sites, result.factors), observations)
+    found = result.found(plan.group, probe, _repeated(places, result), front_end)
+    return Arrangement(plan, found)
 
 
-def settled_arrangement(
-    arranged: _Arrangement, density: Callable[..., Scalar], data: PyTree, scale: float | None
-) -> tuple[_Arrangement, Group]:
-    """The group to fold with, rotations divided out, and the account told.
+def settled(
+    arranged: Arrangement,
+    density: Callable[..., Scalar],
+    data: PyTree,
+    scale: float | None,
+    allow_rotation: bool,
+) -> tuple[SymmetryFound, Group]:
+    """Divide out rotations, tell what was found, and return it with the group to fold with.
 
     Args:
         arranged: the sites with the finite group that moves them.
         density: the log density in its coordinates.
         data: handed to it.
         scale: of an isotropic normal prior of what turns, where it is known.
+        allow_rotation: leave a continuous rotation symmetry in the posterior.
 
     Raises:
         RotationError: a rotation that can neither be divided out nor was allowed to stay.
     """
     found, symmetry = arranged.found, None
-    if found.rotations and not arranged.allow_rotation:
+    if found.rotations and not allow_rotation:
         symmetry = with_rotations(arranged.plan.group, density, data, scale)
         if symmetry is None:
             raise RotationError(account.refusal(found.rotations[0]))
-        arranged = dataclasses.replace(arranged, found=dataclasses.replace(found, divided=True))
-    _tell(arranged.found)
-    return arranged, symmetry or arranged.plan.group
+        found = dataclasses.replace(found, divided=True)
+    _tell(found)
+    return found, symmetry or arranged.plan.group
 
 
 def warn_without_data(sites: Sequence[Site], forgotten: Sequence[str] = ()) -> None:
@@ -258,18 +255,12 @@ def warn_without_data(sites: Sequence[Site], forgotten: Sequence[str] = ()) -> N
         sites: the latent sites of a model without observations.
         forgotten: those whose argument was not given, where that is known.
     """
-    names = ", ".join(repr(name) for name in (forgotten or [site.name for site in sites]))
-    cause = (
-        "the arguments of this name were not given"
-        if forgotten
-        else "the model has no observed site"
-    )
-    warnings.warn(
-        f"{names} {'is a parameter' if ', ' not in names else 'are parameters'}, because {cause}: "
-        "were the data forgotten?",
-        UserWarning,
-        stacklevel=5,
-    )
+    names = forgotten or [site.name for site in sites]
+    are = "is a parameter" if len(names) == 1 else "are parameters"
+    known = "the arguments of this name were not given"
+    cause = known if forgotten else "the model has no observed site"
+    told = f"{', '.join(map(repr, names))} {are}, because {cause}: were the data forgotten?"
+    warnings.warn(told, UserWarning, stacklevel=5)
 
 
 def _tell(found: SymmetryFound) -> None:
@@ -286,33 +277,8 @@ def _tell(found: SymmetryFound) -> None:
         LOG.info("%s", found)
 
 
-def _account(
-    group: Group, probe: Probe, places: Sequence[Place], result: Survey, front_end: str
-) -> SymmetryFound:
-    remarks = [
-        dataclasses.replace(remark, undo=front_end == "pymc")
-        if remark.reason is Reason.ORDERED
-        else remark
-        for remark in result.remarks
-    ]
-    if group.order > LARGEST_ENUMERATED:
-        remarks.append(Remark(Reason.TOO_LARGE, (), group.order))
-    return SymmetryFound(
-        group=group,
-        factors=tuple(result.factors),
-        attempts=tuple(result.attempts),
-        nearly=tuple(result.nearly),
-        rotations=tuple(result.rotations),
-        remarks=tuple(remarks),
-        repeated=_repeated(places, result),
-        points=len(probe.points),
-        evaluations=probe.evaluations,
-        front_end=front_end,
-    )
-
-
-def _repeated(places: Sequence[Place], result: Survey) -> tuple[str, ...]:
-    """Sites whose labels might have been alike: axes, simplices, numbered names, near misses."""
+def _repeated(places: Sequence[Place], result: Survey) -> list[str]:
+    """Return sites that may have labels: axes, simplices, numbered names, near misses."""
     names = [
         place.name
         for place in places
@@ -324,7 +290,7 @@ def _repeated(places: Sequence[Place], result: Survey) -> tuple[str, ...]:
         if attempt.change.likelihood > TOLERANCE:
             continue
         names += [site for name in attempt.moved for site in name.split(", ") if site in known]
-    return tuple(dict.fromkeys(names))
+    return names
 
 
 def _require_known(sites: Sequence[Site], names: Sequence[str]) -> None:
@@ -338,23 +304,8 @@ def _require_known(sites: Sequence[Site], names: Sequence[str]) -> None:
 
 
 def _places(sites: Sequence[Site]) -> list[Place]:
-    places, start = [], 0
-    for site in sites:
-        columns = np.arange(start, start + site.size).reshape(site.shape)
-        start += site.size
-        places.append(
-            Place(
-                name=site.name,
-                columns=columns,
-                axes=site.axes,
-                simplex=site.simplex,
-                interval=site.unit,
-                key=site.key,
-                rank=site.rank,
-                ordered=site.ordered,
-            )
-        )
-    return places
+    starts = np.cumsum([0, *(site.size for site in sites)])
+    return [site.place(start) for site, start in zip(sites, starts, strict=False)]
 
 
 def _probe(sites: Sequence[Site], model: Model, data: PyTree, uneven: bool) -> Probe:

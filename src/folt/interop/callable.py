@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import operator
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
@@ -10,6 +9,7 @@ import numpy as np
 from jaxtyping import ArrayLike, PyTree
 
 from folt.groups import Group
+from folt.models.observations import number_of
 from folt.problem import Problem
 from folt.problem.black_box import BlackBox, Gradient
 from folt.types import Distribution
@@ -66,15 +66,16 @@ def from_callable(
         ValueError: the group does not act on `dim` coordinates, or an argument is of the wrong
             kind.
     """
-    _require_fitting(function, dim, symmetry)
-    if batch < 1:
-        raise ValueError(f"expected batch ≥ 1, got {batch}")
-    if isinstance(workers, bool) or not isinstance(workers, int) or workers < 1:
-        raise ValueError(f"expected workers to be a whole number of at least 1, got {workers!r}")
+    if not callable(function):
+        raise ValueError(f"expected a function, got {type(function).__name__}")
     if gradient is not None and not callable(gradient):
         raise ValueError(f"expected gradient to be a function, got {type(gradient).__name__}")
+    for name, count in (("dim", dim), ("batch", batch), ("workers", workers)):
+        number_of(name, count)
     black_box = BlackBox(function, vectorized, batch, workers, gradient)
     black_box.close()  # what cannot be sent to other processes is refused here
+    if isinstance(symmetry, Group) and dim != symmetry.dim:
+        raise ValueError(f"expected a group that acts on {dim} coordinates, got {symmetry.dim}")
     return Problem(
         black_box,
         symmetry,
@@ -86,20 +87,3 @@ def from_callable(
         dims=dims,
         coords=coords,
     )
-
-
-def _require_fitting(function: object, dim: int, symmetry: object) -> None:
-    """Refuse what is no function, no group, or a group of another dimension."""
-    if not callable(function):
-        raise ValueError(f"expected a function, got {type(function).__name__}")
-    if not isinstance(symmetry, Group):
-        raise ValueError(
-            f"symmetry must be a folt group such as folt.groups.Permutation(3, 2), "
-            f"got {type(symmetry).__name__}"
-        )
-    try:
-        operator.index(dim)
-    except TypeError:
-        raise ValueError(f"expected dim as a whole number, got {dim!r}") from None
-    if dim != symmetry.dim:
-        raise ValueError(f"expected a group that acts on {dim} coordinates, got {symmetry.dim}")

@@ -38,12 +38,12 @@ class Bounded(Coordinate):
     above: bool = eqx.field(static=True, default=True)
 
     def push(self, x: Array) -> Array:
-        """The bound plus or minus exp(x)."""
+        """Return the bound plus or minus exp(x)."""
         distance = jnp.exp(jnp.clip(x, -LARGEST_EXPONENT, LARGEST_EXPONENT))
         return jnp.asarray(self.bound + distance if self.above else self.bound - distance)
 
     def pull(self, value: Array) -> Array:
-        """Logarithm of the distance from the bound."""
+        """Return the logarithm of the distance from the bound."""
         return jnp.log(value - self.bound if self.above else self.bound - value)
 
     def log_slope(self, x: Array) -> Array:
@@ -109,7 +109,7 @@ class SimplexRows(eqx.Module):
         return flat.reshape(*value.shape[:-1], self.length - 1)
 
     def sample(self, key: Key) -> Array:
-        """Scores drawn from the Dirichlet prior, one row per simplex."""
+        """Return scores drawn from the Dirichlet prior, one row per simplex."""
         rows = jnp.asarray(self.concentration).reshape(-1, self.length)
         if self.flat:  # exponential variables compile at once, Gamma ones do not
             return jax.vmap(self.scores.pull)(jax.random.exponential(key, rows.shape, rows.dtype))
@@ -135,16 +135,16 @@ class ZeroSumVectors(eqx.Module):
         return x @ jnp.asarray(zero_sum_basis(self.length), x.dtype).T
 
     def pull(self, value: Array) -> Array:
-        """Their coordinates in the orthonormal basis B."""
+        """Return their coordinates in the orthonormal basis B."""
         return value @ jnp.asarray(zero_sum_basis(self.length), value.dtype)
 
     def log_slope(self, x: Array) -> Array:
-        """Zero, because B preserves lengths."""
+        """Return zero, because B preserves lengths."""
         return jnp.zeros(x.shape[:-1], x.dtype)
 
 
 def plain_coordinate(shape: tuple[int, ...], low: Leaf | None, high: Leaf | None) -> Coordinate:
-    """An elementary coordinate of real values between two bounds, either of which may be absent."""
+    """Return an elementary coordinate between two bounds, either of which may be absent."""
     if low is not None and high is not None:
         return Logit(np.broadcast_to(low, shape), np.broadcast_to(high, shape))
     if low is not None:
@@ -212,7 +212,7 @@ class FreeTotal(eqx.Module):
         return jnp.maximum(values, jnp.finfo(values.dtype).tiny)
 
     def pull(self, value: Float[Array, " m"], key: Key | None = None) -> Float[Array, " m"]:
-        """The coordinates of probabilities times a total: drawn with the key, or its mean."""
+        """Return the coordinates of w times a total, which is drawn with the key, or its mean."""
         return self.shares.pull(value, key)
 
     def sample(self, key: Key) -> Float[Array, " m"]:

@@ -22,7 +22,7 @@ from jaxtyping import Array, Float, PyTree
 from folt.groups import Group
 from folt.interop.coordinates import FreeTotal, SimplexRows
 from folt.interop.sites import Site, Sites, laid_out
-from folt.models.gaussian import AUGMENTED_FROM
+from folt.models.mixtures import AUGMENTED_FROM
 from folt.symmetry.assembly import Order, assembled
 from folt.symmetry.findings import Factor
 from folt.symmetry.moves import AlongAxis, Entries, LabelledCoordinates, Move
@@ -65,7 +65,7 @@ class Model(Protocol):
         """Return all latent sites, those that are not given drawn from their priors."""
 
     def transformed(self, values: SiteValues, data: PyTree) -> SiteValues:
-        """The values, those that keep a transform of the language's own in its coordinates."""
+        """Return the values, those that keep a transform of the language in its coordinates."""
 
 
 @runtime_checkable
@@ -73,7 +73,7 @@ class WithComponents(Protocol):
     """A model one of whose observed sites is a mixture."""
 
     def component_terms(self, values: SiteValues, data: PyTree) -> Array:
-        """Log weight plus log density, (observation, component), up to a constant per row."""
+        """Return log w + log p, (observation, component), up to a constant per row."""
 
 
 class ModelDensity(eqx.Module):
@@ -91,7 +91,7 @@ class ModelDensity(eqx.Module):
         return self.model.log_terms(self.sites.push(x), data)
 
     def terms(self, x: Point, data: PyTree = None, uneven: bool = False) -> Float[Array, " terms"]:
-        """Log density of every latent site in its coordinates, then that of all the rest.
+        """Return the log density of every latent site in its coordinates, then all the rest.
 
         With `uneven` the terms of an observed site are summed with unequal weights.
         """
@@ -107,11 +107,11 @@ class ModelDensity(eqx.Module):
         return self.model.shown(self.sites.push(x), data)
 
     def unconstrain(self, values: SiteValues, data: PyTree = None, key: Key | None = None) -> Point:
-        """The point at values of the latent sites; what they leave open is drawn with the key."""
+        """Return the point at these values; what they leave open is drawn with the key."""
         return self.sites.pull(self.model.transformed(values, data), key)
 
     def pointwise(self, x: Point, data: PyTree = None) -> SiteValues:
-        """Log-likelihood terms of the observations."""
+        """Return the log-likelihood terms of the observations."""
         found = self.log_terms(x, data)
         return {name: {**found.observed, **found.factors}[name] for name in self.model.observed}
 
@@ -193,7 +193,7 @@ class SitePlan:
 
 
 def in_blocks(plan: SitePlan, count: Callable[[], int]) -> SitePlan:
-    """The plan with free totals for vectors of weights, where all that moves is then plain blocks.
+    """Give vectors of weights a free total, where all that moves is then plain blocks.
 
     From `AUGMENTED_FROM` labels on, a proposal sums over the labellings by sets of whole blocks. It
     needs the action in that form, which centred weights do not have; the evidence stays the same.

@@ -64,6 +64,8 @@ def from_numpyro(
         SymmetryError: sites declared exchangeable that are not.
         RotationError: a continuous rotation symmetry that cannot be divided out.
     """
+    if not callable(model):
+        raise ValueError(f"expected a NumPyro model, a function, got {type(model).__name__}")
     shown = two_runs(model, args, kwargs)
     shown.require_numbers()
     data, call = split_call(
@@ -73,7 +75,7 @@ def from_numpyro(
     forgotten = _forgotten(model, args, kwargs, [site.name for site in sites])
     if forgotten or not shown.values:
         warn_without_data(sites, forgotten)
-    found = arrange(sites, exchangeable, call, data, allow_rotation, "numpyro")
+    found = arrange(sites, exchangeable, call, data, "numpyro")
     predictive = (
         NumpyroPredictive(call, found.sites, shown.replicated) if shown.replicated else None
     )
@@ -82,6 +84,7 @@ def from_numpyro(
         found,
         data,
         proper=shown.proper,
+        allow_rotation=allow_rotation,
         predictive=predictive,
         dims=shown.plates,
         components=call if shown.mixture else None,
@@ -105,7 +108,7 @@ def _forgotten(
 
 
 def _on_host(leaf: object) -> object:
-    """Arrays as NumPy arrays of folt's own, so that precision does not depend on where they were.
+    """Copy arrays to NumPy, so that their precision does not depend on where they were.
 
     JAX remembers by identity the buffer of an array that compiled code closed over; a sampler that
     ran before in single precision would leave its buffer to the same array here.

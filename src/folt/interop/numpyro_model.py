@@ -74,24 +74,24 @@ class Call(eqx.Module):
         return {name: site["value"] for name, site in trace.items() if is_latent(site)}
 
     def transformed(self, values: SiteValues, data: PyTree) -> SiteValues:
-        """The values: no site keeps a transform that its coordinate does not know."""
+        """Return the values: no site keeps a transform that its coordinate does not know."""
         return values
 
     def filled(self, data: PyTree) -> tuple[tuple[PyTree, ...], dict[str, PyTree]]:
-        """Positional and keyword arguments, with the arrays put back."""
+        """Return positional and keyword arguments, with the arrays put back."""
         if isinstance(self.arguments, Constants):
             return self.arguments.values
         return self.arguments if data is None else eqx.combine(data, self.arguments)
 
     def run(self, data: PyTree, key: Key, values: SiteValues | None = None) -> SiteTrace:
-        """The model run forwards from a key, with some sites given."""
+        """Run the model forwards from a key, with some sites given."""
         args, kwargs = self.filled(data)
         model = handlers.substitute(handlers.seed(self.model, key), data=values or {})
         with ONE_RUN_AT_A_TIME, validation_enabled(False):
             return handlers.trace(model).get_trace(*args, **kwargs)
 
     def traced(self, values: SiteValues, data: PyTree) -> tuple[SiteValues, SiteTrace]:
-        """Log densities by site, unsummed, and the trace, at the values of the latent sites."""
+        """Return unsummed log densities by site, and the trace, at values of the latent sites."""
         args, kwargs = self.filled(data)
         model = handlers.seed(self.model, 0)
         # Arguments were validated when the sites were looked at; traced ones never can be.
@@ -155,7 +155,7 @@ class NumpyroPredictive(eqx.Module):
     replicated: tuple[str, ...] = eqx.field(static=True)
 
     def __call__(self, key: Key, x: Point, data: PyTree = None) -> SiteValues:
-        """One replicate of every observed site."""
+        """Draw one replicate of every observed site."""
         _, trace = self.call.traced(self.sites.push(x), data)
         keys = jax.random.split(key, len(self.replicated))
         return {

@@ -203,7 +203,7 @@ def _is_observation(site: Message) -> bool:
 
 
 def _has_terms(site: Message) -> bool:
-    """Observed, with terms of its own: a lone `numpyro.factor` cannot be taken apart."""
+    """Return whether it is observed, with terms of its own, which a lone `numpyro.factor` lacks."""
     if not _is_observation(site):
         return False
     return not isinstance(site["fn"], dist.Unit) or site["fn"].batch_shape != ()
@@ -297,7 +297,7 @@ _KNOWN: dict[type, Callable[[Any], coordinates.Prior]] = {
 
 
 def _known_prior(function: Any, shape: tuple[int, ...]) -> coordinates.Prior | None:
-    """The prior of a site for prior-normal coordinates; None if its quantiles are not known."""
+    """Return the prior of a site whose quantiles are known; None for any other."""
     base = plain_base(function)
     if type(base) not in _KNOWN:
         return None

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import functools
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import cast
 
 import jax
@@ -54,12 +54,13 @@ class Graph:
         mixture: the observed variable that is a mixture, if there is just one.
     """
 
-    def __init__(self, model: pymc.Model, jaxify: Jaxify) -> None:
+    def __init__(self, model: pymc.Model, jaxify: Jaxify, order: Sequence[str] = ()) -> None:
         values = {variable.name: model.rvs_to_values[variable] for variable in model.free_RVs}
         self._inputs = tuple(values)
         self.observed = tuple(variable.name for variable in model.observed_RVs)
         self._potentials = tuple(variable.name for variable in model.potentials)
         self._shown = tuple(v.name for v in [*model.free_RVs, *model.deterministics])
+        self._order = order
         mixed = [v for v in model.observed_RVs if type(v.owner.op).__name__ in MIXTURES]
         self.mixture = mixed[0] if len(mixed) == 1 else None
         self._model, self._jaxify = model, jaxify
@@ -81,7 +82,7 @@ class Graph:
 
     @functools.cached_property
     def _logs(self) -> Compiled:
-        """Log density of every free and observed variable and every potential, unsummed."""
+        """Unsummed log densities of free and observed variables and of potentials."""
         return self._compiled(self._model.logp(sum=False))
 
     @functools.cached_property
@@ -133,12 +134,14 @@ class Graph:
         return jnp.reshape(terms, (-1, jnp.shape(terms)[-1]))
 
     def shown(self, values: SiteValues, data: PyTree) -> SiteValues:
-        """Free and deterministic variables."""
+        """Return free and deterministic variables."""
         found = self._values(*self._called(values, data))
-        return dict(zip(self._shown, map(jnp.asarray, found), strict=True))
+        values = dict(zip(self._shown, map(jnp.asarray, found), strict=True))
+        # PyMC's copy without transforms lists variables otherwise than the model does.
+        return {name: values[name] for name in self._order if name in values} | values
 
     def completed(self, key: Key, values: SiteValues, data: PyTree) -> SiteValues:
-        """The values: only a model all of whose priors are known and independent is drawn from."""
+        """Return the values: folt draws from a prior only where all of it is known."""
         return values
 
     def transformed(self, values: SiteValues, data: PyTree) -> SiteValues:
@@ -154,7 +157,7 @@ class Graph:
         return found or None
 
     def _called(self, values: SiteValues, data: PyTree) -> list[Array]:
-        """Arguments of the functions: values by name, then data by name."""
+        """Return the arguments of the functions: values by name, then data by name."""
         given = [values[name] for name in self._inputs]
         return given + [jnp.asarray((data or {})[name]) for name in self._shared]
 
@@ -213,7 +216,7 @@ def from_pymc(
 
 
 def _jaxify() -> Jaxify:
-    """PyMC's compiler to JAX; importing it must not change JAX's precision for everyone."""
+    """Return PyMC's compiler to JAX; importing it must not change JAX's precision for everyone."""
     before = jax.config.values["jax_enable_x64"]
     from pymc.sampling.jax import get_jaxified_graph
 
@@ -243,31 +246,30 @@ def _from_pymc(
     ]
     if not model.observed_RVs and not model.potentials:
         warn_without_data(described)
-    graph = Graph(plain, jaxify)
+    graph = Graph(plain, jaxify, [variable.name for variable in model.free_RVs])
     data = graph.data()
-    found = arrange(described, exchangeable, graph, data, allow_rotation, "pymc")
-    known = all(each.known for each in found.sites.maps)
+    found = arrange(described, exchangeable, graph, data, "pymc")
     axes = {
         name: tuple(None if axis is None else str(axis) for axis in dims)
         for name, dims in model.named_vars_to_dims.items()
     }
     used = {axis for names in axes.values() for axis in names}
     labels = {axis: own for axis, own in model.coords.items() if axis in used and own is not None}
-    mixed = graph if graph.mixture is not None else None
     return problem_of(
         graph,
         found,
         data,
-        proper=known,
+        proper=all(each.known for each in found.sites.maps),
+        allow_rotation=allow_rotation,
         dims=axes,
         coords=labels,
-        components=mixed,
+        components=None if graph.mixture is None else graph,
         naming=naming,
     )
 
 
 def _without_transforms(model: pymc.Model, variables: list[Variable]) -> pymc.Model:
-    """A copy of the model without some transforms; PyMC copies none that has starting values."""
+    """Copy the model without some transforms; PyMC copies none that has starting values."""
     starts = dict(model.rvs_to_initial_values)
     try:
         model.rvs_to_initial_values.update(dict.fromkeys(starts))

@@ -27,6 +27,7 @@ from folt.interop.coordinates import (
     plain_coordinate,
 )
 from folt.symmetry.assembly import Order
+from folt.symmetry.candidates import Place
 from folt.types import Coordinate, Key, Point, Scalar
 
 
@@ -73,6 +74,19 @@ class Site:
         if self.simplex or (self.unit and not self.shape):
             return 2
         return 0 if self.real else 1
+
+    def place(self, start: int) -> Place:
+        """Return the site as the search for symmetry sees it, with its coordinates from `start`."""
+        return Place(
+            name=self.name,
+            columns=np.arange(start, start + self.size).reshape(self.shape),
+            axes=self.axes,
+            simplex=self.simplex,
+            interval=self.unit,
+            key=self.key,
+            rank=self.rank,
+            ordered=self.ordered,
+        )
 
 
 def simplex_site(name: str, shape: tuple[int, ...], concentration: np.ndarray | None) -> Site:
@@ -124,7 +138,7 @@ def opaque_site(
 
 
 def _midst(bounds: Bounds, prior: Prior | Beta | None) -> tuple[float, float]:
-    """Centre and spread of a prior in plain coordinates, roughly."""
+    """Return the centre and spread of a prior in plain coordinates, roughly."""
     loc, scale = (getattr(prior, name, None) for name in ("loc", "scale"))
     if loc is None or scale is None:
         return 0.0, 1.0
@@ -244,7 +258,7 @@ class Sites(eqx.Module):
         return jnp.sum(jnp.stack(list(self.log_slopes(x).values())))
 
     def names(self, first: int = 0) -> list[str]:
-        """One name per coordinate: the site, and the index within it, counted from `first`."""
+        """Return one name per coordinate: the site, and the index in it, counted from `first`."""
         plain = [name for each in self.maps for name in _coordinate_names(each, first)]
         pairs = zip(self.order.places, self.order.signs, strict=True)
         return [plain[place] if sign > 0 else f"-{plain[place]}" for place, sign in pairs]

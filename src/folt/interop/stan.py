@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
-from folt.interop.arrange import Exchangeable, arrange_probed, settled_arrangement
-from folt.interop.model import ASSUMED_OBSERVATIONS, in_blocks
-from folt.interop.sites import Site, laid_out
+from folt.interop.arrange import Exchangeable, arrange_probed, settled
+from folt.interop.model import ASSUMED_OBSERVATIONS
+from folt.interop.sites import laid_out
 from folt.interop.stan_blocks import Block, BlockKind, program_blocks
 from folt.interop.stan_density import StanDensity, StanParameters, StanPoints
 from folt.interop.stan_model import SOMEWHERE, Program
@@ -87,15 +88,14 @@ def from_stan(
     arranged = arrange_probed(
         sites,
         exchangeable,
-        lambda _: _probe(plain, sites),
-        lambda plan: in_blocks(plan, lambda: _observations(program)),
-        allow_rotation,
+        lambda _: _probe(plain),
+        lambda: _observations(program),
         "stan",
     )
     density = StanDensity(program, blocks, arranged.sites)
     black_box = BlackBox(density.values, True, workers=workers, gradient=density.gradients)
     black_box.close()  # what cannot be sent to other processes is refused here
-    arranged, symmetry = settled_arrangement(arranged, black_box, None, None)
+    found, symmetry = settled(arranged, black_box, None, None, allow_rotation)
     return Problem(
         black_box,
         symmetry,
@@ -103,7 +103,7 @@ def from_stan(
         constrain=StanParameters(density),  # type: ignore[arg-type]
         unconstrain=StanPoints(density),  # type: ignore[arg-type]
         dims=arranged.dims,
-        symmetry_found=arranged.found,
+        symmetry_found=found,
         allow_rotation=allow_rotation,
         proportional=program.proportional,
         sort_by=sort_by,
@@ -112,7 +112,7 @@ def from_stan(
     )
 
 
-def _probe(plain: StanDensity, sites: Sequence[Site]) -> Probe:
+def _probe(plain: StanDensity) -> Probe:
     """Return the log density in plain coordinates, as one term."""
 
     def evaluate(points: HostPoints) -> TermValues:
@@ -133,8 +133,6 @@ def _observations(program: Program) -> int:
     """Return the length of the longest array among the data, where the model says what they are."""
     data = getattr(program.model, "data", None)
     if isinstance(data, str) and data:
-        import json
-
         data = json.loads(data)
     if not isinstance(data, dict):
         return ASSUMED_OBSERVATIONS

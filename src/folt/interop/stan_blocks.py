@@ -10,7 +10,7 @@ coordinates, with Stan's Jacobian.
 from __future__ import annotations
 
 import enum
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import equinox as eqx
@@ -91,35 +91,18 @@ class Block(eqx.Module):
         """Whether it keeps Stan's own coordinates."""
         return self.kind in OWN
 
-    def unconstrained(self, x: Array) -> Float[Array, " free"]:
-        """Stan's unconstrained numbers at a value, or at Stan's own coordinates themselves."""
-        if self.kind in (BlockKind.STICKS, BlockKind.LOG_RATIOS, BlockKind.ZERO_SUM):
-            rows = x.reshape(-1, self.shape[-1])
-            return _FREE[self.kind](rows).reshape(-1)
-        flat = x.reshape(-1)
-        if self.kind is BlockKind.LOWER:
-            return jnp.log(flat - self.low)
-        if self.kind is BlockKind.UPPER:
-            return jnp.log(self.high - flat)
-        if self.kind is BlockKind.INTERVAL:
-            return jnp.log(flat - self.low) - jnp.log(self.high - flat)
-        return (flat - self.low) / self.high if self.kind is BlockKind.AFFINE else flat
+    def unconstrained(self, x: Array) -> tuple[Float[Array, " free"], Scalar]:
+        """Return Stan's unconstrained numbers at a value, and the log Jacobian that Stan adds.
 
-    def log_jacobian(self, x: Array) -> Scalar:
-        """The log Jacobian that Stan adds for it, where folt's coordinates take its place."""
-        if self.kind in (BlockKind.STICKS, BlockKind.LOG_RATIOS):
-            return jnp.sum(_JACOBIAN[self.kind](x.reshape(-1, self.shape[-1])))
-        flat = x.reshape(-1)
-        if self.kind is BlockKind.LOWER:
-            return jnp.sum(jnp.log(flat - self.low))
-        if self.kind is BlockKind.UPPER:
-            return jnp.sum(jnp.log(self.high - flat))
-        if self.kind is BlockKind.INTERVAL:
-            width = jnp.log(self.high - self.low)
-            return jnp.sum(jnp.log(flat - self.low) + jnp.log(self.high - flat) - width)
-        if self.kind is BlockKind.AFFINE:
-            return jnp.sum(jnp.log(self.high))
-        return jnp.zeros(())
+        A parameter that keeps Stan's own coordinates is given and returned in these.
+        """
+        if self.kind in _OF_VECTORS:
+            free, slopes = _OF_VECTORS[self.kind](x.reshape(-1, self.shape[-1]))
+        elif self.kind in _OF_NUMBERS:
+            free, slopes = _OF_NUMBERS[self.kind](x.reshape(-1), self.low, self.high)
+        else:
+            free, slopes = x, jnp.zeros(())
+        return free.reshape(-1), jnp.sum(slopes)
 
     def site(self) -> Site:
         """Return the parameter as folt sees it."""
@@ -157,7 +140,7 @@ class _Looked:
                 self.depends[:, place] |= program.constrained(moved) != x
 
     def blocks(self) -> Iterator[Block]:
-        """Parameters follow each other among the unconstrained numbers as they are declared."""
+        """Return the parameters; their unconstrained numbers follow each other as declared."""
         start = 0
         for name, entries in declared_entries(self.program.names).items():
             shape = shape_of([index for _, index in entries])
@@ -175,7 +158,7 @@ class _Looked:
             )
 
     def _recognised(self, name: str, where: np.ndarray, own: np.ndarray, alone: bool) -> Block:
-        """The simplest form that holds at all points; Stan's own coordinates where none does."""
+        """Return the simplest form that holds at all points, or Stan's own coordinates."""
         kept = self._kept(name, where, own)
         if not alone:  # its bounds depend on other parameters
             return kept
@@ -189,13 +172,13 @@ class _Looked:
         places, entries = list(block.places), list(block.entries)
         for u, x in zip(self.free, self.values, strict=True):
             with np.errstate(invalid="ignore", divide="ignore"):
-                found = np.asarray(block.unconstrained(jnp.asarray(x[entries])))
+                found = np.asarray(block.unconstrained(jnp.asarray(x[entries]))[0])
             if not np.all(np.abs(found - u[places]) <= EQUAL * (1.0 + np.abs(u[places]))):
                 return False
         return True
 
     def _separate(self, name: str, where: np.ndarray, own: np.ndarray) -> Iterator[Block]:
-        """Forms in which every value has an unconstrained number of its own."""
+        """Propose forms in which every value has an unconstrained number of its own."""
         entries, places = where.reshape(-1), self._one_by_one(where, own)
         if places is None:
             return
@@ -220,7 +203,7 @@ class _Looked:
             yield made(BlockKind.AFFINE, low=middle, high=one - middle)
 
     def _one_by_one(self, where: np.ndarray, own: np.ndarray) -> np.ndarray | None:
-        """The one number of its own that every value depends on; None where that is not so."""
+        """Return the one number that each value depends on; None where there are others."""
         table = self.depends[where.reshape(-1)][:, own]
         single = np.all(table.sum(axis=0) == 1) and np.all(table.sum(axis=1) == 1)
         return own[table.argmax(axis=1)] if single else None
@@ -228,13 +211,10 @@ class _Looked:
     def _at(self, places: np.ndarray, value: float) -> np.ndarray:
         free = self.free[0].copy()
         free[places] = value
-        try:
-            return self.program.constrained(free)
-        except (RuntimeError, ValueError):
-            return np.full(len(self.program.names), np.nan)
+        return self.program.constrained_or_nan(free)
 
     def _rows(self, name: str, where: np.ndarray, own: np.ndarray) -> Iterator[Block]:
-        """Forms of vectors along the last axis that have one free number less than entries."""
+        """Propose forms of vectors along the last axis with one free number less than entries."""
         shape = where.shape
         if not shape or shape[-1] < 2:
             return
@@ -252,7 +232,7 @@ class _Looked:
             yield Block(name, shape, kind, free, *numbers)
 
     def _cells(self, where: np.ndarray, own: np.ndarray, leading: int) -> np.ndarray | None:
-        """The unconstrained numbers of every cell of the leading axes; None if cells share some."""
+        """Return the numbers behind each cell of the leading axes; None if cells share some."""
         cells = where.reshape(int(np.prod(where.shape[:leading], dtype=int)), -1)
         found = [own[self.depends[cell][:, own].any(axis=0)] for cell in cells]
         lengths = {len(each) for each in found}
@@ -270,7 +250,7 @@ class _Looked:
         return all(np.array_equal(self.depends[np.ix_(row, own)], lower) for row, own in rows)
 
     def _kept(self, name: str, where: np.ndarray, own: np.ndarray) -> Block:
-        """Stan's own coordinates, value by value or cell by cell of an array where possible."""
+        """Keep Stan's own coordinates, by value or by cell of an array where possible."""
         shape, alone = where.shape, self._one_by_one(where, own)
         places, axes = own, 0
         if alone is not None:
@@ -291,40 +271,66 @@ class _Looked:
         return Block(name, shape, kind, places.shape, *numbers, axes=tuple(range(axes)))
 
 
-def _stick_free(rows: Array) -> Array:
-    """Return logits of the broken pieces, centred at equal shares (Stan up to 2.36)."""
-    rest = jnp.cumsum(rows[:, ::-1], axis=1)[:, ::-1][:, 1:]
-    left = jnp.arange(rows.shape[1] - 1, 0, -1, dtype=rows.dtype)
-    return jnp.log(rows[:, :-1]) - jnp.log(rest) + jnp.log(left)
+Transformed = tuple[Array, Array]
+"""Stan's unconstrained numbers, and the terms of the log Jacobian of their transform."""
 
 
-def _stick_jacobian(rows: Array) -> Array:
-    """Of the first K - 1 shares: Σ log x_k + log(what is left after k) - log(what was before)."""
+def _sticks(rows: Array) -> Transformed:
+    """Return logits of the broken pieces, centred at equal shares (Stan up to 2.36).
+
+    The log Jacobian is Σ log x_k + log(what is left after k) - log(what was before).
+    """
     rest = jnp.cumsum(rows[:, ::-1], axis=1)[:, ::-1]
-    return jnp.log(rows[:, :-1]) + jnp.log(rest[:, 1:]) - jnp.log(rest[:, :-1])
+    before, after = jnp.log(rest[:, :-1]), jnp.log(rest[:, 1:])
+    left = jnp.arange(rows.shape[1] - 1, 0, -1, dtype=rows.dtype)
+    logs = jnp.log(rows[:, :-1])
+    return logs - after + jnp.log(left), logs + after - before
 
 
-def _log_ratio_free(rows: Array) -> Array:
-    """The logarithms in an orthonormal basis of vectors that sum to zero (Stan from 2.37)."""
-    return _zero_sum_free(jnp.log(rows))
+def _log_ratios(rows: Array) -> Transformed:
+    """Return logarithms in an orthonormal basis of vectors of sum zero (Stan from 2.37)."""
+    logs = jnp.log(rows)
+    return _zero_sum(logs)[0], logs.sum(axis=1) + 0.5 * jnp.log(rows.shape[1])
 
 
-def _log_ratio_jacobian(rows: Array) -> Array:
-    """Of the first K - 1 shares: Σ log x + ½ log K."""
-    return jnp.log(rows).sum(axis=1) + 0.5 * jnp.log(rows.shape[1])
-
-
-def _zero_sum_free(rows: Array) -> Array:
+def _zero_sum(rows: Array) -> Transformed:
     length = rows.shape[1]
     basis = np.zeros((length, length - 1))
     for n in range(1, length):
         basis[:n, n - 1], basis[n, n - 1] = 1.0, -n
-    return rows @ jnp.asarray(basis / np.linalg.norm(basis, axis=0))
+    return rows @ jnp.asarray(basis / np.linalg.norm(basis, axis=0)), jnp.zeros(())
 
 
-_FREE = {
-    BlockKind.STICKS: _stick_free,
-    BlockKind.LOG_RATIOS: _log_ratio_free,
-    BlockKind.ZERO_SUM: _zero_sum_free,
+_OF_VECTORS: dict[BlockKind, Callable[[Array], Transformed]] = {
+    BlockKind.STICKS: _sticks,
+    BlockKind.LOG_RATIOS: _log_ratios,
+    BlockKind.ZERO_SUM: _zero_sum,
 }
-_JACOBIAN = {BlockKind.STICKS: _stick_jacobian, BlockKind.LOG_RATIOS: _log_ratio_jacobian}
+
+
+def _lower(x: Array, low: Array, high: Array) -> Transformed:
+    free = jnp.log(x - low)
+    return free, free
+
+
+def _upper(x: Array, low: Array, high: Array) -> Transformed:
+    free = jnp.log(high - x)
+    return free, free
+
+
+def _interval(x: Array, low: Array, high: Array) -> Transformed:
+    below, above = jnp.log(x - low), jnp.log(high - x)
+    return below - above, below + above - jnp.log(high - low)
+
+
+def _affine(x: Array, low: Array, high: Array) -> Transformed:
+    return (x - low) / high, jnp.log(high)
+
+
+_OF_NUMBERS: dict[BlockKind, Callable[[Array, Array, Array], Transformed]] = {
+    BlockKind.LOWER: _lower,
+    BlockKind.UPPER: _upper,
+    BlockKind.INTERVAL: _interval,
+    BlockKind.AFFINE: _affine,
+}
+"""Of a value, its lower bound or offset, and its upper bound or multiplier."""

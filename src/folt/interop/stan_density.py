@@ -29,14 +29,15 @@ class Way(eqx.Module):
     free: int = eqx.field(static=True)
 
     def __call__(self, x: Point) -> tuple[Float[Array, " free"], Scalar]:
-        """Stan's unconstrained numbers, and what is added to Stan's log density there."""
+        """Return Stan's unconstrained numbers, and what is added to Stan's log density there."""
         values = self.sites.push(x)
         u, added = jnp.zeros(self.free, x.dtype), self.sites.log_slope(x)
         for block in self.blocks:
             value = values[block.name]
-            u = u.at[np.array(block.places)].set(block.unconstrained(value))
-            if self.jacobian and not block.kept:
-                added = added - block.log_jacobian(value)
+            free, log_jacobian = block.unconstrained(value)
+            u = u.at[np.array(block.places)].set(free)
+            if self.jacobian:
+                added = added - log_jacobian  # zero where Stan's coordinates are kept
         return u, added
 
     @property
@@ -60,7 +61,7 @@ class StanDensity:
 
     @in_float64
     def free(self, points: HostPoints) -> tuple[Float[np.ndarray, "n free"], HostValues]:
-        """Stan's unconstrained numbers at many points, and what is added to its log density."""
+        """Return Stan's numbers at many points, and what is added to its log density."""
         u, added = map_points(_called, self.way, points)
         return np.asarray(u), np.asarray(added)
 
@@ -101,7 +102,8 @@ class StanParameters:
         found = {name: np.asarray(v) for name, v in map_points(_pushed, way, points).items()}
         kept = [block for block in way.blocks if block.kept]
         if kept:
-            entries = np.stack([_entries(program, row) for row in self.density.free(points)[0]])
+            free = self.density.free(points)[0]
+            entries = np.stack([program.constrained_or_nan(row) for row in free])
             for block in kept:
                 own = entries[:, list(block.entries)]
                 found[block.name] = own.reshape(-1, *block.shape)
@@ -121,7 +123,7 @@ class StanPoints:
 
     @in_float64
     def many(self, values: dict[str, np.ndarray], key: Key | None = None) -> HostPoints:
-        """The points at many values of every parameter; a unit vector's length is drawn."""
+        """Return the points at many values of every parameter; a unit vector's length is drawn."""
         way = self.density.way
         own = {block.name: np.asarray(values[block.name], float) for block in way.blocks}
         kept = [block for block in way.blocks if block.kept]
@@ -137,27 +139,13 @@ class StanPoints:
         return np.asarray(map_points(_pulled, way.sites, own))
 
     def _unconstrained(self, values: dict[str, np.ndarray]) -> np.ndarray:
-        """Stan's unconstrained numbers of all parameters; NaN where the values are impossible."""
+        """Return Stan's unconstrained numbers; NaN where the values are impossible."""
         way, program = self.density.way, self.density.program
         count = len(next(iter(values.values())))
         entries = np.empty((count, len(program.names)))
         for block in way.blocks:
             entries[:, list(block.entries)] = values[block.name].reshape(count, -1)
-        rows = []
-        for row in entries:
-            try:
-                rows.append(program.unconstrained(row))
-            except (RuntimeError, ValueError):
-                rows.append(np.full(program.free, np.nan))
-        return np.stack(rows)
-
-
-def _entries(program: Program, free: np.ndarray) -> np.ndarray:
-    """The entries of the parameters; NaN where there are none, as for a unit vector at zero."""
-    try:
-        return program.constrained(free)
-    except (RuntimeError, ValueError):
-        return np.full(len(program.names), np.nan)
+        return np.stack([program.unconstrained_or_nan(row) for row in entries])
 
 
 def _called(way: Way, x: Point) -> tuple[Array, Scalar]:

@@ -160,7 +160,7 @@ def _matching(extension: Path, data: dict[str, Any], source: str) -> Services:
 
 @contextlib.contextmanager
 def _elsewhere() -> Iterator[None]:
-    """In a folder of its own: httpstan leaves what it builds where it is called."""
+    """Work in a folder of its own: httpstan leaves what it builds where it is called."""
     before = os.getcwd()
     with tempfile.TemporaryDirectory(prefix="folt-stan-") as folder:
         os.chdir(folder)

@@ -42,7 +42,7 @@ class StanModel(Protocol):
     """A compiled program with its data; `bridgestan.StanModel` is one."""
 
     def param_names(self) -> Sequence[str]:
-        """`mu.1`, `mu.2`, ...: the entries of the parameters, with Stan's indices."""
+        """Return the entries of the parameters with Stan's indices: `mu.1`, `mu.2`, ..."""
 
     def param_unc_num(self) -> int:
         """Return how many unconstrained parameters there are."""
@@ -54,7 +54,7 @@ class StanModel(Protocol):
         """Return the inverse."""
 
     def log_density(self, theta_unc: Free, *, propto: bool, jacobian: bool) -> float:
-        """Log density, with or without constants and the log Jacobian of Stan's coordinates."""
+        """Return the log density, with or without constants and the log Jacobian."""
 
     def log_density_gradient(
         self, theta_unc: Free, *, propto: bool, jacobian: bool
@@ -98,7 +98,7 @@ class Program:
         return bool(getattr(self.model, "proportional", False))
 
     def __getstate__(self) -> dict[str, Any]:
-        """BridgeStan's models cannot be sent: the compiled file and the data can."""
+        """Send the compiled file and the data: BridgeStan's models cannot be sent."""
         state = dict(self.__dict__)
         if hasattr(self.model, "lib_path") and hasattr(self.model, "data"):
             state["model"] = None
@@ -127,14 +127,23 @@ class Program:
             )
         return found
 
-    def unconstrained(self, entries: _Entries) -> Free:
-        """Stan's unconstrained parameters at these entries."""
-        if entries.shape != (len(self.names),):
-            raise ValueError(f"expected {len(self.names)} entries, got {entries.shape}")
-        return np.asarray(self.model.param_unconstrain(np.ascontiguousarray(entries)), np.float64)
+    def constrained_or_nan(self, free: Free) -> _Entries:
+        """Return the entries; NaN where there are none, as for a unit vector at zero."""
+        try:
+            return self.constrained(free)
+        except (RuntimeError, ValueError):
+            return np.full(len(self.names), np.nan)
+
+    def unconstrained_or_nan(self, entries: _Entries) -> Free:
+        """Return Stan's unconstrained parameters; NaN where the entries are impossible."""
+        try:
+            found = self.model.param_unconstrain(np.ascontiguousarray(entries))
+        except (RuntimeError, ValueError):
+            return np.full(self.free, np.nan)
+        return np.asarray(found, np.float64)
 
     def value(self, free: Free, jacobian: bool) -> float:
-        """Log density with all constants the model has; -inf where Stan rejects the parameters."""
+        """Return the log density with all constants; -inf where Stan rejects the parameters."""
         free = self._free(free)
         try:
             return float(self.model.log_density(free, propto=False, jacobian=jacobian))
@@ -151,7 +160,7 @@ class Program:
         return float(value), np.asarray(slope, np.float64)
 
     def generated(self, free: Float[np.ndarray, "n free"], seed: int) -> dict[str, np.ndarray]:
-        """Transformed parameters and generated quantities at many points, by the program itself.
+        """Return transformed parameters and generated quantities, by the program itself.
 
         Raises:
             ValueError: the model cannot make them.
@@ -196,7 +205,7 @@ class Services:
 
     @classmethod
     def of_pystan(cls, model: Any) -> Services:
-        """From a model that `stan.build` returned."""
+        """Take a model that `stan.build` returned."""
         from httpstan.cache import model_directory
 
         return cls(extension_in(model_directory(model.model_name)), model.data, model.program_code)
@@ -213,7 +222,7 @@ class Services:
         self._names = tuple(self._module.constrained_param_names(self.data)[: len(entries)])
 
     def _free_count(self) -> int:
-        """The number of unconstrained parameters, which the module refuses to say otherwise."""
+        """Find the number of unconstrained parameters, which the module does not say."""
         for count in range(_MOST_PARAMETERS):
             try:
                 self._module.write_array(self.data, [SOMEWHERE] * count, False, False)
@@ -262,12 +271,12 @@ class Services:
         include_gq: bool = False,
         rng: None = None,
     ) -> _Entries:
-        """The parameters at unconstrained ones, and what follows from them where asked for."""
+        """Return the parameters, and what follows from them where asked for."""
         free = theta_unc.tolist()
         return np.array(self._here().write_array(self.data, free, include_tp, include_gq))
 
     def new_rng(self, seed: int) -> None:
-        """No generator: the module starts every call from the same seed.
+        """Return no generator: the module starts every call from the same seed.
 
         Raises:
             ValueError: the program draws at random, and all its draws would be made alike.
@@ -284,7 +293,7 @@ class Services:
         return np.array(self._here().transform_inits(self.data, values))
 
     def log_density(self, theta_unc: Free, *, propto: bool, jacobian: bool) -> float:
-        """Log density; the constants of `~` statements are missing."""
+        """Return the log density; the constants of `~` statements are missing."""
         return float(self._here().log_prob(self.data, theta_unc.tolist(), jacobian))
 
     def log_density_gradient(
@@ -297,7 +306,7 @@ class Services:
 
 
 def without_comments(source: str) -> str:
-    """A Stan program without its comments and strings."""
+    """Return a Stan program without its comments and strings."""
     return re.sub(r'//[^\n]*|/\*.*?\*/|"[^"]*"', "", source, flags=re.DOTALL)
 
 

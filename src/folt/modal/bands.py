@@ -11,9 +11,10 @@ from rich.table import Table
 from folt.fit.section import Section
 from folt.modal.cross_spectra import welch
 from folt.modal.identification import Identification, Settings, identify
-from folt.modal.shapes import mac_rows, measured_channels, shape_rows
+from folt.modal.results import as_tree
+from folt.modal.shapes import measured_channels
 from folt.modal.spectrum import Record
-from folt.modal.table import as_csv, mode_rows
+from folt.modal.table import as_csv, console_table, mode_rows
 from folt.report.fleet_page import fleet_page
 from folt.report.style import LINE, PALETTE, blank, png, styled
 from folt.store.strict_json import Document
@@ -102,21 +103,19 @@ def _ends(band: FrequencyBand) -> Document:
 
 def bands_table(found: IdentifiedBands) -> Table:
     """Return the modes of all bands for a console."""
-    table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0))
-    for heading in ("band, Hz", "mode", "frequency, Hz (95 %)", "damping, % (95 %)"):
-        table.add_column(heading, justify="right", no_wrap=True)
-    table.add_column("verdict")
-    for row in band_rows(found):
-        frequency, damping = (
-            f"{row[name]:{form}} ({row[low]:{form}} to {row[high]:{form}})"
-            for name, low, high, form in (
-                ("frequency_hz", "frequency_low", "frequency_high", ".4f"),
-                ("damping_percent", "damping_low", "damping_high", ".2f"),
+    return console_table(
+        ("band, Hz", "mode", "frequency, Hz (95 %)", "damping, % (95 %)", "verdict"),
+        [
+            (
+                f"{row['band_low_hz']:g} to {row['band_high_hz']:g}",
+                f"{row['mode']}",
+                "{frequency_hz:.4f} ({frequency_low:.4f} to {frequency_high:.4f})".format(**row),
+                "{damping_percent:.2f} ({damping_low:.2f} to {damping_high:.2f})".format(**row),
+                row["verdict"],
             )
-        )
-        band = f"{row['band_low_hz']:g} to {row['band_high_hz']:g}"
-        table.add_row(band, f"{row['mode']}", frequency, damping, row["verdict"])
-    return table
+            for row in band_rows(found)
+        ],
+    )
 
 
 def band_files(found: IdentifiedBands, source: str = "") -> dict[str, bytes]:
@@ -133,13 +132,12 @@ def band_files(found: IdentifiedBands, source: str = "") -> dict[str, bytes]:
         "index.html": _page(found, figure, source).encode(),
     }
     shaped = {band: one for band, one in found.items() if one.model == "shapes"}
-    for name, rows in (
-        ("shapes.csv", [(b, shape_rows(one.fit, one.measured.names)) for b, one in shaped.items()]),
-        ("mac.csv", [(b, mac_rows(one.fit, one.measured.resolution)) for b, one in shaped.items()]),
-    ):
-        told = [{**_ends(band), **row} for band, some in rows for row in some]
+    for name in ("shapes", "mac"):
+        told = [
+            {**_ends(band), **row} for band, one in shaped.items() for row in as_tree(one)[name]
+        ]
         if told:
-            files[name] = as_csv(told).encode()
+            files[f"{name}.csv"] = as_csv(told).encode()
     return files
 
 
@@ -167,27 +165,22 @@ def bands_figure(found: IdentifiedBands) -> Figure:
 
 def _page(found: IdentifiedBands, figure: Figure, source: str) -> str:
     """Return one page of all bands: a row per mode, linked to the report of its band."""
-    rows = []
-    for band, one in found.items():
-        for row in mode_rows(one.fit, one.measured.resolution):
-            ends = {
-                "frequency, Hz": (row.frequency_hz, row.frequency_low, row.frequency_high),
-                "damping, %": (row.damping_percent, row.damping_low, row.damping_high),
-            }
-            rows.append(
-                {
-                    "job": band_name(band),
-                    "error": None,
-                    "verdict": one.fit.certificate.status.name,
-                    "mode": row.mode,
-                    **{
-                        f"{name}{end}": value
-                        for name, values in ends.items()
-                        for end, value in zip(("", " low", " high"), values, strict=True)
-                    },
-                    "started_from": None,
-                }
-            )
+    rows = [
+        {
+            "job": band_name((row["band_low_hz"], row["band_high_hz"])),
+            "error": None,
+            "verdict": row["verdict"],
+            "mode": row["mode"],
+            "frequency, Hz": row["frequency_hz"],
+            "frequency, Hz low": row["frequency_low"],
+            "frequency, Hz high": row["frequency_high"],
+            "damping, %": row["damping_percent"],
+            "damping, % low": row["damping_low"],
+            "damping, % high": row["damping_high"],
+            "started_from": None,
+        }
+        for row in band_rows(found)
+    ]
     columns = [name for name in rows[0] if name not in ("error", "started_from")]
     where = f" of {source}" if source else ""
     heading = f"{len(rows)} modes in {len(found)} bands{where}"

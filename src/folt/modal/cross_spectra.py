@@ -34,7 +34,6 @@ import math
 
 import numpy as np
 import scipy.fft
-import scipy.linalg
 import scipy.signal
 from jaxtyping import Complex, Float
 
@@ -107,6 +106,7 @@ def welch(
         window=gauss_window(taper, record.rate),
         resolution=noise_bandwidth(taper) * record.rate / length,
         channels=record.values.shape[1],
+        unit=record.unit,
     )
 
 
@@ -191,24 +191,15 @@ def gauss_window(
 ) -> tuple[Float[np.ndarray, " k"], Float[np.ndarray, " k"]]:
     """Offsets in Hz and weights of a Gauss rule for the squared transform of a taper.
 
-    The kernel within `reach` bins, on a fine grid, is a discrete measure; Lanczos steps give its
-    Jacobi matrix, whose eigenvalues are the nodes.
+    The kernel within `reach` bins, on a fine grid, is a discrete measure. Among polynomials that
+    are orthonormal in it, multiplication by the offset is a matrix whose eigenvalues are the nodes.
     """
     fine = 32
     at = np.arange(-round(reach * fine), round(reach * fine) + 1) / fine
     phase = np.exp(-2j * np.pi * at[:, None] * (np.arange(taper.size) / taper.size)[None, :])
     mass = np.abs(phase @ taper) ** 2
     mass /= mass.sum()
-    diagonal, beside = np.zeros(nodes), np.zeros(nodes - 1)
-    basis = [np.sqrt(mass)]
-    for k in range(nodes):
-        moved = at * basis[-1]
-        diagonal[k] = moved @ basis[-1]
-        for vector in basis:  # Full orthogonalisation: plain Lanczos loses it after a few steps.
-            moved = moved - (moved @ vector) * vector
-        if k < nodes - 1:
-            beside[k] = np.linalg.norm(moved)
-            basis.append(moved / beside[k])
-    offsets, vectors = scipy.linalg.eigh_tridiagonal(diagonal, beside)
-    weights = vectors[0] ** 2
-    return offsets * rate / taper.size, weights / weights.sum()
+    powers = np.polynomial.legendre.legvander(at / reach, nodes - 1)
+    basis = np.linalg.qr(np.sqrt(mass)[:, None] * powers)[0]
+    offsets, vectors = np.linalg.eigh(basis.T @ (at[:, None] * basis))
+    return offsets * rate / taper.size, vectors[0] ** 2

@@ -32,28 +32,25 @@ def pictures(found: Identification, geometry: Geometry | None = None) -> dict[st
     if found.model == "shapes" and measured.ordinates is not None:
         unit = float(measured.ordinates.scale) ** 2
     drawn = curves(fit, unit, window=measured.window)
-    shapes = shape_pictures(fit, measured.names) if found.model == "shapes" else {}
+    shapes = shape_pictures(fit, measured.names, measured.unit) if found.model == "shapes" else {}
     if shapes and geometry is not None:
         middle = np.median(flat(fit, "frequency"), axis=0)
         shapes["deflections"] = deflection_figure(shape_draws(fit), middle, geometry)
     return {
+        "modes": modes_figure(flat(fit, "frequency"), PERCENT * flat(fit, "damping")),
         **shapes,
         "spectrum": spectrum_figure(measured, drawn, flat(fit, "frequency")),
-        "modes": modes_figure(flat(fit, "frequency"), PERCENT * flat(fit, "damping")),
         "chains": _chains_figure(fit),
     }
 
 
-def spectrum_figure(
-    measured: Measured, drawn: Curves, frequency: np.ndarray, unit: str = ""
-) -> Figure:
+def spectrum_figure(measured: Measured, drawn: Curves, frequency: np.ndarray) -> Figure:
     """The measured spectrum under its posterior: band, modes and where their frequencies lie.
 
     Args:
         measured: the data.
         drawn: spectra of posterior draws.
         frequency: (draw, mode) in Hz.
-        unit: of the spectrum, for the axis.
     """
     low, median, high = np.quantile(drawn.total, [0.025, 0.5, 0.975], axis=0)
     with styled():
@@ -84,6 +81,7 @@ def spectrum_figure(
         panel.set_ylim(top=max(1.4 * min(high.max(), 30 * positive.max()), 2 * positive.max()))
         panel.set_xlim(drawn.grid[0], drawn.grid[-1])
         panel.set_xlabel("frequency, Hz")
+        unit = f", ({measured.unit})²/Hz" if measured.unit else ""
         panel.set_ylabel(f"power spectral density{unit}")
         _legend(figure, panel)
     return figure

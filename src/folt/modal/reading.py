@@ -5,6 +5,7 @@ Records in files of arrays: NumPy's and MATLAB's.
 
 from __future__ import annotations
 
+import dataclasses
 from pathlib import Path
 
 import numpy as np
@@ -133,9 +134,14 @@ def read_record(path: str | Path, rate: float | None = None, channels: str = "")
     names = [table.names[j] if table.named else str(j + 1) for j in chosen]
     if not table.named and not channels:  # counted without the clock
         names = [str(j + 1) for j in range(len(chosen))]
-    record = record_of(values, found, tuple(names), lines=table.lines)
-    return Record(
-        record.values, record.rate, record.names, tuple(filter(None, (*table.notes, *notes)))
+    units = sorted({table.columns[j].unit for j in chosen})
+    if len(units) > 1:
+        several = ", ".join(unit or "none" for unit in units)
+        notes = (*notes, f"{path} names several units of its channels ({several})")
+    return dataclasses.replace(
+        record_of(values, found, tuple(names), lines=table.lines),
+        notes=tuple(filter(None, (*table.notes, *notes))),
+        unit=units[0] if len(units) == 1 else "",
     )
 
 

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Mapping
-from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -14,13 +12,10 @@ from folt.modal.identification import Identification
 from folt.modal.pictures import pictures
 from folt.modal.shapes import mac_rows, shape_rows
 from folt.modal.spectrum import Measured
-from folt.modal.table import as_csv, evidence_rows, mode_rows
+from folt.modal.table import as_csv, evidence_rows, mode_rows, mode_sentences
 from folt.report import style
 from folt.report.saving import files_of, from_source
 from folt.store.strict_json import Document
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
 
 SECTIONS = {
     "shapes": (
@@ -47,9 +42,9 @@ SECTIONS = {
         "intervals of their natural frequencies.",
     ),
     "modes": (
-        "Frequency and damping",
-        "Natural frequency against damping ratio, one dot per draw, with the histogram of each at "
-        "the side. Crosses are medians with 95 % intervals.",
+        "Modes",
+        "Medians with 95 % intervals. Natural frequency against damping ratio, one dot per draw, "
+        "with the histogram of each at the side.",
     ),
     "chains": (
         "Frequencies along the chains",
@@ -70,28 +65,21 @@ def contents(
         source: the file that the page names.
     """
     rows = mode_rows(found.fit, found.measured.resolution)
-    files = {
-        "modes.csv": as_csv(dataclasses.asdict(row) for row in rows).encode(),
-        "spectrum.csv": spectrum_csv(found.measured).encode(),
-    }
-    if found.model == "shapes":
-        files["shapes.csv"] = as_csv(shape_rows(found.fit, found.measured.names)).encode()
-        pairs = mac_rows(found.fit, found.measured.resolution)
-        if pairs:
-            files["mac.csv"] = as_csv(pairs).encode()
+    told = as_tree(found)
+    tables = {name: told.get(name) for name in ("modes", "shapes", "mac")}
     if len(found.fits) > 1:
-        files["evidence.csv"] = as_csv(evidence_rows(found)).encode()
+        tables["evidence"] = told["numbers"]
+    files = {f"{name}.csv": as_csv(some).encode() for name, some in tables.items() if some}
+    files["spectrum.csv"] = spectrum_csv(found.measured).encode()
     drawn = pictures(found, geometry)
     files.update({f"{name}.png": style.png(figure) for name, figure in drawn.items()})
-    whole = dataclasses.replace(from_source(found.fit, source), sections=_sections(drawn))
+    first = {"modes": mode_sentences(found.fit, rows, found.measured.unit)}
+    sections = [
+        Section(SECTIONS[name][0], f"{first.get(name, '')} {SECTIONS[name][1]}".strip(), figure)
+        for name, figure in drawn.items()
+    ]
+    whole = dataclasses.replace(from_source(found.fit, source), sections=tuple(sections))
     return files_of(whole, files)
-
-
-def _sections(drawn: Mapping[str, Figure]) -> tuple[Section, ...]:
-    """Return the figures of an identification as parts of its report."""
-    return tuple(
-        Section(*SECTIONS[name], figure) for name, figure in drawn.items() if name in SECTIONS
-    )
 
 
 def spectrum_csv(measured: Measured) -> str:

@@ -9,12 +9,12 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Float, PyTree
+from jaxtyping import Array, Float
 
 from folt.batching import map_points
 from folt.fit import Fit
 from folt.modal.models.coherence import transfer
-from folt.modal.models.powers import ModalPowersPosterior, expected_ordinates
+from folt.modal.models.powers import ModalPowersPosterior, resonance
 from folt.modal.models.shapes import ModalShapesPosterior
 from folt.modal.models.spectrum import AveragedSpectrum, ModalPosterior, Spectrum, response
 from folt.modal.shapes import INTERVAL, SingularValues, shape_draws, singular_values
@@ -24,9 +24,6 @@ from folt.types import Point, in_float64
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
-
-    from folt.fit import Fit
-
 
 _DRAWS = 1_000
 
@@ -80,12 +77,10 @@ def _of_powers(
 ) -> tuple[Float[Array, "m n"], Array]:
     posterior, spectrum, grid = context
     found = posterior.parts(x)
-    on_grid = spectrum._replace(frequency=grid)
-    parts = [
-        expected_ordinates(on_grid, _only(found, j), posterior.exponent)
-        for j in range(found.frequency.shape[0])
-    ]
-    return jnp.stack(parts), found.floor
+    at = (jnp.asarray(grid)[:, None] + jnp.asarray(spectrum.offsets)).reshape(-1)
+    peaks = resonance(at, found.frequency, found.damping, posterior.exponent)
+    parts = (found.power[:, None] * peaks).reshape(-1, len(grid), len(spectrum.offsets))
+    return parts @ jnp.asarray(spectrum.weights), found.floor
 
 
 def _of_shapes(
@@ -108,12 +103,6 @@ def _of_shapes(
     return own, jnp.sum(found.noise), jnp.sum(smeared, axis=(0, 1)) - jnp.sum(own, axis=0)
 
 
-def _only(found: PyTree, j: int) -> PyTree:
-    """Return one mode of several, without the floor."""
-    one = (value[j : j + 1] for value in found[:3])
-    return type(found)(*one, jnp.zeros(()))
-
-
 def _of_shape(
     context: tuple[ModalPosterior, Spectrum, np.ndarray], x: Point
 ) -> tuple[Float[Array, "m n"], Array]:
@@ -122,8 +111,7 @@ def _of_shape(
     shape = response(spectrum.frequency, frequency, damping, posterior.floor)
     amplitude = jnp.mean(spectrum.psd / shape)
     parts = [
-        response(grid, frequency[j : j + 1], damping[j : j + 1], 0.0)
-        for j in range(frequency.shape[0])
+        response(grid, f[None], xi[None], 0.0) for f, xi in zip(frequency, damping, strict=True)
     ]
     return amplitude * jnp.stack(parts), amplitude * posterior.floor
 
@@ -132,13 +120,13 @@ ROTATED_FROM = 6
 """Channels from which on their names stand upright."""
 
 
-def shape_pictures(fit: Fit, names: tuple[str, ...]) -> dict[str, Figure]:
+def shape_pictures(fit: Fit, names: tuple[str, ...], unit: str = "") -> dict[str, Figure]:
     """Return the figures that shapes add to an identification, by the name of their file."""
     frequency = np.sort(fit.posterior["frequency"], axis=-1)
     middle = np.median(frequency.reshape(-1, frequency.shape[-1]), axis=0)
     return {
         "shapes": shapes_figure(shape_draws(fit), middle, names),
-        "singular_values": singular_figure(singular_values(fit), frequency.shape[-1]),
+        "singular_values": singular_figure(singular_values(fit), frequency.shape[-1], unit),
     }
 
 
@@ -183,12 +171,13 @@ def _intervals(panel: Axes, at: np.ndarray, low: np.ndarray, high: np.ndarray) -
         panel.hlines(ends, at - 0.14, at + 0.14, color=INK, linewidth=1.1, zorder=3)
 
 
-def singular_figure(found: SingularValues, modes: int) -> Figure:
+def singular_figure(found: SingularValues, modes: int, unit: str = "") -> Figure:
     """Root singular values of the averaged spectral matrix over their predictive bands.
 
     Args:
         found: measured values and bands.
         modes: how many were fitted: one more singular value than that is drawn.
+        unit: of the channels, for the axis.
     """
     shown = min(modes + 1, found.measured.shape[1])
     with styled():
@@ -214,9 +203,14 @@ def singular_figure(found: SingularValues, modes: int) -> Figure:
                 markeredgecolor=colour,
                 label=f"singular value {i + 1}",
             )
+        panel.set_title(
+            f"{100 * found.outside:.0f} % of the measured values lie outside their bands; about "
+            "5 % do where the model holds",
+            weight="normal",
+        )
         panel.set_yscale("log")
         panel.set_xlim(found.frequency[0], found.frequency[-1])
         panel.set_xlabel("frequency, Hz")
-        panel.set_ylabel("root singular value, unit/√Hz")
+        panel.set_ylabel(f"root singular value, {unit or 'unit'}/√Hz")
         figure.legend(loc="outside lower center", ncols=shown)
     return figure

@@ -27,12 +27,14 @@ class Record:
         rate: samples per second.
         names: one per channel.
         notes: what should be said of the file it was read from, in sentences.
+        unit: of all channels; empty if it is not known.
     """
 
     values: Float[np.ndarray, "sample channel"]
     rate: float
     names: tuple[str, ...]
     notes: tuple[str, ...] = ()
+    unit: str = ""
 
     @property
     def duration(self) -> float:
@@ -127,6 +129,7 @@ class Measured:
         channels: number of channels; None if unknown.
         ordinates: Fourier ordinates of every channel, where shapes are to be identified.
         names: of the channels, with the ordinates.
+        unit: of the channels; empty if it is not known.
     """
 
     frequency: Float[np.ndarray, " n"]
@@ -137,6 +140,7 @@ class Measured:
     channels: int | None = None
     ordinates: FourierOrdinates | None = None
     names: tuple[str, ...] = ()
+    unit: str = ""
 
 
 def read_spectrum(

@@ -5,17 +5,26 @@ from __future__ import annotations
 import csv
 import dataclasses
 import io
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
+import jax.numpy as jnp
 import numpy as np
 from rich.table import Table
 
 from folt.fit import Fit
 from folt.modal.identification import Identification
+from folt.modal.models.powers import ModalPowersPosterior
+from folt.modal.models.shapes import ModalShapesPosterior
+from folt.modal.models.spectrum import ModalPosterior
 from folt.store.strict_json import Document
 
 PERCENT = 100.0
 _LEVELS = (0.5, 0.025, 0.975)
+_Summary = tuple[float | None, float | None, float | None]
+
+_END_OF_PRIOR, _CUT_OFF = 1.645, 0.25
+"""Normal score of the highest twentieth of a prior range, and the posterior probability of it from
+which on an estimate is said to lie at its end: five times what the prior gives it."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -60,29 +69,45 @@ def mode_rows(fit: Fit, resolution: float) -> list[ModeRow]:
     """
     frequency, damping = flat(fit, "frequency"), flat(fit, "damping")
     powers = flat(fit, "power") if "power" in fit.posterior else None
-    near = (np.diff(frequency, axis=1) < resolution).mean(axis=0)
-    return [
-        _row(
-            j,
-            frequency[:, j],
-            PERCENT * damping[:, j],
-            None if powers is None else powers[:, j],
-            float(near[j]) if j < near.size else None,
+    near = [*(np.diff(frequency, axis=1) < resolution).mean(axis=0).tolist(), None]
+    rows = []
+    for j in range(frequency.shape[1]):
+        power: _Summary = (None, None, None) if powers is None else _summary(powers[:, j])
+        ends = (*_summary(frequency[:, j]), *_summary(PERCENT * damping[:, j]))
+        rows.append(ModeRow(j + 1, *ends, *power, near[j]))
+    return rows
+
+
+def mode_sentences(fit: Fit, rows: Iterable[ModeRow], unit: str) -> str:
+    """Return the modes in words with their units, and which dampings the prior range cuts off.
+
+    Args:
+        fit: with its problem.
+        rows: of its modes.
+        unit: of the channels; empty if it is not known.
+    """
+    posterior = None if fit.problem is None else fit.problem.log_density
+    assert isinstance(posterior, ModalPosterior | ModalPowersPosterior | ModalShapesPosterior)
+    scores = np.asarray(posterior.damping.pull(jnp.asarray(flat(fit, "damping"))))
+    cut_off = (scores > _END_OF_PRIOR).mean(axis=0) > _CUT_OFF
+    square = f" ({unit})²" if unit else ""
+    words = []
+    for row, high in zip(rows, cut_off, strict=True):
+        power = ""
+        if row.power is not None:
+            ends = f"{row.power_low:.3g} to {row.power_high:.3g}"
+            power = f", power {row.power:.3g}{square} ({ends})"
+        words.append(
+            f"Mode {row.mode}: {row.frequency_hz:.4f} Hz ({row.frequency_low:.4f} to "
+            f"{row.frequency_high:.4f}), damping {row.damping_percent:.2f} % of critical "
+            f"({row.damping_low:.2f} to {row.damping_high:.2f}){power}."
         )
-        for j in range(frequency.shape[1])
-    ]
-
-
-def _row(
-    j: int,
-    frequency: np.ndarray,
-    damping: np.ndarray,
-    power: np.ndarray | None,
-    near: float | None,
-) -> ModeRow:
-    if power is None:
-        return ModeRow(j + 1, *_summary(frequency), *_summary(damping), None, None, None, near)
-    return ModeRow(j + 1, *_summary(frequency), *_summary(damping), *_summary(power), near)
+        if high:
+            words.append(
+                f"The damping of mode {row.mode} lies at the upper end of its prior range: it may "
+                "stand for the tail of a mode outside the band, or for a load that is not flat."
+            )
+    return " ".join(words)
 
 
 def flat(fit: Fit, name: str) -> np.ndarray:
@@ -107,38 +132,50 @@ def as_csv(rows: Iterable[Document]) -> str:
     return stream.getvalue()
 
 
-def modes_table(rows: Iterable[ModeRow]) -> Table:
-    """Return the modes for a console."""
-    rows = list(rows)
+def console_table(headings: Sequence[str], rows: Iterable[Sequence[str]]) -> Table:
+    """Return a table for a console, every column aligned to the right."""
     table = Table(box=None, pad_edge=False, padding=(0, 3, 0, 0))
-    headings = ["mode", "frequency, Hz", "95 % interval", "damping, %", "95 % interval"]
-    if rows[0].power is not None:
-        headings.append("power")
-    for heading in (*headings, "P(merged)"):
+    for heading in headings:
         table.add_column(heading, justify="right", no_wrap=True)
     for row in rows:
-        cells = [
-            f"{row.frequency_hz:.4f}",
-            f"{row.frequency_low:.4f} to {row.frequency_high:.4f}",
-            f"{row.damping_percent:.2f}",
-            f"{row.damping_low:.2f} to {row.damping_high:.2f}",
-        ]
-        if row.power is not None:
-            cells.append(f"{row.power:.3g}")
-        near = "" if row.merged_with_next is None else f"{row.merged_with_next:.3f}"
-        table.add_row(f"{row.mode}", *cells, near)
+        table.add_row(*row)
     return table
+
+
+def modes_table(rows: Sequence[ModeRow]) -> Table:
+    """Return the modes for a console."""
+    powers = rows[0].power is not None
+    headings = ["mode", "frequency, Hz", "95 % interval", "damping, %", "95 % interval"]
+    return console_table(
+        [*headings, *(["power"] if powers else []), "P(merged)"],
+        [
+            (
+                f"{row.mode}",
+                f"{row.frequency_hz:.4f}",
+                f"{row.frequency_low:.4f} to {row.frequency_high:.4f}",
+                f"{row.damping_percent:.2f}",
+                f"{row.damping_low:.2f} to {row.damping_high:.2f}",
+                *([f"{row.power:.3g}"] if powers else []),
+                "" if row.merged_with_next is None else f"{row.merged_with_next:.3f}",
+            )
+            for row in rows
+        ],
+    )
 
 
 def mac_table(rows: Iterable[Document]) -> Table:
     """Return pairs of modes for a console."""
-    table = Table(box=None, pad_edge=False, padding=(0, 3, 0, 0))
-    for heading in ("modes", "MAC", "95 % interval"):
-        table.add_column(heading, justify="right", no_wrap=True)
-    for row in rows:
-        interval = f"{row['mac_low']:.3f} to {row['mac_high']:.3f}"
-        table.add_row(f"{row['mode']}, {row['other']}", f"{row['mac']:.3f}", interval)
-    return table
+    return console_table(
+        ("modes", "MAC", "95 % interval"),
+        [
+            (
+                f"{row['mode']}, {row['other']}",
+                f"{row['mac']:.3f}",
+                f"{row['mac_low']:.3f} to {row['mac_high']:.3f}",
+            )
+            for row in rows
+        ],
+    )
 
 
 def evidence_rows(found: Identification) -> list[Document]:
@@ -157,15 +194,16 @@ def evidence_rows(found: Identification) -> list[Document]:
 
 def evidence_table(found: Identification) -> Table:
     """Return numbers of modes for a console."""
-    table = Table(box=None, pad_edge=False, padding=(0, 3, 0, 0))
-    for heading in ("modes", "log evidence", "standard error", "probability", "verdict"):
-        table.add_column(heading, justify="right")
-    for row in evidence_rows(found):
-        table.add_row(
-            f"{row['modes']}",
-            f"{row['log_evidence']:.3f}",
-            f"{row['standard_error']:.4f}",
-            f"{row['probability']:.4f}",
-            row["verdict"],
-        )
-    return table
+    return console_table(
+        ("modes", "log evidence", "standard error", "probability", "verdict"),
+        [
+            (
+                f"{row['modes']}",
+                f"{row['log_evidence']:.3f}",
+                f"{row['standard_error']:.4f}",
+                f"{row['probability']:.4f}",
+                row["verdict"],
+            )
+            for row in evidence_rows(found)
+        ],
+    )

@@ -30,27 +30,21 @@ def track_figure(rows: Sequence[Document]) -> Figure:
     Args:
         rows: of the tidy table, one per window and mode.
     """
-    hours = np.array([0.5 * (row["start_s"] + row["end_s"]) for row in rows]) / 3600
-    long = float(np.ptp(hours)) > 1.5
-    time = hours if long else 60 * hours
-    mode = np.array([row.get("track", row["mode"]) for row in rows])
-    good = np.array([Outcome.named(row["verdict"]).usable for row in rows])
+    time, unit = _middles(rows)
+    tracks = np.array([row.get("track", row["mode"]) for row in rows])
     with styled():
         figure = blank(7.8, 5.0)
         panels = figure.subplots(2, 1, sharex=True, height_ratios=[1.2, 1])
-        for panel, name, low_high in (
-            (panels[0], "frequency_hz", ("frequency_low", "frequency_high")),
-            (panels[1], "damping_percent", ("damping_low", "damping_high")),
-        ):
-            value, low, high = (np.array([row[key] for row in rows]) for key in (name, *low_high))
-            for j in np.unique(mode):
-                chosen = mode == j
-                shift = 0.008 * float(np.ptp(time)) * (j - np.mean(np.unique(mode)))
-                _track(panel, time + shift, value, low, high, chosen, good, int(j))
+        for track in np.unique(tracks).tolist():
+            chosen = tracks == track
+            shift = 0.008 * float(np.ptp(time)) * (track - np.mean(np.unique(tracks)))
+            own = [row for row, there in zip(rows, chosen, strict=True) if there]
+            _track(panels[0], time[chosen] + shift, own, ("frequency_hz", "frequency"), track)
+            _track(panels[1], time[chosen] + shift, own, ("damping_percent", "damping"), track)
         panels[0].set_ylabel("natural frequency, Hz")
         panels[1].set_ylabel("damping ratio, %")
         panels[1].set_ylim(bottom=0)
-        panels[1].set_xlabel(f"middle of the window, {'hours' if long else 'minutes'}")
+        panels[1].set_xlabel(f"middle of the window, {unit}")
         for panel in panels:
             panel.grid(axis="y", color=LINE, linewidth=0.6)
             panel.set_axisbelow(True)
@@ -59,23 +53,32 @@ def track_figure(rows: Sequence[Document]) -> Figure:
     return figure
 
 
+def _middles(rows: Sequence[Document]) -> tuple[Float[np.ndarray, " row"], str]:
+    """Return the middle of the window of every row, in minutes, or in hours where they are long."""
+    minutes = np.array([0.5 * (row["start_s"] + row["end_s"]) for row in rows]) / 60
+    long = float(np.ptp(minutes)) > LONG_TRACK
+    return (minutes / 60, "hours") if long else (minutes, "minutes")
+
+
 def _track(
-    panel: Axes,
-    time: np.ndarray,
-    value: np.ndarray,
-    low: np.ndarray,
-    high: np.ndarray,
-    chosen: np.ndarray,
-    good: np.ndarray,
-    mode: int,
+    panel: Axes, time: np.ndarray, rows: Sequence[Document], names: tuple[str, str], track: int
 ) -> None:
-    """One mode: a line through the medians, bars, hollow dots where the verdict is not good."""
-    colour = PALETTE[(mode - 1) % len(PALETTE)]
-    at = time[chosen]
-    panel.plot(at, value[chosen], color=colour, linewidth=1.2, alpha=0.7)
-    panel.vlines(at, low[chosen], high[chosen], color=colour, linewidth=1.6, alpha=0.45)
-    panel.plot(at, value[chosen], "o", color=colour, markersize=4.5, label=f"mode {mode}")
-    doubt = chosen & ~good
+    """Draw a line through the medians of a track, bars, hollow dots where a fit is not usable.
+
+    Args:
+        panel: where to draw.
+        time: middle of every window.
+        rows: of this track.
+        names: of the median, and of the quantity whose ends are its low and high.
+        track: its number.
+    """
+    colour = PALETTE[(track - 1) % len(PALETTE)]
+    keys = (names[0], f"{names[1]}_low", f"{names[1]}_high")
+    value, low, high = (np.array([row[key] for row in rows]) for key in keys)
+    doubt = np.array([not Outcome.named(row["verdict"]).usable for row in rows])
+    panel.plot(time, value, color=colour, linewidth=1.2, alpha=0.7)
+    panel.vlines(time, low, high, color=colour, linewidth=1.6, alpha=0.45)
+    panel.plot(time, value, "o", color=colour, markersize=4.5, label=f"mode {track}")
     panel.plot(time[doubt], value[doubt], "o", color=colour, markersize=4.5, mfc="white")
 
 
@@ -103,20 +106,18 @@ class ShapeTracks(NamedTuple):
     @classmethod
     def of(cls, rows: Sequence[Document]) -> ShapeTracks:
         """Tracks of the rows, one per window, track and channel."""
-        middles = {row["window"]: 0.5 * (row["start_s"] + row["end_s"]) / 60 for row in rows}
-        time = np.array(list(middles.values()))
-        long = float(np.ptp(time)) > LONG_TRACK
+        windows = {row["window"]: row for row in rows}
+        time, unit = _middles(list(windows.values()))
         tracks = sorted({row["track"] for row in rows})
         channels = list(dict.fromkeys(row["channel"] for row in rows))
-        found = np.full((3, len(tracks), len(middles), len(channels)), np.nan)
-        windows = {window: k for k, window in enumerate(middles)}
+        found = np.full((3, len(tracks), len(windows), len(channels)), np.nan)
+        places = {window: k for k, window in enumerate(windows)}
         for row in rows:
-            place = tracks.index(row["track"]), windows[row["window"]], row["channel"]
+            place = tracks.index(row["track"]), places[row["window"]], row["channel"]
             found[(slice(None), *place[:2], channels.index(place[2]))] = [
                 row[key] for key in ("mean", "low", "high")
             ]
-        unit = "hours" if long else "minutes"
-        return cls(time / 60 if long else time, unit, tracks, channels, *found)
+        return cls(time, unit, tracks, channels, *found)
 
     def mac(self) -> Float[np.ndarray, "track window"]:
         """MAC of the shape of every window with the track's own shape over all windows."""

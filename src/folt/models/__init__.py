@@ -1,12 +1,44 @@
 """Problems to start from: targets known exactly, and posteriors that repeat under relabelling.
 
-Every model is a function from data to a `Problem`. Its module also has `pointwise`, the log
-likelihood of every observation, and `predict`, which simulates data like those observed; both take
-the parameters as `Problem.parameters` names them.
+Every model is a function from data to a `Problem`, with the log likelihood of every observation
+(`Problem.pointwise`) and new data like those observed (`Problem.predictive`).
 """
 
 import importlib
 from typing import TYPE_CHECKING, Any
+
+from folt.models import datasets
+from folt.models.equal_weights import (
+    MixturePosterior,
+    bayesian_mixture,
+    bayesian_mixture_data,
+    mixture_log_likelihood,
+)
+from folt.models.factors import FactorPosterior, factor_analysis, ppca, simulate_factor_analysis
+from folt.models.markov import HiddenMarkovPosterior, hidden_markov, simulate_hidden_markov
+from folt.models.mixtures import (
+    WeightedMixturePosterior,
+    gaussian_mixture,
+    poisson_mixture,
+    simulate_gaussian_mixture,
+    simulate_poisson_mixture,
+)
+from folt.models.multivariate import (
+    MultivariateMixturePosterior,
+    multivariate_gaussian_mixture,
+    simulate_multivariate_gaussian_mixture,
+)
+from folt.models.network import LatentSpacePosterior, latent_space
+from folt.models.targets import (
+    Banana,
+    BrokenBanana,
+    GaussianPair,
+    LabelSwitching,
+    banana,
+    broken_banana,
+    gaussian_pair,
+    label_switching,
+)
 
 if TYPE_CHECKING:
     from folt.modal.models.ordinates import FourierOrdinates, fourier_ordinates, scaled_ordinates
@@ -21,69 +53,15 @@ if TYPE_CHECKING:
         scaled_spectrum,
         simulate_spectrum,
     )
-    from folt.models import datasets
-    from folt.models.factors import (
-        FactorPosterior,
-        factor_analysis,
-        ppca,
-        rotation_defect,
-        simulate_factor_analysis,
-    )
-    from folt.models.gaussian import (
-        GaussianMixturePosterior,
-        gaussian_mixture,
-        simulate_gaussian_mixture,
-    )
-    from folt.models.markov import HiddenMarkovPosterior, hidden_markov, simulate_hidden_markov
-    from folt.models.mixture import (
-        MixturePosterior,
-        bayesian_mixture,
-        bayesian_mixture_data,
-        mixture_log_likelihood,
-    )
-    from folt.models.multivariate import (
-        MultivariateMixturePosterior,
-        multivariate_gaussian_mixture,
-        simulate_multivariate_gaussian_mixture,
-    )
-    from folt.models.network import LatentSpacePosterior, latent_space
-    from folt.models.poisson import (
-        PoissonMixturePosterior,
-        poisson_mixture,
-        simulate_poisson_mixture,
-    )
-    from folt.models.targets import (
-        Banana,
-        BrokenBanana,
-        GaussianPair,
-        LabelSwitching,
-        banana,
-        broken_banana,
-        gaussian_pair,
-        label_switching,
-    )
 
-_HOMES = {
-    "folt.modal.models.ordinates": "FourierOrdinates fourier_ordinates scaled_ordinates",
-    "folt.modal.models.powers": "ModalPowersPosterior modal_powers simulate_powers",
-    "folt.modal.models.shapes": "ModalShapesPosterior modal_shapes simulate_shapes",
-    "folt.modal.models.spectrum": "AveragedSpectrum ModalPosterior Spectrum averaged_spectrum "
-    "modal_spectrum scaled_spectrum simulate_spectrum",
-    "folt.models.factors": "FactorPosterior factor_analysis ppca rotation_defect "
-    "simulate_factor_analysis",
-    "folt.models.gaussian": "GaussianMixturePosterior gaussian_mixture simulate_gaussian_mixture",
-    "folt.models.markov": "HiddenMarkovPosterior hidden_markov simulate_hidden_markov",
-    "folt.models.mixture": "MixturePosterior bayesian_mixture bayesian_mixture_data "
-    "mixture_log_likelihood",
-    "folt.models.multivariate": "MultivariateMixturePosterior multivariate_gaussian_mixture "
-    "simulate_multivariate_gaussian_mixture",
-    "folt.models.network": "LatentSpacePosterior latent_space",
-    "folt.models.poisson": "PoissonMixturePosterior poisson_mixture simulate_poisson_mixture",
-    "folt.models.targets": "Banana BrokenBanana GaussianPair LabelSwitching banana broken_banana "
-    "gaussian_pair label_switching",
+_OF_VIBRATION = {
+    "ordinates": "FourierOrdinates fourier_ordinates scaled_ordinates",
+    "powers": "ModalPowersPosterior modal_powers simulate_powers",
+    "shapes": "ModalShapesPosterior modal_shapes simulate_shapes",
+    "spectrum": "AveragedSpectrum ModalPosterior Spectrum averaged_spectrum modal_spectrum "
+    "scaled_spectrum simulate_spectrum",
 }
-"""The names that each module defines, separated by spaces; vibration's models live in its room."""
-_MODULES = {name: home for home, names in _HOMES.items() for name in names.split()}
+"""The names that each module of `folt.modal.models` defines, separated by spaces."""
 
 __all__ = [
     "AveragedSpectrum",
@@ -91,7 +69,6 @@ __all__ = [
     "BrokenBanana",
     "FactorPosterior",
     "FourierOrdinates",
-    "GaussianMixturePosterior",
     "GaussianPair",
     "HiddenMarkovPosterior",
     "LabelSwitching",
@@ -101,8 +78,8 @@ __all__ = [
     "ModalPowersPosterior",
     "ModalShapesPosterior",
     "MultivariateMixturePosterior",
-    "PoissonMixturePosterior",
     "Spectrum",
+    "WeightedMixturePosterior",
     "averaged_spectrum",
     "banana",
     "bayesian_mixture",
@@ -123,7 +100,6 @@ __all__ = [
     "multivariate_gaussian_mixture",
     "poisson_mixture",
     "ppca",
-    "rotation_defect",
     "scaled_ordinates",
     "scaled_spectrum",
     "simulate_factor_analysis",
@@ -138,11 +114,10 @@ __all__ = [
 
 
 def __getattr__(name: str) -> Any:
-    """Import a model on first use: a user of one of them does not wait for all."""
-    if name == "datasets":
-        return importlib.import_module("folt.models.datasets")
-    if name in _MODULES:
-        return getattr(importlib.import_module(_MODULES[name]), name)
+    """Import the models of vibration on first use: their room stands above this one."""
+    for module, names in _OF_VIBRATION.items():
+        if name in names.split():
+            return getattr(importlib.import_module(f"folt.modal.models.{module}"), name)
     raise AttributeError(f"module 'folt.models' has no attribute {name!r}")
 
 

@@ -14,7 +14,7 @@ MISPRINT = 77
 
 
 def galaxies(*, corrected: bool = True) -> Float[np.ndarray, 82]:
-    """Velocities of 82 galaxies in 1000 km/s, ascending.
+    """Return the velocities of 82 galaxies in 1000 km/s, ascending.
 
     Args:
         corrected: give the 78th velocity as measured, 26.960; False leaves the misprint 26.690 of
@@ -27,7 +27,7 @@ def galaxies(*, corrected: bool = True) -> Float[np.ndarray, 82]:
 
 
 def old_faithful() -> Float[np.ndarray, "272 2"]:
-    """Duration of an eruption and waiting time to the next, in minutes, 272 rows."""
+    """Return 272 rows: the duration of an eruption and the wait for the next, in minutes."""
     return _table("old_faithful.csv")
 
 
@@ -38,38 +38,28 @@ FAMILIES = (
 )
 """Fifteen families of Florence around 1430; the Pucci, who married none of them, are left out."""
 
-_MARRIAGES = (
-    "Acciaiuoli-Medici",
-    "Albizzi-Ginori",
-    "Albizzi-Guadagni",
-    "Albizzi-Medici",
-    "Barbadori-Castellani",
-    "Barbadori-Medici",
-    "Bischeri-Guadagni",
-    "Bischeri-Peruzzi",
-    "Bischeri-Strozzi",
-    "Castellani-Peruzzi",
-    "Castellani-Strozzi",
-    "Guadagni-Lamberteschi",
-    "Guadagni-Tornabuoni",
-    "Medici-Ridolfi",
-    "Medici-Salviati",
-    "Medici-Tornabuoni",
-    "Pazzi-Salviati",
-    "Peruzzi-Strozzi",
-    "Ridolfi-Strozzi",
-    "Ridolfi-Tornabuoni",
-)
+_MARRIAGES = {
+    "Albizzi": ("Ginori", "Guadagni", "Medici"),
+    "Barbadori": ("Castellani", "Medici"),
+    "Bischeri": ("Guadagni", "Peruzzi", "Strozzi"),
+    "Castellani": ("Peruzzi", "Strozzi"),
+    "Guadagni": ("Lamberteschi", "Tornabuoni"),
+    "Medici": ("Acciaiuoli", "Ridolfi", "Salviati", "Tornabuoni"),
+    "Peruzzi": ("Strozzi",),
+    "Ridolfi": ("Strozzi", "Tornabuoni"),
+    "Salviati": ("Pazzi",),
+}
+"""Every marriage once."""
 
 
 def florentine_families() -> Float[np.ndarray, "15 15"]:
-    """Marriages between families of Florence (Padgett and Ansell 1993), one for a tie, else zero.
+    """Return the marriages of families of Florence (Padgett and Ansell 1993) as zeros and ones.
 
     The families are those of `FAMILIES`, in that order.
     """
     ties = np.zeros((len(FAMILIES), len(FAMILIES)))
-    for pair in _MARRIAGES:
-        first, second = (FAMILIES.index(name) for name in pair.split("-"))
+    for name, others in _MARRIAGES.items():
+        first, second = FAMILIES.index(name), [FAMILIES.index(other) for other in others]
         ties[first, second] = ties[second, first] = 1.0
     return ties
 

@@ -76,7 +76,7 @@ class FactorPosterior(eqx.Module):
     common: bool = eqx.field(static=True, default=False)
 
     def components(self, x: Point) -> tuple[Float[Array, "m p"], Float[Array, " p"]]:
-        """Loadings and log noise variances."""
+        """Return loadings and log noise variances."""
         p = self.deviation.shape[0]
         rows = x[: self.factors * p].reshape(self.factors, p)
         log_noise = self.log_noise.from_normal(x[self.factors * p :])  # one, or one a variable
@@ -85,7 +85,7 @@ class FactorPosterior(eqx.Module):
         )
 
     def __call__(self, x: Point, observations: Float[Array | np.ndarray, "n p"]) -> Scalar:
-        """Log density at one point; the data enter through their scatter matrix."""
+        """Return the log density at one point; the data enter through their scatter matrix."""
         loading, log_noise = self.components(x)
         centred = jnp.asarray(observations)
         count, p = centred.shape
@@ -95,7 +95,7 @@ class FactorPosterior(eqx.Module):
         return log_likelihood + jnp.sum(normal_log_density(x))
 
     def constrain(self, x: Point) -> dict[str, Array]:
-        """Loadings, one row per factor, and noise variances."""
+        """Return loadings, one row per factor, and noise variances."""
         loading, log_noise = self.components(x)
         noise = jnp.exp(log_noise)
         return {"loading": loading, "noise": noise[0] if self.common else noise}
@@ -156,19 +156,13 @@ def factor_analysis(
         variables: names of the columns; those of a pandas data frame if None.
     """
     observations, m = _observed(data, factors)
-    p = observations.shape[1]
     if loading_prior not in LOADING_PRIORS:
         names = ", ".join(map(repr, LOADING_PRIORS))
         raise ValueError(f"expected loading_prior to be one of {names}, got {loading_prior!r}")
-    finite(log_noise_location=log_noise_location)
-    positive(loading_scale=loading_scale, log_noise_scale=log_noise_scale)
-    posterior = FactorPosterior(
-        LOADING_PRIORS[loading_prior](0.0, loading_scale),
-        Normal(log_noise_location, log_noise_scale),
-        observations.std(axis=0),
-        m,
-    )
-    coords = named_variables(data, variables, p)
+    log_noise = _noise(loading_scale, log_noise_location, log_noise_scale)
+    loading = LOADING_PRIORS[loading_prior](0.0, loading_scale)
+    posterior = FactorPosterior(loading, log_noise, observations.std(axis=0), m)
+    coords = named_variables(data, variables, observations.shape[1])
     return _problem(posterior, observations, loading_prior == "normal", coords)
 
 
@@ -184,6 +178,13 @@ def _observed(
             f"expected fewer factors than the {observations.shape[1]} variables, got {m}"
         )
     return observations, m
+
+
+def _noise(loading_scale: float, location: float, scale: float) -> Normal:
+    """Return the prior of the log noise; what is wrong with it or with the loadings is refused."""
+    finite(log_noise_location=location)
+    positive(loading_scale=loading_scale, log_noise_scale=scale)
+    return Normal(location, scale)
 
 
 @in_float64
@@ -211,19 +212,12 @@ def ppca(
         variables: names of the columns; those of a pandas data frame if None.
     """
     observations, m = _observed(data, factors)
-    p = observations.shape[1]
-    finite(log_noise_location=log_noise_location)
-    positive(loading_scale=loading_scale, log_noise_scale=log_noise_scale)
+    log_noise = _noise(loading_scale, log_noise_location, log_noise_scale)
     centred = observations - observations.mean(axis=0)
-    posterior = FactorPosterior(
-        Normal(0.0, loading_scale),
-        Normal(log_noise_location, log_noise_scale),
-        np.full(p, centred.std()),
-        m,
-        common=True,
-    )
-    names = named_variables(data, variables, p)
-    return _problem(posterior, observations, True, names)
+    p = observations.shape[1]
+    deviation = np.full(p, centred.std())
+    posterior = FactorPosterior(Normal(0.0, loading_scale), log_noise, deviation, m, common=True)
+    return _problem(posterior, observations, True, named_variables(data, variables, p))
 
 
 def _problem(
@@ -275,47 +269,6 @@ def principal_rows(centred: Float[np.ndarray, "n p"], m: int) -> tuple[int, ...]
     return independent_rows(vectors[:, -m:] * np.sqrt(excess), m)
 
 
-@in_float64
-def rotation_defect(
-    key: Key, posterior: FactorPosterior, data: Float[ArrayLike, "n p"], points: int = 16
-) -> float:
-    """Largest change of the log density under random rotations of the factors, at prior draws.
-
-    Rounding means that the posterior has a continuous symmetry which folding cannot remove; a
-    sparse prior gives a change of order one.
-    """
-    generator = host_generator(key)
-    m = posterior.factors
-    x = generator.normal(size=(points, (m + 1) * posterior.deviation.shape[0]))
-    rotations = np.linalg.qr(generator.normal(size=(points, m, m)))[0]
-    before, after = _plain_and_turned(posterior, x, rotations, jnp.asarray(data))
-    return float(np.max(np.abs(np.asarray(before) - np.asarray(after))))
-
-
-@eqx.filter_jit
-def _plain_and_turned(
-    posterior: FactorPosterior,
-    points: Float[np.ndarray, "k dim"],
-    rotations: Float[np.ndarray, "k m m"],
-    data: Float[Array, "n p"],
-) -> tuple[Array, Array]:
-    """Log densities of the loadings themselves: the slopes of their coordinates are taken out."""
-    loading = posterior.loading
-    length = posterior.factors * posterior.deviation.shape[0]
-
-    def density(x: Point) -> Scalar:
-        own = x[:length]
-        slopes = normal_log_density(own) - loading.log_prob(loading.from_normal(own))
-        return posterior(x, data) - jnp.sum(slopes)
-
-    def both(x: Point, rotation: Array) -> tuple[Scalar, Scalar]:
-        rows = loading.from_normal(x[:length].reshape(posterior.factors, -1))
-        turned = loading.to_normal(rotation @ rows).reshape(-1)
-        return density(x), density(x.at[:length].set(turned))
-
-    return jax.vmap(both)(jnp.asarray(points), jnp.asarray(rotations))
-
-
 def _pointwise(parameters: dict[str, Array], data: Float[ArrayLike, "n p"]) -> Float[Array, " n"]:
     """Return the log likelihood of every centred observation."""
     centred = jnp.asarray(data)
@@ -327,7 +280,7 @@ def _pointwise(parameters: dict[str, Array], data: Float[ArrayLike, "n p"]) -> F
 def _predict(
     key: Key, parameters: dict[str, Array], data: Float[ArrayLike, "n p"]
 ) -> Float[Array, "n p"]:
-    """As many new centred observations as there are data."""
+    """Return as many new centred observations as there are data."""
     key_factor, key_noise = jax.random.split(key)
     loading, noise = parameters["loading"], parameters["noise"]
     shape = jnp.shape(data)
@@ -338,7 +291,7 @@ def _predict(
 def completed(
     key: Key, parameters: dict[str, Array], new: Float[Array, "k p"], data: Float[Array, "n p"]
 ) -> Float[Array, "k p"]:
-    """Centred rows with missing entries, NaN, drawn given the entries that are there."""
+    """Return centred rows whose missing entries, NaN, are drawn given the others."""
     del data
     loading, noise = parameters["loading"], jnp.broadcast_to(parameters["noise"], new.shape[1:])
     there = jnp.isfinite(new)
@@ -346,7 +299,7 @@ def completed(
     key_factor, key_noise = jax.random.split(key)
 
     def factors_given(row: Array, seen: Array, normal: Array) -> Array:
-        """A draw of the factors of one row: normal with precision I + Λ diag(seen/ψ) Λᵀ."""
+        """Draw the factors of one row: normal with precision I + Λ diag(seen/ψ) Λᵀ."""
         weighted = loading * (seen / noise)
         precision = jnp.eye(loading.shape[0], dtype=loading.dtype) + weighted @ loading.T
         factor = jnp.linalg.cholesky(precision)

@@ -75,7 +75,7 @@ class LogGammas(eqx.Module):
         return jnp.sum(log_prob_of_log(self.shape, self.push_log(x)) - 0.5 * jnp.log(self.shape))
 
     def sample_prior(self, key: Key) -> Float[Array, " length"]:
-        """Through the Gamma quantile of a standard normal vector."""
+        """Return the Gamma quantiles of a standard normal vector, as coordinates."""
         shape = jnp.asarray(self.shape)
         drawn = Gamma(shape).log_from_normal(jax.random.normal(key, shape.shape, shape.dtype))
         return self.pull_log(drawn)

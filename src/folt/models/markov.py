@@ -23,21 +23,18 @@ import numpy as np
 from jax.scipy.special import logsumexp
 from jaxtyping import Array, ArrayLike, Float, Int
 
-from folt.coordinates import CentredScores, Normal
+from folt.coordinates import CentredScores
 from folt.groups import Blocks, Joint, ZeroSumRows
-from folt.models.emissions import Emission, GaussianEmission, PoissonEmission
-from folt.models.gaussian import gaussian_terms, scale_options
+from folt.models.families import Family, GaussianFamily, PoissonFamily, Values
 from folt.models.independent import Independent, StandardNormal
 from folt.models.observations import (
     counts,
-    finite,
     named_variables,
     number_of,
     positive,
     series,
     steps_ahead,
 )
-from folt.models.poisson import poisson_draws, poisson_terms, rate_location
 from folt.problem import Problem
 from folt.problem.observed import Forecast, LogTerms, Paths, Pointwise, Predictive
 from folt.types import Key, Point, Scalar, host_generator, in_float64
@@ -48,32 +45,31 @@ Initial = Literal["uniform", "stationary"]
 class HiddenMarkovPosterior(eqx.Module):
     """Likelihood times prior, all constants included: its integral is the evidence."""
 
-    emission: Emission
+    family: Family
     transition: CentredScores
     prior: Independent
     initial: Initial = eqx.field(static=True)
 
+    def _pieces(self, x: Point) -> tuple[Float[Array, "m size"], Float[Array, "m m"]]:
+        rows, ratios = self.prior.pieces(x)
+        return rows.reshape(-1, len(self.family.kinds)), self.transition.push(ratios)
+
     def __call__(self, x: Point, observations: Float[Array | np.ndarray, " t"]) -> Scalar:
         """Return the log density at one point."""
-        rows, ratios = self.prior.pieces(x)
-        terms = self.emission.terms(rows.reshape(-1, self.emission.size), jnp.asarray(observations))
-        transition = self.transition.push(ratios)
+        rows, transition = self._pieces(x)
+        terms = self.family.terms(self.family.parameters(rows), jnp.asarray(observations))
         steps = forward_log_likelihood(initial_log(transition, self.initial), transition, terms)
         return jnp.sum(steps) + self.prior.log_prob(x)
 
-    def constrain(self, x: Point) -> dict[str, Array]:
-        """Emission parameters, transition matrix and initial distribution."""
-        rows, ratios = self.prior.pieces(x)
-        transition = self.transition.push(ratios)
-        return {
-            **self.emission.constrain(rows.reshape(-1, self.emission.size)),
-            "transition": transition,
-            "initial": jnp.exp(initial_log(transition, self.initial)),
-        }
+    def constrain(self, x: Point) -> Values:
+        """Return the parameters of the states, the transition matrix and the first distribution."""
+        rows, transition = self._pieces(x)
+        initial = jnp.exp(initial_log(transition, self.initial))
+        return {**self.family.constrain(rows), "transition": transition, "initial": initial}
 
-    def unconstrain(self, values: dict[str, Array]) -> Point:
-        """The point with these emissions and transitions, from which the initial ones follow."""
-        rows = self.emission.unconstrain(values)
+    def unconstrain(self, values: Values) -> Point:
+        """Return the point with these parameters; the initial distribution follows from them."""
+        rows = self.family.unconstrain(values)
         return jnp.concatenate([rows.reshape(-1), self.transition.pull(values["transition"])])
 
 
@@ -152,40 +148,27 @@ def hidden_markov(
     if initial not in ("uniform", "stationary"):
         raise ValueError(f"expected initial 'uniform' or 'stationary', got {initial!r}")
     positive(staying=staying, leaving=leaving)
+    family: Family
     if emission == "gaussian":
         observations = series(data, m, "states")
-        options = scale_options(observations, mu_location, mu_scale, log_sigma_location)
-        emitted: Emission = _gaussian_emission(*options, log_sigma_scale)
+        family = GaussianFamily.for_data(
+            observations, mu_location, mu_scale, log_sigma_location, log_sigma_scale
+        )
     elif emission == "poisson":
         observations = counts(data, m, "states")
-        location = rate_location(observations) if log_rate_location is None else log_rate_location
-        positive(log_rate_scale=log_rate_scale)
-        emitted = PoissonEmission(Normal(location, log_rate_scale))
+        family = PoissonFamily.for_data(observations, log_rate_location, log_rate_scale)
     else:
         raise ValueError(f"expected emission 'gaussian' or 'poisson', got {emission!r}")
     transition = CentredScores.transitions(m, staying, leaving)
-    prior = Independent((StandardNormal(emitted.size * m), transition))
-    posterior = HiddenMarkovPosterior(emitted, transition, prior, initial)
-    kinds = ("mu", "log_sigma") if emission == "gaussian" else ("log_rate",)
-    return _problem(posterior, observations, m, kinds, named_variables(data, variables, 1))
-
-
-def _problem(
-    posterior: HiddenMarkovPosterior,
-    observations: Float[np.ndarray, " t"],
-    m: int,
-    kinds: tuple[str, ...],
-    coords: dict[str, list[str]],
-) -> Problem:
-    """The posterior with the symmetry of its states; `kinds` are the coordinates of one state."""
-    by_state = [kind.removeprefix("log_") for kind in kinds]
+    prior = Independent((StandardNormal(len(family.kinds) * m), transition))
+    posterior = HiddenMarkovPosterior(family, transition, prior, initial)
     return Problem(
         posterior,
-        Joint(m, (Blocks(len(kinds)), ZeroSumRows())),
+        Joint(m, (Blocks(len(family.kinds)), ZeroSumRows())),
         data=observations,
-        prior=posterior.prior,
+        prior=prior,
         names=[
-            *(f"{kind}[{k}]" for k in range(m) for kind in kinds),
+            *(f"{kind}[{k}]" for k in range(m) for kind in family.kinds),
             *(f"log_ratio[{i},{j}]" for i in range(m) for j in range(m - 1)),
         ],
         constrain=posterior.constrain,
@@ -194,34 +177,22 @@ def _problem(
         predictive=Predictive(posterior.constrain, _predict, _FORECAST),
         log_terms=LogTerms(posterior.constrain, smoothed, _PATHS),
         dims={
-            **dict.fromkeys((*by_state, "initial"), ("state",)),
+            **dict.fromkeys((*family.names(), "initial"), ("state",)),
             "transition": ("state", "state_to"),
         },
-        coords=coords,
+        coords=named_variables(data, variables, 1),
     )
 
 
-def _gaussian_emission(
-    mu_location: float, mu_scale: float, log_sigma_location: float, log_sigma_scale: float
-) -> GaussianEmission:
-    finite(mu_location=mu_location, log_sigma_location=log_sigma_location)
-    positive(mu_scale=mu_scale, log_sigma_scale=log_sigma_scale)
-    return GaussianEmission(
-        Normal(mu_location, mu_scale), Normal(log_sigma_location, log_sigma_scale)
-    )
-
-
-def pointwise_of_states(
-    parameters: dict[str, Array], data: Float[ArrayLike, " t"]
-) -> Float[Array, " t"]:
+def pointwise_of_states(parameters: Values, data: ArrayLike) -> Float[Array, " t"]:
     """Return the log predictive density of every observation given those before it."""
-    terms = _terms(parameters, jnp.asarray(data, float))
+    terms = _terms(parameters, data)
     return forward_log_likelihood(jnp.log(parameters["initial"]), parameters["transition"], terms)
 
 
-def smoothed(parameters: dict[str, Array], data: Float[ArrayLike, " t"]) -> Float[Array, "m t"]:
-    """Log P(s_t = k | y_1, ..., y_T), by the forward-backward algorithm."""
-    terms = _terms(parameters, jnp.asarray(data, float))
+def smoothed(parameters: Values, data: ArrayLike) -> Float[Array, "m t"]:
+    """Return log P(s_t = k | y_1, ..., y_T), by the forward-backward algorithm."""
+    terms = _terms(parameters, data)
     log_transition = jnp.log(parameters["transition"])
 
     def forwards(log_predicted: Array, term: Array) -> tuple[Array, Array]:
@@ -237,9 +208,9 @@ def smoothed(parameters: dict[str, Array], data: Float[ArrayLike, " t"]) -> Floa
     return jax.nn.log_softmax(filtered + later, axis=1).T
 
 
-def viterbi(parameters: dict[str, Array], data: Float[ArrayLike, " t"]) -> Int[Array, " t"]:
+def viterbi(parameters: Values, data: ArrayLike) -> Int[Array, " t"]:
     """Return the states s_1, ..., s_T of largest probability given the data and the parameters."""
-    terms = _terms(parameters, jnp.asarray(data, float)).T
+    terms = _terms(parameters, data).T
     log_transition = jnp.log(parameters["transition"])
 
     def forwards(best: Array, term: Array) -> tuple[Array, Array]:
@@ -257,11 +228,9 @@ def viterbi(parameters: dict[str, Array], data: Float[ArrayLike, " t"]) -> Int[A
     return jnp.append(earlier, last)
 
 
-def path_log_prob(
-    parameters: dict[str, Array], path: Int[Array, " t"], data: Float[ArrayLike, " t"]
-) -> Scalar:
+def path_log_prob(parameters: Values, path: Int[Array, " t"], data: ArrayLike) -> Scalar:
     """Return log P(s_1, ..., s_T | y_1, ..., y_T) of these states, given the parameters."""
-    terms = _terms(parameters, jnp.asarray(data, float))
+    terms = _terms(parameters, data)
     log_initial, transition = jnp.log(parameters["initial"]), parameters["transition"]
     moves = jnp.sum(jnp.log(transition[path[:-1], path[1:]]))
     emitted = jnp.sum(jnp.take_along_axis(terms, path[None], axis=0))
@@ -273,17 +242,15 @@ _PATHS = Paths(viterbi, path_log_prob)
 """The most probable path of the states, and how probable a path is."""
 
 
-def _predict(
-    key: Key, parameters: dict[str, Array], data: Float[ArrayLike, " t"]
-) -> Float[Array, " t"]:
+def _predict(key: Key, parameters: Values, data: ArrayLike) -> Float[Array, " t"]:
     """Return a new series of the same length."""
     return _simulated(key, parameters, jnp.log(parameters["initial"]), jnp.shape(data)[0])
 
 
 def ahead(
-    key: Key, parameters: dict[str, Array], new: Float[Array, " k"], data: Float[ArrayLike, " t"]
+    key: Key, parameters: Values, new: Float[Array, " k"], data: ArrayLike
 ) -> Float[Array, "k columns"]:
-    """Probabilities of the states k steps ahead, and in the last column a simulated series."""
+    """Return probabilities of the states k steps ahead, and last a simulated series."""
     transition = parameters["transition"]
     now = jnp.exp(smoothed(parameters, data)[:, -1])
 
@@ -301,7 +268,7 @@ _FORECAST = Forecast("step", steps_ahead, ahead, last="y")
 
 
 def _simulated(
-    key: Key, parameters: dict[str, Array], log_first: Float[Array, " m"], length: int
+    key: Key, parameters: Values, log_first: Float[Array, " m"], length: int
 ) -> Float[Array, " length"]:
     """Return a series whose first state has these log probabilities."""
     key_states, key_noise = jax.random.split(key)
@@ -313,16 +280,16 @@ def _simulated(
 
     keys = jax.random.split(key_states, length)
     states = jax.lax.scan(step, log_first, keys)[1]
-    if "rate" in parameters:
-        return poisson_draws(key_noise, parameters["rate"][states])
-    mu, sigma = parameters["mu"], parameters["sigma"]
-    return mu[states] + sigma[states] * jax.random.normal(key_noise, (length,), mu.dtype)
+    return _family_of(parameters).draws(key_noise, parameters, states)
 
 
-def _terms(parameters: dict[str, Array], data: Float[Array, " t"]) -> Float[Array, "m t"]:
-    if "rate" in parameters:
-        return poisson_terms(jnp.log(parameters["rate"]), data)
-    return gaussian_terms(parameters["mu"], jnp.log(parameters["sigma"]), data)
+def _family_of(parameters: Values) -> type[Family]:
+    return PoissonFamily if "rate" in parameters else GaussianFamily
+
+
+def _terms(parameters: Values, data: ArrayLike) -> Float[Array, "m t"]:
+    """Return the log density of every observation in every state."""
+    return _family_of(parameters).log_densities(parameters, jnp.asarray(data, float))
 
 
 def simulate_hidden_markov(
@@ -335,7 +302,7 @@ def simulate_hidden_markov(
     sigma: Sequence[float] = (1.0, 1.0),
     rate: Sequence[float] = (2.0, 8.0),
 ) -> Float[np.ndarray, " length"]:
-    """A series with these parameters; the first state is uniform."""
+    """Return a series with these parameters; the first state is uniform."""
     generator = host_generator(key)
     matrix = np.asarray(transition, float)
     states = [int(generator.integers(len(matrix)))]

@@ -17,21 +17,20 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
-import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
 from jax.scipy.linalg import solve_triangular
-from jaxtyping import Array, ArrayLike, Float, PyTree
+from jaxtyping import Array, ArrayLike, Float
 
 from folt.coordinates import CentredScores, Normal
 from folt.groups import Blocks, Joint, ZeroSum
+from folt.models.families import MixtureLikelihood, Values
 from folt.models.independent import (
     LOG_TWO_PI,
     Independent,
     LogGammas,
     StandardNormal,
-    log_sum_components,
     total_log_likelihood,
 )
 from folt.models.observations import (
@@ -49,7 +48,7 @@ from folt.problem.observed import Forecast, LogTerms, Pointwise, Predictive
 from folt.types import Key, Point, Scalar, host_generator, in_float64
 
 
-class MultivariateMixturePosterior(eqx.Module):
+class MultivariateMixturePosterior(MixtureLikelihood):
     """Likelihood times prior, all constants included: its integral is the evidence.
 
     Attributes:
@@ -83,14 +82,14 @@ class MultivariateMixturePosterior(eqx.Module):
         parameters, data = (jnp.asarray(self.root), *self.components(x)), jnp.asarray(observations)
         return total_log_likelihood(_terms, parameters, data) + self.prior.log_prob(x)
 
-    def constrain(self, x: Point) -> dict[str, Array]:
+    def constrain(self, x: Point) -> Values:
         """Return weights, means and covariance matrices."""
         log_weight, mu, triangle, _ = self.components(x)
         inverse = jax.vmap(_inverse_of_triangle)(triangle) * self.root
         covariance = jnp.einsum("kij,kil->kjl", inverse, inverse)
         return {"weight": jnp.exp(log_weight), "mu": mu, "covariance": covariance}
 
-    def unconstrain(self, values: dict[str, Array]) -> Point:
+    def unconstrain(self, values: Values) -> Point:
         """Return the point with these weights, means and covariance matrices.
 
         D⁻¹ΣD⁻¹ = T⁻ᵀT⁻¹, so T⁻ᵀ is the upper triangular Cholesky factor, which is the usual one
@@ -108,6 +107,23 @@ class MultivariateMixturePosterior(eqx.Module):
             self.weight.pull(values["weight"]),
         ]
         return jnp.concatenate(pieces)
+
+    @staticmethod
+    def log_densities(values: Values, data: Array) -> Float[Array, "m n"]:
+        """Return log N(y_n; μ_k, Σ_k) of every component and observation."""
+        factor = jnp.linalg.cholesky(values["covariance"])
+        residual = data.T - values["mu"][:, :, None]
+        whitened = jax.vmap(lambda f, r: solve_triangular(f, r, lower=True))(factor, residual)
+        log_scale = jnp.sum(jnp.log(jnp.diagonal(factor, axis1=1, axis2=2)), axis=1)
+        constant = -log_scale - 0.5 * data.shape[1] * LOG_TWO_PI
+        return constant[:, None] - 0.5 * jnp.sum(jnp.square(whitened), axis=1)
+
+    @staticmethod
+    def draws(key: Key, values: Values, labels: Array) -> Float[Array, "n p"]:
+        """Return normal vectors with the means and covariances of the labels."""
+        mu, factor = values["mu"][labels], jnp.linalg.cholesky(values["covariance"])
+        noise = jax.random.normal(key, mu.shape, mu.dtype)
+        return mu + jnp.einsum("nij,nj->ni", factor[labels], noise)
 
 
 def _terms(parameters: tuple[Array, ...], observations: Float[Array, "n p"]) -> Array:
@@ -172,7 +188,7 @@ def multivariate_gaussian_mixture(
     root = sigma * np.sqrt(nu - p - 1)
     posterior = MultivariateMixturePosterior(Normal(location, scale), root, diagonal, weight, prior)
     triangle = (Blocks(below),) if below else ()
-    names = named_variables(data, variables, p)
+    names, made = named_variables(data, variables, p), MultivariateMixturePosterior
     return Problem(
         posterior,
         Joint(m, (Blocks(p), *triangle, Blocks(p), ZeroSum())),
@@ -182,9 +198,11 @@ def multivariate_gaussian_mixture(
         names=_names(m, p),
         constrain=posterior.constrain,
         unconstrain=posterior.unconstrain,
-        pointwise=Pointwise(posterior.constrain, _pointwise),
-        predictive=Predictive(posterior.constrain, _predict, _FORECAST),
-        log_terms=LogTerms(posterior.constrain, _component_terms),
+        pointwise=Pointwise(posterior.constrain, made.pointwise),
+        predictive=Predictive(
+            posterior.constrain, made.predict, Forecast("row", new_rows, made.density_at)
+        ),
+        log_terms=LogTerms(posterior.constrain, made.component_terms),
         dims={
             "weight": ("component",),
             "mu": ("component", "variable"),
@@ -198,7 +216,7 @@ def multivariate_gaussian_mixture(
 def _start(
     posterior: MultivariateMixturePosterior, data: Float[np.ndarray, "n p"], m: int
 ) -> NearPartitions | None:
-    """Where the search begins: at clusters with more rows than variables, if there are any."""
+    """Return where the search begins: at clusters with more rows than variables."""
     p = data.shape[1]
     below, root = p * (p - 1) // 2, np.asarray(posterior.root)
     shape = np.asarray(posterior.diagonal.shape)[:p]
@@ -240,48 +258,6 @@ def _per_variable(name: str, value: ArrayLike, p: int) -> Float[np.ndarray, " p"
     if array.shape not in ((), (p,)):
         raise ValueError(f"{name} must be one number or {p} of them, got shape {array.shape}")
     return np.broadcast_to(array, (p,)).copy()
-
-
-def _pointwise(parameters: dict[str, Array], data: Float[ArrayLike, "n p"]) -> Float[Array, " n"]:
-    """Return the log likelihood of every observation."""
-    return log_sum_components(_component_terms(parameters, data))
-
-
-def _component_terms(
-    parameters: dict[str, Array], data: Float[ArrayLike, "n p"]
-) -> Float[Array, "m n"]:
-    """Return log w_k + log N(y_n; μ_k, Σ_k) of every component and observation."""
-    values = jnp.asarray(data).T
-    factor = jnp.linalg.cholesky(parameters["covariance"])
-    residual = values - parameters["mu"][:, :, None]
-    whitened = jax.vmap(lambda f, r: solve_triangular(f, r, lower=True))(factor, residual)
-    log_scale = jnp.sum(jnp.log(jnp.diagonal(factor, axis1=1, axis2=2)), axis=1)
-    constant = jnp.log(parameters["weight"]) - log_scale - 0.5 * values.shape[0] * LOG_TWO_PI
-    return constant[:, None] - 0.5 * jnp.sum(jnp.square(whitened), axis=1)
-
-
-def _density_at(
-    key: Key, parameters: dict[str, Array], new: Float[Array, "k p"], data: PyTree
-) -> Float[Array, " k"]:
-    """Return the density at every new observation given the parameters."""
-    del key, data
-    return jnp.exp(_pointwise(parameters, new))
-
-
-_FORECAST = Forecast("row", new_rows, _density_at)
-"""The predictive density at new observations."""
-
-
-def _predict(
-    key: Key, parameters: dict[str, Array], data: Float[ArrayLike, "n p"]
-) -> Float[Array, "n p"]:
-    """As many new observations as there are data."""
-    key_label, key_noise = jax.random.split(key)
-    count, p = jnp.shape(data)
-    label = jax.random.categorical(key_label, jnp.log(parameters["weight"]), shape=(count,))
-    mu, factor = parameters["mu"], jnp.linalg.cholesky(parameters["covariance"])
-    noise = jax.random.normal(key_noise, (count, p), mu.dtype)
-    return mu[label] + jnp.einsum("nij,nj->ni", factor[label], noise)
 
 
 def simulate_multivariate_gaussian_mixture(

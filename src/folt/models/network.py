@@ -78,7 +78,7 @@ def _pointwise(parameters: dict[str, Array], data: ArrayLike) -> Float[Array, " 
 
 
 def _predict(key: Key, parameters: dict[str, Array], data: ArrayLike) -> Float[Array, " pairs"]:
-    """A new network, pair by pair."""
+    """Return a new network, pair by pair."""
     chance = jax.nn.sigmoid(parameters["intercept"] - parameters["distance"])
     return (jax.random.uniform(key, chance.shape) < chance).astype(chance.dtype)
 
@@ -165,7 +165,7 @@ def latent_space(
 
 
 def _far_apart(matrix: Float[np.ndarray, "n n"], k: int) -> tuple[int, ...]:
-    """Nodes in different directions, by classical scaling of the lengths of shortest paths."""
+    """Return nodes in different directions, by classical scaling of shortest paths."""
     lengths = shortest_path(matrix, unweighted=True)
     reached = lengths[np.isfinite(lengths)]
     lengths = np.where(np.isfinite(lengths), lengths, reached.max() + 1.0)

@@ -19,7 +19,7 @@ class _Spread(NamedTuple):
 
 
 def series(data: ArrayLike, groups: int, word: str = "components") -> Float[np.ndarray, " n"]:
-    """One-dimensional observations, at least as many as components.
+    """Return one-dimensional observations, at least as many as components.
 
     Raises:
         ValueError: saying what is wrong with the data.
@@ -48,7 +48,7 @@ def table(data: ArrayLike, groups: int, word: str = "components") -> Float[np.nd
 
 
 def named_variables(data: object, given: Sequence[str] | None, count: int) -> dict[str, list[str]]:
-    """Names of the variables as labels of axes: those given, or those of a data frame or series.
+    """Return names of the variables: those given, or those of a data frame or series.
 
     Raises:
         ValueError: as many names as variables were expected.
@@ -66,7 +66,7 @@ def named_variables(data: object, given: Sequence[str] | None, count: int) -> di
 
 
 def counts(data: ArrayLike, groups: int, word: str = "components") -> Float[np.ndarray, " n"]:
-    """Non-negative whole numbers.
+    """Return non-negative whole numbers.
 
     Raises:
         ValueError: saying what is wrong with the data.
@@ -88,7 +88,7 @@ def counts(data: ArrayLike, groups: int, word: str = "components") -> Float[np.n
 
 
 def new_values(new: object, data: Float[np.ndarray, " n"]) -> Float[np.ndarray, " k"]:
-    """Where a density is predicted: the values given, or a grid that reaches beyond the data."""
+    """Return where a density is predicted: values given, or a grid beyond the data."""
     if new is None:
         room = 0.15 * float(np.ptp(data))
         return np.linspace(data.min() - room, data.max() + room, _GRID)
@@ -96,7 +96,7 @@ def new_values(new: object, data: Float[np.ndarray, " n"]) -> Float[np.ndarray, 
 
 
 def new_counts(new: object, data: Float[np.ndarray, " n"]) -> Float[np.ndarray, " k"]:
-    """Where probabilities are predicted: the counts given, or all from zero past the largest."""
+    """Return the counts to predict: those given, or all from zero past the largest."""
     if new is None:
         return np.arange(min(float(data.max()) * 1.25 + 2.0, 10.0 * _GRID))
     return counts(_new(new, ()), 1)
@@ -108,7 +108,7 @@ def new_rows(new: object, data: Float[np.ndarray, "n p"]) -> Float[np.ndarray, "
 
 
 def new_rows_with_holes(new: object, data: Float[np.ndarray, "n p"]) -> Float[np.ndarray, "k p"]:
-    """Rows whose missing entries, NaN, are predicted; without any, one row that is all missing."""
+    """Return rows whose missing entries, NaN, are predicted; one all missing if None."""
     missing = np.full((1, data.shape[1]), np.nan)
     return missing if new is None else _new(new, data.shape[1:], holes=True)
 
@@ -144,7 +144,7 @@ def _new(new: object, shape: tuple[int, ...], holes: bool = False) -> np.ndarray
 
 
 def spread_of(values: Float[np.ndarray, " n *variables"]) -> _Spread:
-    """Midrange and range of every variable.
+    """Return the midrange and range of every variable.
 
     Raises:
         ValueError: a variable is constant, so that its range says nothing about scales.

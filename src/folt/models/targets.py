@@ -15,10 +15,10 @@ from jax.scipy.special import logsumexp
 from jaxtyping import Array, ArrayLike, Float
 
 from folt.groups import Permutation, Reflection
+from folt.models.independent import LOG_TWO_PI
+from folt.models.observations import finite
 from folt.problem import Problem
 from folt.types import Distribution, Key, Point, Scalar, in_float64
-
-_LOG_TWO_PI = math.log(2 * math.pi)
 
 _CENTRES: dict[int, tuple[tuple[float, ...], ...]] = {
     2: ((2.0, 0.5), (5.0, 0.8), (8.0, 0.3), (11.0, 0.6)),
@@ -51,7 +51,7 @@ class GaussianPair(Distribution):
     def log_prob(self, x: Point) -> Scalar:
         """Return the log density at one point."""
         log_cosh = jnp.logaddexp(self.offset * x[0], -self.offset * x[0]) - math.log(2)
-        return log_cosh - 0.5 * (jnp.dot(x, x) + self.offset**2 + self.dim * _LOG_TWO_PI)
+        return log_cosh - 0.5 * (jnp.dot(x, x) + self.offset**2 + self.dim * LOG_TWO_PI)
 
     def sample_and_log_prob(self, key: Key) -> tuple[Point, Scalar]:
         """Return one draw and its log density."""
@@ -79,7 +79,7 @@ class LabelSwitching(Distribution):
     def log_prob(self, x: Point) -> Scalar:
         """Return the log density at one point, summed over the orbit of the centres."""
         squares = jnp.sum(jnp.square(x - self.group.orbit(jnp.asarray(self.centres))), axis=1)
-        constant = math.log(self.group.order) + 0.5 * self.dim * _LOG_TWO_PI
+        constant = math.log(self.group.order) + 0.5 * self.dim * LOG_TWO_PI
         return logsumexp(-0.5 * squares) - constant
 
     def sample_and_log_prob(self, key: Key) -> tuple[Point, Scalar]:
@@ -153,7 +153,7 @@ _SPREAD, _WIDTH = 2.0, 0.5
 
 def _log_banana(x: Point, curvature: Float[Array, ""]) -> Scalar:
     along, across = x[0] / _SPREAD, (x[1] - curvature * x[0] ** 2) / _WIDTH
-    return -0.5 * (along**2 + across**2) - _LOG_TWO_PI - math.log(_SPREAD * _WIDTH)
+    return -0.5 * (along**2 + across**2) - LOG_TWO_PI - math.log(_SPREAD * _WIDTH)
 
 
 def _bend(noise: Point, right: ArrayLike, left: ArrayLike) -> Point:
@@ -164,8 +164,8 @@ def _bend(noise: Point, right: ArrayLike, left: ArrayLike) -> Point:
 
 @in_float64
 def gaussian_pair(dim: int = 2, offset: float = 3.0) -> Problem:
-    """½N(3e₁, I) + ½N(-3e₁, I) on R^dim with the reflection of its first axis."""
-    _require_finite(offset=offset)
+    """Return ½N(c·e₁, I) + ½N(-c·e₁, I) on R^dim with the reflection of its first axis."""
+    finite(offset=offset)
     group = Reflection(dim, (0,))
     return _known_exactly(GaussianPair(dim, offset), group)
 
@@ -176,7 +176,7 @@ def label_switching(
     size: int = 2,
     centres: ArrayLike | Sequence[Sequence[float]] | None = None,
 ) -> Problem:
-    """M Gaussian blocks of p coordinates in every order, with all m! permutations.
+    """Return m Gaussian blocks of p coordinates in every order, with all m! permutations.
 
     Args:
         blocks: number of blocks, m.
@@ -195,14 +195,14 @@ def label_switching(
 @in_float64
 def banana(a: float = 1.0, b: float = 0.5) -> Problem:
     """Return two bananas of curvature a and b, even in the first axis and thus invariant."""
-    _require_finite(a=a, b=b)
+    finite(a=a, b=b)
     return _known_exactly(Banana((a, b)), Reflection(2, (0,)))
 
 
 @in_float64
 def broken_banana(a: float = 1.0, b: float = 0.5) -> Problem:
     """Return a banana with curvature a for x₁ > 0 and b for x₁ < 0: a symmetry that is broken."""
-    _require_finite(a=a, b=b)
+    finite(a=a, b=b)
     return _known_exactly(BrokenBanana(a, b), Reflection(2, (0,)), invariant=False)
 
 
@@ -220,9 +220,3 @@ def _known_exactly(
     target: Distribution, group: Permutation | Reflection, invariant: bool = True
 ) -> Problem:
     return Problem(target.log_prob, group, invariant=invariant, sampler=target.sample)
-
-
-def _require_finite(**values: float) -> None:
-    for name, value in values.items():
-        if not np.isfinite(value):
-            raise ValueError(f"{name} must be finite, got {value}")

@@ -6,7 +6,7 @@ import time
 
 import numpy as np
 
-from folt.certificate.diagnostics import summarise_chains
+from folt.certificate.diagnostics.chains import summarise_chains
 from folt.groups import Group
 from folt.paper.rows import ReproductionSettings, TableJob, by_method, figure_of, row
 from folt.paper.shared_fits import (
@@ -109,14 +109,8 @@ class BaselinesTable(Experiment):
                     figure_text(figure_of(group[0], "printed", "gamma", "0.05")),
                 ]
             )
-        headers = [
-            "method",
-            "sorted ESS per draw",
-            "by batch means",
-            "printed",
-            "predicted γ/(2−γ)",
-        ]
-        headers += ["accept", "printed", "γ", "printed"]
+        headers = ["method", "sorted ESS per draw", "by batch means", "printed"]
+        headers += ["predicted γ/(2−γ)", "accept", "printed", "γ", "printed"]
         diagnosed = [one for one in rows if one["qc"] is not None]
         return [
             ("Effective draws after sorting", markdown(headers, lines)),

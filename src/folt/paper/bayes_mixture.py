@@ -11,13 +11,14 @@ import numpy as np
 from folt.fit import in_user_parameters
 from folt.paper.baselines import chain_facts
 from folt.paper.rows import (
+    TRACE_STEPS,
     ReproductionSettings,
     TableJob,
     by_method,
     estimates,
     figure_of,
+    rounded,
     row,
-    thinned_trace,
 )
 from folt.paper.shared_fits import SharedFits, folded_draws, random_permutation_chains
 from folt.paper.tables import (
@@ -57,7 +58,7 @@ def _described(fits: SharedFits, draws: np.ndarray) -> Document:
     values = {**values, "log_sigma": np.log(values["sigma"])}
     return {
         "estimates": estimates(values),
-        "figure": {"mu": thinned_trace(values["mu"][0])},
+        "figure": {"mu": rounded(values["mu"][0][:TRACE_STEPS])},
     }
 
 
@@ -185,27 +186,16 @@ class MixtureTable(Experiment):
 
     def figure(self, document: Document) -> Figure:
         """Traces of the means by three methods."""
-        from folt.paper.pictures import ChainPanel, chain_panels_figure
+        from folt.paper.pictures import chain_panels_figure
 
-        groups = by_method(document["rows"])
-        told = (
-            (
-                "unfolded",
-                "Unfolded",
-                "accepts {accept:.1%}, switches labels at {switches:.1%} of steps",
-            ),
-            (
-                "random-permutation",
+        switching = "accepts {accept:.1%}, switches labels at {switches:.1%} of steps"
+        told = {
+            "unfolded": ("Unfolded", switching),
+            "random-permutation": (
                 "Random permutations",
                 "accepts {accept:.1%}, shuffled every step",
             ),
-            ("folded", "Folded", "accepts {accept:.1%}, every label keeps its component"),
-        )
-        traces = []
-        for method, title, remark in told:
-            rows = groups.get((_CASE, method))
-            if rows:
-                rate = (rows[0]["details"] or {}).get("label_switch_rate") or 0.0
-                words = remark.format(accept=rows[0]["accept"], switches=rate)
-                traces.append(ChainPanel(title, words, np.array(rows[0]["figure"]["mu"])))
-        return chain_panels_figure(traces, [f"μ{mark}" for mark in "₁₂₃"], "component mean μ")
+            "folded": ("Folded", "accepts {accept:.1%}, every label keeps its component"),
+        }
+        labels = [f"μ{mark}" for mark in "₁₂₃"]
+        return chain_panels_figure(document, told, "mu", labels, "component mean μ")

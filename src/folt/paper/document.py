@@ -1,7 +1,4 @@
-"""The document of a table: its rows on disk, whole at any moment, and what is drawn from them.
-
-Where numbers come from: versions, commit, date, processor.
-"""
+"""The document of a table: its rows, where they come from, and the page that is made of them."""
 
 from __future__ import annotations
 

@@ -4,11 +4,6 @@ Layers are stacked along a leading axis and scanned, so that the time to compile
 with the depth. Every weight matrix W of a conditioner enters as W / max(1, σ(W)/bound). While a
 flow is trained σ comes from one step of power iteration off a carried vector, which follows the
 slowly moving weights; `certified` then replaces the estimate by exact singular values.
-
-The networks of a coupling flow, all layers stacked, and the norms of their weights.
-
-Every weight matrix W enters as W / max(1, σ(W)/bound), with σ from one step of power iteration off
-a carried vector while a flow is trained, and exact at its end.
 """
 
 from __future__ import annotations

@@ -8,14 +8,13 @@ from __future__ import annotations
 
 import math
 import re
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, ClassVar
 
-from folt.paper.rows import ReproductionSettings, TableJob, by_method, figure_of
-from folt.paper.shared_fits import SharedFits, folded_and_unfolded, run_pair, sections
+from folt.paper.rows import by_method, figure_of
+from folt.paper.shared_fits import PairTable
 from folt.paper.tables import (
     NOTHING,
     Claim,
-    Experiment,
     TableRow,
     figure_text,
     floor_claim,
@@ -31,26 +30,18 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 
-PROBLEMS = {"invariant": "banana", "broken": "broken-banana"}
-
-
-class BananaTable(Experiment):
+class BananaTable(PairTable):
     """Table 1 and the supplement: a fold boundary that runs through the mass."""
 
     name = "banana"
     title = "Banana (Table 1)"
 
-    def cases(self, settings: ReproductionSettings) -> list[TableJob]:
-        """Return both bananas, folded and unfolded."""
-        return folded_and_unfolded(PROBLEMS, settings)
-
-    def run(self, fits: SharedFits, job: TableJob) -> list[TableRow]:
-        """Return the row of one case, method and seed."""
-        return run_pair(fits, self.name, PROBLEMS[job.case], job)
+    problems: ClassVar = {"invariant": "banana", "broken": "broken-banana"}
+    quick_cases = tuple(problems)
 
     def report(self, rows: list[TableRow]) -> list[tuple[str, str]]:
-        """Return the tables of the document, as Markdown."""
-        return sections(rows, ratios=False)
+        """Return the tables of the document but for the improvement, which is not the point."""
+        return [part for part in super().report(rows) if part[0] != "Improvement by folding"]
 
     def claims(self, rows: list[TableRow], preset: str) -> list[Claim]:
         """Return what the paper says about it."""
@@ -85,23 +76,14 @@ class BananaTable(Experiment):
 _DIMENSIONS = ("2", "5", "10", "20")
 
 
-class DimensionTable(Experiment):
+class DimensionTable(PairTable):
     """Table 2 and Figure 2: two mirrored Gaussians in more and more dimensions."""
 
     name = "dimension"
     title = "Dimension (Table 2, Figure 2)"
 
-    def cases(self, settings: ReproductionSettings) -> list[TableJob]:
-        """Return every dimension, folded and unfolded; the two smallest when in a hurry."""
-        return folded_and_unfolded(_DIMENSIONS[:2] if settings.quick else _DIMENSIONS, settings)
-
-    def run(self, fits: SharedFits, job: TableJob) -> list[TableRow]:
-        """Return the row of one case, method and seed."""
-        return run_pair(fits, self.name, f"pair-{job.case}", job)
-
-    def report(self, rows: list[TableRow]) -> list[tuple[str, str]]:
-        """Return the tables of the document, as Markdown."""
-        return sections(rows)
+    problems: ClassVar = {case: f"pair-{case}" for case in _DIMENSIONS}
+    quick_cases = _DIMENSIONS[:2]
 
     def claims(self, rows: list[TableRow], preset: str) -> list[Claim]:
         """Return what the paper says about it, and our bar."""
@@ -173,23 +155,18 @@ def size_of(case: str) -> tuple[int, int]:
     return blocks * size, math.factorial(blocks)
 
 
-class LabelSwitchingTable(Experiment):
+class LabelSwitchingTable(PairTable):
     """Table 3 and Figure 3: Gaussian blocks in unknown order, more copies and more dimensions."""
 
     name = "label-switching"
     title = "Label switching (Table 3, Figure 3)"
 
-    def cases(self, settings: ReproductionSettings) -> list[TableJob]:
-        """Return every configuration, folded and unfolded; one of them when in a hurry."""
-        return folded_and_unfolded(CASES[1:2] if settings.quick else CASES, settings)
-
-    def run(self, fits: SharedFits, job: TableJob) -> list[TableRow]:
-        """Return the row of one case, method and seed."""
-        return run_pair(fits, self.name, job.case, job)
+    problems: ClassVar = {case: case for case in CASES}
+    quick_cases = CASES[1:2]
 
     def report(self, rows: list[TableRow]) -> list[tuple[str, str]]:
         """Return the tables of the document, as Markdown."""
-        parts = sections(rows)
+        parts = super().report(rows)
         parts.insert(2, ("Copies against dimension: γ divided by", _factor_table(rows)))
         return parts
 

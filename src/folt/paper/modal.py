@@ -13,19 +13,19 @@ import numpy as np
 from folt.fit import in_user_parameters
 from folt.modal.models.spectrum import modal_spectrum, simulate_spectrum
 from folt.paper.rows import (
+    TRACE_STEPS,
     ReproductionSettings,
     TableJob,
     by_method,
     estimates,
     figure_of,
+    rounded,
     row,
-    thinned_trace,
 )
-from folt.paper.shared_fits import SharedFits, folded_and_unfolded, sections
+from folt.paper.shared_fits import PairTable, SharedFits, pair_jobs
 from folt.paper.tables import (
     NOTHING,
     Claim,
-    Experiment,
     TableRow,
     figure_text,
     floor_claim,
@@ -90,15 +90,7 @@ def window(data: Path | None) -> Problem:
     return modal_spectrum(*simulate_spectrum(jax.random.key(0), **SIMULATED))
 
 
-def _bring(fits: SharedFits) -> Problem:
-    try:
-        return fits.problem("modal")
-    except KeyError:
-        fits.bring("modal", window(fits.settings.data))
-        return fits.problem("modal")
-
-
-class ModalTable(Experiment):
+class ModalTable(PairTable):
     """Table 6 and Figure 5: closely spaced vibration modes in a measured or simulated spectrum."""
 
     name = "modal"
@@ -106,31 +98,24 @@ class ModalTable(Experiment):
 
     def cases(self, settings: ReproductionSettings) -> list[TableJob]:
         """Return one window, folded and unfolded."""
-        return folded_and_unfolded([window_name(settings.data)], settings)
+        return pair_jobs([window_name(settings.data)], settings)
 
     def run(self, fits: SharedFits, job: TableJob) -> list[TableRow]:
         """Return the row of one case, method and seed."""
-        problem = _bring(fits)
+        problem = fits.problem(self.name, lambda: window(fits.settings.data))
         (method,) = job.methods
         parts = fits.facts(self.name, job.seed, folded=method == "folded")
         fit = fits.fit(self.name, job.seed, folded=method == "folded")
         values = in_user_parameters(problem, fit.draws)
         parts["estimates"] = estimates(values)
         parts["details"] = {"label_switch_rate": label_switch_rate(problem.group, fit.draws)}
-        parts["figure"] = {"frequency": thinned_trace(values["frequency"][0])}
+        parts["figure"] = {"frequency": rounded(values["frequency"][0][:TRACE_STEPS])}
         return [row(self.name, job.case, method, job.seed, **parts)]
 
     def report(self, rows: list[TableRow]) -> list[tuple[str, str]]:
         """Return the tables of the document, as Markdown."""
-        headers = [
-            "case",
-            "method",
-            "median f, Hz",
-            "printed",
-            "median ξ",
-            "label switches",
-            "printed",
-        ]
+        headers = ["case", "method", "median f, Hz", "printed", "median ξ"]
+        headers += ["label switches", "printed"]
         lines = []
         for (case, method), group in by_method(rows).items():
             medians = {
@@ -149,7 +134,7 @@ class ModalTable(Experiment):
                     figure_text(figure_of(group[0], "printed", "label_switch_rate")),
                 ]
             )
-        return [*sections(rows), ("Estimates and labels", markdown(headers, lines))]
+        return [*super().report(rows), ("Estimates and labels", markdown(headers, lines))]
 
     def claims(self, rows: list[TableRow], preset: str) -> list[Claim]:
         """Return what the paper says about it, and our bar."""
@@ -179,16 +164,11 @@ class ModalTable(Experiment):
 
     def figure(self, document: Document) -> Figure:
         """Traces of the frequencies, unfolded and folded."""
-        from folt.paper.pictures import ChainPanel, chain_panels_figure
+        from folt.paper.pictures import chain_panels_figure
 
-        told = (
-            ("unfolded", "Unfolded", "labels change at {switches:.1%} of steps"),
-            ("folded", "Folded", "labels never change"),
-        )
-        traces = []
-        for method, title, remark in told:
-            rows = [one for one in document["rows"] if one["method"] == method]
-            if rows:
-                words = remark.format(switches=rows[0]["details"]["label_switch_rate"])
-                traces.append(ChainPanel(title, words, np.array(rows[0]["figure"]["frequency"])))
-        return chain_panels_figure(traces, [f"f{mark}" for mark in "₁₂₃"], "natural frequency, Hz")
+        told = {
+            "unfolded": ("Unfolded", "labels change at {switches:.1%} of steps"),
+            "folded": ("Folded", "labels never change"),
+        }
+        labels = [f"f{mark}" for mark in "₁₂₃"]
+        return chain_panels_figure(document, told, "frequency", labels, "natural frequency, Hz")

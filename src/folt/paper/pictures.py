@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -24,12 +24,14 @@ _LOWEST = 1e-3
 """Smallest γ in a picture; what is smaller is an arrow head on the axis."""
 
 
-class ChainPanel(NamedTuple):
-    """One panel: what it is, what to see in it, and the chain (step, component)."""
-
-    title: str
-    remark: str
-    values: np.ndarray
+HOLLOW: Document = {
+    "marker": "D",
+    "markerfacecolor": "white",
+    "markersize": 5.5,
+    "linewidth": 0.9,
+    "linestyle": (0, (2, 2)),
+}
+"""How figures that the paper prints are drawn: hollow diamonds on a dashed line."""
 
 
 def gamma_figure(document: Document, labels: Mapping[str, str], xlabel: str) -> Figure:
@@ -73,18 +75,11 @@ def gamma_figure(document: Document, labels: Mapping[str, str], xlabel: str) -> 
     return figure
 
 
-def remark(panel: Axes, title: str, remark: str) -> None:
-    """A title over a panel, and a quieter line below it."""
+def remark(panel: Axes, title: str, words: str, size: float = 8.0) -> None:
+    """Write a title over a panel, and a quieter line below it."""
     panel.set_title(title, pad=21)
-    panel.annotate(
-        remark,
-        (0, 1),
-        (0, 8),
-        xycoords="axes fraction",
-        textcoords="offset points",
-        color=QUIET,
-        fontsize=8,
-    )
+    coordinates: Document = {"xycoords": "axes fraction", "textcoords": "offset points"}
+    panel.annotate(words, (0, 1), (0, 8), **coordinates, color=QUIET, fontsize=size)
 
 
 def _subtitle(document: Document) -> str:
@@ -119,23 +114,11 @@ def _printed_series(
 ) -> None:
     """The printed figures as hollow diamonds on a dashed line."""
     known = [(place + shift, value) for place, value in enumerate(printed) if value is not None]
-    if not known:
-        return
-    places, values = np.array(known).T
-    panel.plot(
-        places,
-        np.maximum(values, _LOWEST),
-        color=colour,
-        linewidth=0.9,
-        linestyle=(0, (2, 2)),
-        marker="D",
-        markerfacecolor="white",
-        markeredgecolor=colour,
-        markersize=5.5,
-        markeredgewidth=1.1,
-        zorder=2.5,
-        clip_on=False,
-    )
+    if known:
+        places, values = np.array(known).T
+        look: Document = {**HOLLOW, "markeredgecolor": colour, "markeredgewidth": 1.1}
+        values = np.maximum(values, _LOWEST)
+        panel.plot(places, values, color=colour, zorder=2.5, clip_on=False, **look)
 
 
 def _ratio_mark(panel: Axes, place: int, above: float | None, below: float | None) -> None:
@@ -144,14 +127,7 @@ def _ratio_mark(panel: Axes, place: int, above: float | None, below: float | Non
         return
     gain = above / below
     words = f"{gain:.0f}×" if 10 <= gain < 1e6 else f"{gain:.2g}×"
-    panel.annotate(
-        words,
-        (place, 1.35),
-        color=INK,
-        ha="center",
-        fontsize=9,
-        fontweight="bold",
-    )
+    panel.annotate(words, (place, 1.35), color=INK, ha="center", fontsize=9, fontweight="bold")
 
 
 def _printed(rows: list[TableRow] | None) -> float | None:
@@ -164,46 +140,45 @@ def _gamma_key(figure: Figure) -> None:
     def dot(colour: str, label: str) -> Line2D:
         return Line2D([], [], color=colour, marker="o", markersize=5.5, label=label)
 
-    hollow = Line2D(
-        [],
-        [],
-        color=QUIET,
-        marker="D",
-        markerfacecolor="white",
-        markersize=5.5,
-        linewidth=0.9,
-        linestyle=(0, (2, 2)),
-        label="printed in the paper",
-    )
+    hollow = Line2D([], [], color=QUIET, label="printed in the paper", **HOLLOW)
     handles = [dot(FOLDED, "folded, each seed"), dot(UNFOLDED, "unfolded"), hollow]
     figure.legend(handles=handles, loc="outside lower center", ncols=3)
 
 
-def chain_panels_figure(traces: Sequence[ChainPanel], labels: Sequence[str], ylabel: str) -> Figure:
-    """Return the first steps of several chains on one scale, with their marginal histograms."""
+def chain_panels_figure(
+    document: Document,
+    told: Mapping[str, tuple[str, str]],
+    parameter: str,
+    labels: Sequence[str],
+    ylabel: str,
+) -> Figure:
+    """Return the first steps of a chain of every method on one scale, with marginal histograms.
+
+    Args:
+        document: rows with the trace of the parameter.
+        told: title and remark of every method; {accept} and {switches} stand for its rates.
+        parameter: what the traces are of.
+        labels: of its components.
+        ylabel: what it is, with its unit.
+    """
     from matplotlib.lines import Line2D
 
-    everything = np.concatenate([trace.values.ravel() for trace in traces])
-    low, high = np.quantile(everything, [0.001, 0.999])
+    first = {row["method"]: row for row in reversed(document["rows"])}
+    rows = [first[method] for method in told if method in first]
+    traces = [np.array(row["figure"][parameter]) for row in rows]
+    low, high = np.quantile(np.concatenate(traces, axis=None), [0.001, 0.999])
     room = 0.08 * (high - low) or 1.0
     low, high = float(low - room), float(high + room)
     with styled():
         figure = blank(3.5 * len(traces) + 0.4, 3.5)
         panels = figure.subplots(1, 2 * len(traces), sharey=True, width_ratios=[5, 1] * len(traces))
-        for number, trace in enumerate(traces):
-            left, margin = panels[2 * number], panels[2 * number + 1]
-            _steps(left, trace.values)
-            _histograms(margin, trace.values, np.linspace(low, high, 60))
-            left.set_title(trace.title, pad=20)
-            left.annotate(
-                trace.remark,
-                (0, 1),
-                (0, 7),
-                xycoords="axes fraction",
-                textcoords="offset points",
-                color=QUIET,
-                fontsize=7.6,
-            )
+        for row, trace, left, margin in zip(rows, traces, panels[::2], panels[1::2], strict=True):
+            _steps(left, trace)
+            _histograms(margin, trace, np.linspace(low, high, 60))
+            title, words = told[row["method"]]
+            switches = (row["details"] or {}).get("label_switch_rate") or 0.0
+            words = words.format(accept=row["accept"], switches=switches)
+            remark(left, title, words, size=7.6)
             left.set_xlabel("step")
         panels[0].set_ylabel(ylabel)
         panels[0].set_ylim(low, high)

@@ -1,9 +1,4 @@
-"""Rows: what one fit says, as plain numbers ready for JSON.
-
-The paper's figures, printed and saved, by table, case and method.
-
-What a run was asked for, and the budget that follows from it.
-"""
+"""What a reproduction is asked for, and the rows of its tables: plain numbers ready for JSON."""
 
 from __future__ import annotations
 
@@ -19,7 +14,7 @@ from typing import Any, Literal
 import jax
 import numpy as np
 
-from folt.certificate.diagnostics import effective_size
+from folt.certificate.diagnostics.chains import effective_size
 from folt.fit import Fit
 from folt.paper.training import PaperFlow
 from folt.problem.ratio import IDENTITY_ONLY, LogRatio, Target
@@ -113,7 +108,7 @@ class ReproductionSettings:
             "quick": self.quick,
             "seed": self.seed,
             "identity_orbit": self.identity_orbit,
-            "data": None if measured is None else _digest(measured),
+            "data": measured and hashlib.sha256(measured.read_bytes()).hexdigest()[:16],
         }
 
     def command(self, name: str) -> str:
@@ -125,10 +120,6 @@ class ReproductionSettings:
         if self.data is not None and name in ("modal", "all"):
             words += ["--data", self.data.name]
         return " ".join(words)
-
-
-def _digest(path: Path) -> str:
-    return hashlib.sha256(path.read_bytes()).hexdigest()[:16]
 
 
 @functools.cache
@@ -154,30 +145,19 @@ def figure_of(row: Document, source: str, *path: str) -> Any:
     return found
 
 
-EMPTY: Document = dict.fromkeys(
-    (
-        "case",
-        "method",
-        "seed",
-        "quick",
-        "qc",
-        "full_osc",
-        "accept",
-        "ess_per_draw",
-        "batch_means_ess_per_draw",
-        "nll",
-        "log_evidence",
-        "mixing",
-        "status",
-        "wall_s",
-        "estimates",
-        "published",
-        "figure",
-    )
+FIELDS = (
+    "case method seed quick qc full_osc accept ess_per_draw batch_means_ess_per_draw nll "
+    "log_evidence mixing status wall_s estimates published figure"
 )
+"""Names of the fields that every row has, in their order."""
+
+EMPTY: Document = dict.fromkeys(FIELDS.split())
 """A row about which nothing is known yet."""
 
 CORE = ("osc", "gamma", "core_gap", "feasible", "n", "dropped", "target_mass", "predicted_ess")
+
+TRACE_STEPS = 400
+"""Steps of a chain that a picture shows."""
 
 NLL_DRAWS = 5_000
 NLL_STREAM = 2_000
@@ -197,9 +177,6 @@ class TableJob:
     case: str
     methods: tuple[str, ...]
     seed: int
-
-    def __str__(self) -> str:
-        return f"{self.case}, {' + '.join(self.methods)}, seed {self.seed}"
 
 
 def row(table: str, case: str, method: str, seed: int, **parts: object) -> Document:
@@ -255,24 +232,15 @@ def negative_log_likelihood(fit: Fit) -> float:
 
 def estimates(values: dict[str, np.ndarray]) -> Document:
     """Return mean, median and standard error of every parameter, (chain, draw, component) each."""
-    return {name: _estimate(array) for name, array in values.items()}
-
-
-def _estimate(array: np.ndarray) -> dict[str, list[float | None]]:
-    flat = array.reshape(-1, array.shape[-1])
-    sizes = np.array([effective_size(array[..., k]) for k in range(array.shape[-1])])
-    with np.errstate(divide="ignore"):
-        error = flat.std(axis=0) / np.sqrt(sizes)
-    return {
-        "mean": flat.mean(axis=0).tolist(),
-        "median": np.median(flat, axis=0).tolist(),
-        "standard_error": plain(error),
-    }
-
-
-def thinned_trace(chain: np.ndarray, most: int = 400) -> list[list[float]]:
-    """Return the first steps of one chain, (step, component), rounded for the picture."""
-    return rounded(chain[:most])
+    found = {}
+    for name, array in values.items():
+        flat = array.reshape(-1, array.shape[-1])
+        sizes = np.array([effective_size(array[..., k]) for k in range(array.shape[-1])])
+        with np.errstate(divide="ignore"):
+            error = flat.std(axis=0) / np.sqrt(sizes)
+        parts = {"mean": flat.mean(axis=0), "median": np.median(flat, axis=0)}
+        found[name] = plain({**parts, "standard_error": error})
+    return found
 
 
 def rounded(array: np.ndarray, digits: int = 4) -> list[Any]:

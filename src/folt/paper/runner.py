@@ -18,6 +18,7 @@ from folt.paper.rows import ReproductionSettings, TableJob, row
 from folt.paper.shared_fits import SharedFits
 from folt.paper.tables import Experiment, TableRow
 from folt.store import Entry, Store
+from folt.store.strict_json import Document
 
 _ROWS = "rows"
 """Folder of rows that are finished and not in their table yet."""
@@ -49,9 +50,7 @@ def reproduce(
     """
     runner = Here() if runner is None else runner
     with Store(out) as store:
-        opened = [
-            _Table(table, *_opened(store, table.name, settings), settings) for table in tables
-        ]
+        opened = [_Table(store, table, settings) for table in tables]
         failed = _filled(opened, settings, out / _ROWS, runner, show)
         files = [path for one in opened for path in write_table(one.table, one.document, one.entry)]
         if failed:
@@ -61,22 +60,27 @@ def reproduce(
 
 
 class _Table:
-    """A table with its document, into which rows are put as they come."""
+    """A table with its document, into which rows are put as they come.
 
-    def __init__(
-        self,
-        table: Experiment,
-        entry: Entry,
-        document: documents.Document,
-        settings: ReproductionSettings,
-    ) -> None:
-        self.table, self.entry, self.document, self.settings = table, entry, document, settings
-        self.order: list[TableJob] = table.cases(settings)
+    Raises:
+        ValueError: its rows were changed after they were written, or made with other settings.
+    """
+
+    def __init__(self, store: Store, table: Experiment, settings: ReproductionSettings) -> None:
+        self.table, self.settings, self.order = table, settings, table.cases(settings)
+        self.entry = store.entry(f"{table.name}.note.json")
+        path = store.folder / f"{table.name}.json"
+        if path.exists() and path.name in self.entry.damaged():
+            raise ValueError(
+                f"{path} was changed after folt wrote it: restore it, give another --out, or "
+                f"remove it and {self.entry.note.name} to start over"
+            )
+        self.document = documents.open_document(path, table.name, settings)
 
     def missing(self) -> dict[str, TableJob]:
         """Return jobs whose rows are not there, by the names they have in a fleet."""
         return {
-            _name(self.table.name, job): job
+            f"{self.table.name}-{job.case}-{'+'.join(job.methods)}-{job.seed}": job
             for job in self.order
             if not documents.is_done(self.document, job)
         }
@@ -97,7 +101,7 @@ def _filled(
     runner: Runner,
     show: bool,
 ) -> list[FleetRow]:
-    """Make the rows that are missing; those that failed."""
+    """Make the rows that are missing, and return those that failed."""
     places = {name: (one, job) for one in opened for name, job in one.missing().items()}
     if not places:
         return []
@@ -123,15 +127,13 @@ def _filled(
     return [one for one in rows if one["error"] is not None]
 
 
-def _name(table: str, job: TableJob) -> str:
-    return f"{table}-{job.case}-{'+'.join(job.methods)}-{job.seed}"
-
-
-def _made(
-    job: TableJob, *, table: Experiment, settings: ReproductionSettings
-) -> documents.Document:
-    """Return the rows of a job, where it runs."""
-    return {"rows": _rows(table, _shared_fits(settings), job)}
+def _made(job: TableJob, *, table: Experiment, settings: ReproductionSettings) -> Document:
+    """Return the rows of a job; a training that diverges is a result, and stops no others."""
+    try:
+        return {"rows": table.run(_shared_fits(settings), job)}
+    except FloatingPointError as error:
+        parts = {"quick": settings.quick, "error": str(error)}
+        return {"rows": [row(table.name, job.case, m, job.seed, **parts) for m in job.methods]}
 
 
 @functools.lru_cache(maxsize=1)
@@ -140,37 +142,7 @@ def _shared_fits(settings: ReproductionSettings) -> SharedFits:
     return SharedFits(settings)
 
 
-def _opened(
-    store: Store, name: str, settings: ReproductionSettings
-) -> tuple[Entry, documents.Document]:
-    """Return the rows that are there, and the note that vouches for them.
-
-    Raises:
-        ValueError: they were changed after they were written, or made with other settings.
-    """
-    entry = store.entry(f"{name}.note.json")
-    path = store.folder / f"{name}.json"
-    if path.exists() and path.name in entry.damaged():
-        raise ValueError(
-            f"{path} was changed after folt wrote it: restore it, give another --out, or remove "
-            f"it and {entry.note.name} to start over"
-        )
-    return entry, documents.open_document(path, name, settings)
-
-
-def _rows(table: Experiment, fits: SharedFits, job: TableJob) -> list[TableRow]:
-    """The rows of a job; a training that diverges is a result, and must not stop the others."""
-    try:
-        return table.run(fits, job)
-    except FloatingPointError as error:
-        quick = fits.settings.quick
-        return [
-            row(table.name, job.case, method, job.seed, quick=quick, error=str(error))
-            for method in job.methods
-        ]
-
-
-def write_table(table: Experiment, document: documents.Document, entry: Entry) -> list[Path]:
+def write_table(table: Experiment, document: Document, entry: Entry) -> list[Path]:
     """Return rows, page and figure of a table, from its document alone."""
     files = {
         **_rows_file(document),
@@ -185,9 +157,9 @@ def write_table(table: Experiment, document: documents.Document, entry: Entry) -
     return entry.replace(_request(document), files)
 
 
-def _rows_file(document: documents.Document) -> dict[str, bytes]:
+def _rows_file(document: Document) -> dict[str, bytes]:
     return {f"{document['name']}.json": documents.document_bytes(document)}
 
 
-def _request(document: documents.Document) -> documents.Document:
+def _request(document: Document) -> Document:
     return {"command": "reproduce", "name": document["name"], **document["settings"]}

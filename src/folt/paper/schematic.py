@@ -1,7 +1,4 @@
-"""Figure 1: the pipeline, drawn from a real run on two blocks of one coordinate.
-
-The schematic of folding: target, folded target, chain and log ratio, panel by panel.
-"""
+"""Figure 1: target, folded target, chain and log ratio of a real run on two blocks."""
 
 from __future__ import annotations
 
@@ -181,7 +178,7 @@ class Schematic(Experiment):
 
     def run(self, fits: SharedFits, job: TableJob) -> list[TableRow]:
         """Return the row, with what the picture shows."""
-        fits.bring(_CASE, label_switching(2, 1, _CENTRES))
+        fits.problem(_CASE, lambda: label_switching(2, 1, _CENTRES))
         fit = fits.fit(_CASE, job.seed)
         parts = {**fit_facts(fit), "quick": fits.settings.quick, "figure": _picture(fit)}
         return [row(self.name, _CASE, "folded", job.seed, **parts)]

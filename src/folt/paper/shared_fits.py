@@ -1,24 +1,22 @@
-"""Problems by name, and fits that several tables share.
-
-Tables of folded beside unfolded fits: what banana, dimension and label-switching share.
-"""
+"""What tables share: targets by name, fits and chains made once, folded beside unfolded."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import ClassVar
 
-import equinox as eqx
 import jax
 import numpy as np
 
 from folt.batching import map_points
-from folt.chains import Chains, relabelled_sweep, run_chains
+from folt.chains import Chains, random_permutation_chain, run_chains
 from folt.fit import Fit
 from folt.groups import Group, Trivial
 from folt.models import banana, bayesian_mixture, broken_banana, gaussian_pair, label_switching
 from folt.paper.rows import ReproductionSettings, TableJob, fit_facts, row
 from folt.paper.tables import (
+    Experiment,
     TableRow,
     chain_table,
     diagnostic_table,
@@ -30,16 +28,7 @@ from folt.problem.ratio import IDENTITY_ONLY, LogRatio, Target
 from folt.sampling import sample
 from folt.store.strict_json import Document
 from folt.training.effort import EFFORTS
-from folt.types import (
-    Density,
-    Distribution,
-    Key,
-    Point,
-    ReferenceSampler,
-    Scalar,
-    Trainer,
-    in_float64,
-)
+from folt.types import Distribution, Key, ReferenceSampler, Trainer, in_float64
 
 CHAIN_STREAM = 3_000
 """Number of the random stream of chains that a table runs from a finished proposal."""
@@ -51,11 +40,8 @@ def problem_named(name: str) -> Problem:
         return gaussian_pair(int(pair[1]))
     if labels := re.fullmatch(r"m(\d+)p(\d+)", name):
         return label_switching(int(labels[1]), int(labels[2]))
-    makers: dict[str, Callable[[], Problem]] = {
-        "banana": banana,
-        "broken-banana": broken_banana,
-        "bayes-mixture": bayesian_mixture,
-    }
+    makers: dict[str, Callable[[], Problem]]
+    makers = {"banana": banana, "broken-banana": broken_banana, "bayes-mixture": bayesian_mixture}
     return makers[name]()
 
 
@@ -86,15 +72,11 @@ class SharedFits:
         self._fits: dict[tuple[str, bool, int], Fit] = {}
         self._facts: dict[tuple[str, bool, int], Document] = {}
 
-    def problem(self, name: str) -> Problem:
-        """Return the target of this name."""
+    def problem(self, name: str, make: Callable[[], Problem] | None = None) -> Problem:
+        """Return the target of this name, made once; by `make` if nobody else knows its name."""
         if name not in self._problems:
-            self._problems[name] = problem_named(name)
+            self._problems[name] = problem_named(name) if make is None else make()
         return self._problems[name]
-
-    def bring(self, name: str, problem: Problem) -> None:
-        """Give a target that is not known by name, such as one with measured data."""
-        self._problems[name] = problem
 
     def fit(self, name: str, seed: int, *, folded: bool = True) -> Fit:
         """Return the fit of a target, folded or not; made once."""
@@ -161,13 +143,10 @@ def chains_of(fit: Fit, seed: int, chains: int, draws: int, burn_in: int) -> Cha
     return run_chains(_stream(seed), ratio, chains, draws, burn_in)
 
 
-@in_float64
 def random_permutation_chains(
     group: Group, fit: Fit, seed: int, chains: int, draws: int, burn_in: int
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Return the random permutation sampler with an unfolded fit's proposal.
-
-    An independence step on all of R^dim, then a uniformly chosen relabelling, at every step.
+    """Run the random permutation sampler with an unfolded fit's proposal.
 
     Args:
         group: the symmetry whose elements relabel.
@@ -182,20 +161,13 @@ def random_permutation_chains(
     """
     assert fit.problem is not None
     assert fit.proposal is not None
-    ratio = _PlainRatio(fit.problem, fit.proposal)
-    steps = burn_in + draws
-    states, moved = [], []
-    for number in range(chains):
-        propose_key, sweep_key = jax.random.split(jax.random.fold_in(_stream(seed), number))
-        keys = jax.random.split(propose_key, steps + 1)
-        proposals = map_points(_propose, fit.proposal, keys)
-        log_ratios = map_points(_PlainRatio.log_prob, ratio, proposals[1:])
-        one, accepted = relabelled_sweep(
-            sweep_key, proposals[0], proposals[1:], log_ratios, group.random_image, ratio.log_prob
-        )
-        states.append(np.asarray(one)[burn_in:])
-        moved.append(np.asarray(accepted)[burn_in:])
-    return np.stack(states), np.stack(moved)
+    relabel, steps = group.random_image, burn_in + draws
+    runs = [
+        random_permutation_chain(key, fit.problem, fit.proposal, relabel, steps)
+        for key in (jax.random.fold_in(_stream(seed), number) for number in range(chains))
+    ]
+    states, moved = (np.stack(parts)[:, burn_in:] for parts in zip(*runs, strict=True))
+    return states, moved
 
 
 def folded_draws(group: Group, draws: np.ndarray) -> np.ndarray:
@@ -203,30 +175,11 @@ def folded_draws(group: Group, draws: np.ndarray) -> np.ndarray:
     return map_points(Group.fold, group, draws.reshape(-1, group.dim)).reshape(draws.shape)
 
 
-class _PlainRatio(Density):
-    """log π - log q on all of R^dim, neither of them folded."""
-
-    target: Density
-    proposal: eqx.Module
-
-    @property
-    def dim(self) -> int:
-        return self.target.dim
-
-    def log_prob(self, x: Point) -> Scalar:
-        """Return the log ratio at x."""
-        return self.target.log_prob(x) - self.proposal.log_prob(x)  # type: ignore[attr-defined]
-
-
-def _propose(proposal: Distribution, key: Key) -> Point:
-    return proposal.sample(key)
-
-
 def _stream(seed: int) -> Key:
     return jax.random.fold_in(jax.random.key(seed), CHAIN_STREAM)
 
 
-def folded_and_unfolded(cases: Iterable[str], settings: ReproductionSettings) -> list[TableJob]:
+def pair_jobs(cases: Iterable[str], settings: ReproductionSettings) -> list[TableJob]:
     """Return every case folded, a job per seed, and unfolded once."""
     jobs = []
     for case in cases:
@@ -235,20 +188,32 @@ def folded_and_unfolded(cases: Iterable[str], settings: ReproductionSettings) ->
     return jobs
 
 
-def run_pair(fits: SharedFits, table: str, problem: str, job: TableJob) -> list[TableRow]:
-    """Return one row of such a table."""
-    (method,) = job.methods
-    parts = fits.facts(problem, job.seed, folded=method == "folded")
-    return [row(table, job.case, method, job.seed, **parts)]
+class PairTable(Experiment):
+    """A table of targets, each folded with every seed and unfolded once.
 
+    Attributes:
+        problems: the name of the target of every case.
+        quick_cases: those that a quick run is content with.
+    """
 
-def sections(rows: list[TableRow], *, ratios: bool = True) -> list[tuple[str, str]]:
-    """Headed tables of ours beside the published figures."""
-    parts = [
-        ("γ at ρ = 0.05", diagnostic_table(rows)),
-        ("γ at every ρ (proposal draws), ours / printed / saved", every_rho_table(rows)),
-        ("Chains, ours / published", chain_table(rows)),
-    ]
-    if ratios:
-        parts.insert(1, ("Improvement by folding", ratio_table(rows)))
-    return parts
+    problems: ClassVar[Mapping[str, str]]
+    quick_cases: ClassVar[Sequence[str]]
+
+    def cases(self, settings: ReproductionSettings) -> list[TableJob]:
+        """Return the jobs of every case; those of a few when in a hurry."""
+        return pair_jobs(self.quick_cases if settings.quick else self.problems, settings)
+
+    def run(self, fits: SharedFits, job: TableJob) -> list[TableRow]:
+        """Return the row of one case, method and seed."""
+        (method,) = job.methods
+        parts = fits.facts(self.problems[job.case], job.seed, folded=method == "folded")
+        return [row(self.name, job.case, method, job.seed, **parts)]
+
+    def report(self, rows: list[TableRow]) -> list[tuple[str, str]]:
+        """Return the tables of the document, as Markdown."""
+        return [
+            ("γ at ρ = 0.05", diagnostic_table(rows)),
+            ("Improvement by folding", ratio_table(rows)),
+            ("γ at every ρ (proposal draws), ours / printed / saved", every_rho_table(rows)),
+            ("Chains, ours / published", chain_table(rows)),
+        ]

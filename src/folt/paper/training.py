@@ -1,4 +1,4 @@
-"""The paper's objective: likelihood of the plain flow with annealed penalties on h.
+"""The paper's trainer: likelihood of the plain flow with annealed penalties on h.
 
 With h = log π_F - log q at the folded training draws (q the flow's plain density, not its orbit
 sum), a step descends
@@ -6,9 +6,7 @@ sum), a step descends
     -mean log q + r·(0.1·[softmax h - softmin h] + 0.05·mean |∇h|),
 
 where softmax and softmin have temperature 0.1 and r ramps from 0 to 1. What the paper calls an
-epoch is one minibatch step.
-
-The paper's proposal as a trainer: architecture by dimension, its objective, whitened draws.
+epoch is one minibatch step. The architecture follows from the dimension, and draws are whitened.
 """
 
 from __future__ import annotations

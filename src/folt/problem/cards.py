@@ -73,10 +73,14 @@ def _signed(group: SignedPermutation, names: tuple[str, ...]) -> str:
 
 
 def _keys(group: Relabelling | Joint, names: tuple[str, ...]) -> str:
-    """Return the coordinates that the sort keys, which are linear, are made of."""
+    """Return the coordinates that the sort keys, which are linear, are made of, and their order."""
     weights = np.asarray(jax.vmap(group.sort_keys)(jnp.eye(group.dim)))
     used = [np.flatnonzero(column) for column in weights.T]
     named = [names[place] for places in used for place in places]
+    if group.labels == 2 and len(set(named)) == 1:  # exchanging two labels flips one sign
+        place = used[0][0]
+        falls = weights[place, 1] < weights[place, 0]
+        return f"{named[0]} not {'positive' if falls else 'negative'}"
     if all(name.startswith("-") for name in named):
         return _verb(common([name[1:] for name in named]), "descend")
     return _verb(common(list(dict.fromkeys(named))), "ascend")
@@ -185,7 +189,7 @@ def shapes(arrays: Iterable[tuple[str, ArrayLike | tuple[int, ...]]]) -> str:
 def _order(problem: Problem) -> str:
     """Return the order of the fold, and what fits are sorted by where that is another."""
     words = order_words(problem.group, problem.names)
-    return f"{words}; fits are {problem.naming}" if problem.naming else words
+    return f"{words}; fits {problem.naming}" if problem.naming else words
 
 
 def problem_card(problem: Problem) -> Card:
@@ -197,7 +201,7 @@ def problem_card(problem: Problem) -> Card:
         ("Symmetry", " ".join(repr(problem.group).split())),
         *([("Order", order)] if (order := _order(problem)) else []),
         ("Parameters", _parameter_words(problem)),
-        ("Data", shapes((name, leaf) for name, leaf in leaves) or "none"),
+        ("Data", shapes((name, leaf) for name, leaf in leaves) or "none beside the density"),
         ("Prior", "given" if problem.prior is not None else "none of its own"),
     ]
     if problem.quotient is not None:

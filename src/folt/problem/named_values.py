@@ -225,15 +225,56 @@ class Naming:
 
     def __str__(self) -> str:
         name = getattr(self.sort_by, "__name__", self.sort_by)
-        order = [f"sorted by {name}"] if self.sort_by is not None else []
+        order = [f"are sorted by {name}"] if self.sort_by is not None else []
         entry = "the largest entry" if self.sign == "largest" else self.sign
-        return ", ".join([*order, *([f"{entry} positive"] if self.sign is not None else [])])
+        signs = [f"have {entry} positive"] if self.sign is not None else []
+        return " and ".join([*order, *signs])
+
+    def require(self, problem: Problem) -> None:
+        """Refuse a convention that no fit of the problem can follow.
+
+        Raises:
+            ValueError: no symmetry, a parameter or an entry that the problem does not have.
+        """
+        if self and problem.group.order == 1:
+            raise ValueError("expected a symmetry to sort or to choose signs in, got none")
+        if isinstance(self.sort_by, str) and self.sort_by not in (known := own_shapes(problem)):
+            raise ValueError(
+                f"expected sort_by among {', '.join(map(repr, known))}, got {self.sort_by!r}"
+            )
+        if (
+            self.sign not in (None, "largest")
+            and entry_name(self.sign, problem.names, dict(problem.dims), problem.coords) is None
+        ):
+            raise ValueError(
+                f"expected sign='largest' or a coordinate such as {problem.names[0]!r}, got "
+                f"{self.sign!r}"
+            )
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Naming)
 
     def __hash__(self) -> int:
         return hash(Naming)
+
+
+def entry_name(
+    entry: str,
+    names: Sequence[str],
+    dims: Mapping[str, tuple[str, ...]],
+    coords: Mapping[str, Iterable[Any]],
+) -> str | None:
+    """Return the coordinate that is meant by its own name, or by labels as in `loading[0,arm]`."""
+    if entry in names:
+        return entry
+    stem, _, rest = entry.partition("[")
+    axes, words = dims.get(stem, ()), rest.removesuffix("]").split(",")
+    places = []
+    for axis, word in zip(axes, words, strict=False):
+        labels = [str(label) for label in coords.get(axis, ())]
+        places.append(str(labels.index(word.strip())) if word.strip() in labels else word.strip())
+    found = f"{stem}[{','.join(places)}]"
+    return found if len(axes) == len(words) and found in names else None
 
 
 def _as_tuple(axis: str, labels: Iterable[Any]) -> tuple[Any, ...]:

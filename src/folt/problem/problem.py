@@ -143,7 +143,7 @@ class Problem(Evaluated):
         pointwise: Callable[..., dict[str, Array]] | None = None,
         predictive: Callable[..., dict[str, Array]] | None = None,
         log_terms: Callable[..., Array] | None = None,
-        dims: Mapping[str, Sequence[str]] | None = None,
+        dims: Mapping[str, str | Sequence[str]] | None = None,
         coords: Mapping[str, Iterable[Any]] | None = None,
         symmetry_found: SymmetryFound | None = None,
         allow_rotation: bool = False,
@@ -195,6 +195,7 @@ class Problem(Evaluated):
             _require_distinct(names)
         self.log_density = log_density
         self.group = symmetry
+        _require_arrays(data)
         self.data = _own(data)
         self.invariant = invariant
         self.prior = prior
@@ -206,7 +207,10 @@ class Problem(Evaluated):
         self.pointwise = pointwise
         self.predictive = predictive
         self.log_terms = log_terms
-        self.dims = tuple((name, tuple(axes)) for name, axes in (dims or {}).items())
+        self.dims = tuple(
+            (name, (axes,) if isinstance(axes, str) else tuple(axes))
+            for name, axes in (dims or {}).items()
+        )
         self.coords = Coords(coords)
         self.symmetry_found = symmetry_found
         self.naming = Naming(sort_by, sign)
@@ -413,6 +417,19 @@ def _require_distinct(names: Sequence[str]) -> None:
             raise ValueError(f"expected names to be words, got {name!r} at position {place}")
         if name in names[:place]:
             raise ValueError(f"expected a name of its own for every coordinate, got {name!r} twice")
+
+
+def _require_arrays(data: PyTree) -> None:
+    """Refuse data that JAX cannot hold: tables and columns of pandas, words."""
+    for leaf in jax.tree.leaves(data):
+        if type(leaf).__module__.partition(".")[0] == "pandas":
+            kind = type(leaf).__name__
+            raise ValueError(
+                f"expected data as arrays, got a pandas {kind}: give its to_numpy(), or its "
+                "columns by name, {'x': frame['x'].to_numpy()}"
+            )
+        if isinstance(leaf, str) or (isinstance(leaf, np.ndarray) and leaf.dtype.kind in "US"):
+            raise ValueError("expected data as arrays of numbers, got words")
 
 
 def _own(data: PyTree) -> PyTree:

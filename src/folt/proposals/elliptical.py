@@ -165,7 +165,8 @@ def standard_normal(dim: int, scale: float = 1.0) -> Gaussian:
     """N(0, scale² I) on R^dim."""
     if dim < 1 or not scale > 0:
         raise ValueError(f"expected dim >= 1 and scale > 0, got dim={dim}, scale={scale}")
-    return Gaussian(jnp.zeros(dim), jnp.eye(dim) / scale)
+    # Made on the host: JAX would compile programs for it.
+    return Gaussian(*jax.device_put((np.zeros(dim), np.eye(dim) / scale)))
 
 
 class StudentT(Distribution):

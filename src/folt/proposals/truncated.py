@@ -21,7 +21,6 @@ import jax.numpy as jnp
 import numpy as np
 from jax.scipy.special import logsumexp
 from jaxtyping import Array, Bool, Float, Int
-from scipy.optimize import linear_sum_assignment
 
 from folt.groups import Group
 from folt.groups.permutation import Relabelling
@@ -46,6 +45,8 @@ def likely_arrangements(scores: Float[np.ndarray, "*n m m"], count: int) -> Int[
         scores: of block i under label j at [j, i], such as log densities.
         count: how many arrangements, at most `most_arrangements(m)`.
     """
+    from scipy.optimize import linear_sum_assignment  # a fifth of a second to import
+
     m = scores.shape[-1]
     flat = np.maximum(np.nan_to_num(scores.reshape(-1, m, m), nan=_LOWEST), _LOWEST)
     best = np.stack([linear_sum_assignment(one, maximize=True)[1] for one in flat])

@@ -11,11 +11,11 @@ from __future__ import annotations
 
 import dataclasses
 import math
+from collections.abc import Callable
 from typing import NamedTuple, Protocol
 
 import numpy as np
 import scipy.linalg
-import scipy.optimize
 import scipy.special
 from jaxtyping import Float, Int
 
@@ -53,10 +53,28 @@ def next_temperature(
     if excess(rest) >= 0:
         return 1.0, log_weights(rest)
     # Increments span many magnitudes when the start is broad, so the root is found in the log.
-    low = -60.0
-    log_increment = scipy.optimize.brentq(lambda t: excess(rest * math.exp(t)), low, 0.0, xtol=1e-6)
-    increment = rest * math.exp(log_increment)
+    increment = rest * math.exp(_crossing(lambda t: excess(rest * math.exp(t)), -60.0, 0.0))
     return temperature + increment, log_weights(increment)
+
+
+def _crossing(function: Callable[[float], float], low: float, high: float) -> float:
+    """Where a function that falls from above zero to below it crosses zero, to a millionth.
+
+    Chords with the Illinois rule, which halves the value at an end that stays: three steps more
+    than Brent's method, and `scipy.optimize` takes a fifth of a second to import.
+    """
+    above, below, stayed = function(low), function(high), 0
+    while high - low > 1e-6 and above > below:
+        middle = low + (high - low) * above / (above - below)
+        middle = min(max(middle, low + 5e-7), high - 5e-7)
+        value = function(middle)
+        if value > 0.0:
+            low, above, below = middle, value, below * (0.5 if stayed == 1 else 1.0)
+            stayed = 1
+        else:
+            high, below, above = middle, value, above * (0.5 if stayed == -1 else 1.0)
+            stayed = -1
+    return 0.5 * (low + high)
 
 
 def systematic_resample(

@@ -14,7 +14,6 @@ import numpy as np
 from folt.batching import map_points
 from folt.certificate.cautions import RHAT_LIMIT
 from folt.certificate.conditions import AMBIGUOUS
-from folt.certificate.exploration import explored_words
 from folt.certificate.outcomes import Outcome, Use
 from folt.fit.text import rounded_number
 from folt.groups import Element, Group
@@ -86,7 +85,7 @@ def right_remark(fit: Fit) -> str:
     if fit.group.order == 1:
         return "nothing was folded"
     if _ambiguous(fit):
-        return "one copy of the posterior; components overlap"
+        return "one copy of the posterior; components mix"
     return "one copy of the posterior: a colour keeps its meaning"
 
 
@@ -126,8 +125,9 @@ def _right(fit: Fit, shown: Labelling | None) -> list[str]:
     sentences = []
     if _ambiguous(fit):
         sentences.append(
-            "Folded, the draws are one copy of the posterior, but its components overlap so much "
-            "that colours still mix."
+            "Folded, the draws are one copy of the posterior, but "
+            + ("their order confuses" if fit.certificate.symmetry.mixes else "overlap blurs")
+            + " its components so much that colours still mix."
         )
     elif shown is not None and shown.visited > 1:
         sentences.append("Folded, on one copy of the posterior, a colour keeps its component.")
@@ -151,12 +151,16 @@ def pairs_caption(fit: Fit, shown: Labelling | None) -> str:
 
 
 def _ambiguous(fit: Fit) -> bool:
-    ambiguity = fit.certificate.symmetry.boundary.ambiguity
-    return ambiguity is not None and ambiguity > AMBIGUOUS
+    """Whether a colour does not keep its component: labels overlap, or are confused."""
+    symmetry = fit.certificate.symmetry
+    return symmetry.mixes or (symmetry.boundary.ambiguity or 0.0) > AMBIGUOUS
 
 
 def _percent(share: float) -> str:
     return f"{100 * share:.0f} %" if share >= 0.1 else f"{100 * share:.2g} %"
+
+
+_UNSEEN = "That no mode was missed: the sentence below says what was looked for, and how."
 
 
 @dataclasses.dataclass(frozen=True)
@@ -187,7 +191,7 @@ def conclusions(fit: Fit) -> Conclusions:
             ),
             (
                 "That the intervals, the weights of the modes or the evidence are right.",
-                _unseen(fit),
+                _UNSEEN,
             ),
         )
     return Conclusions(
@@ -232,7 +236,7 @@ def _allowed(fit: Fit, outcome: Outcome) -> tuple[str, ...]:
 
 
 def _reserved(fit: Fit, outcome: Outcome) -> tuple[str, ...]:
-    sentences = [_unseen(fit)]
+    sentences = [_UNSEEN]
     if outcome is Outcome.AMBIGUOUS_LABELS:
         mixes = fit.certificate.symmetry.mixes
         why = "their order confuses them" if mixes else "labels overlap"
@@ -241,10 +245,3 @@ def _reserved(fit: Fit, outcome: Outcome) -> tuple[str, ...]:
         sentences.append("How this model compares with others: log Z lacks the model's constants.")
     sentences.append("That the model is right: folt judges the sampling, not the model.")
     return tuple(sentences)
-
-
-def _unseen(fit: Fit) -> str:
-    reference = fit.certificate.reference
-    return (
-        f"That no mode was missed. {explored_words(fit.certificate.exploration, reference.exact)}"
-    )

@@ -13,6 +13,7 @@ import numpy as np
 from folt.fit.predictions import replicates
 from folt.report.parameters import variable_names
 from folt.report.style import INK, LINE, PALETTE, QUIET, below, blank, literal, styled
+from folt.store.strict_json import Document
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -91,6 +92,8 @@ class Checks:
             f"{len(self.replicated):,} data sets that the fitted model would make (shaded, 95 % of "
             "them) beside the observed one."
         ]
+        if len(self.names) > VARIABLES:
+            words.append(f"Of {len(self.names)} variables the first {VARIABLES} are compared.")
         if wrong:
             named = ", ".join(
                 f"{check.name} is {'larger' if check.tail < 0.5 else 'smaller'} than in "
@@ -184,23 +187,10 @@ def _overlay(panel: Axes, checks: Checks, j: int) -> None:
     scale = 1.0 / (len(observed) * (edges[1] - edges[0]))
     heights = np.stack([np.histogram(one, edges)[0] for one in made]) * scale
     ends = np.quantile(heights, [0.025, 0.975], axis=0)
-    panel.stairs(
-        ends[1],
-        edges,
-        baseline=ends[0],
-        fill=True,
-        color=PALETTE[0],
-        alpha=0.3,
-        label="replicated, 95 %",
-    )
-    panel.stairs(
-        np.histogram(observed, edges)[0] * scale,
-        edges,
-        color=INK,
-        linewidth=1.3,
-        baseline=None,
-        label="observed",
-    )
+    shade: Document = {"fill": True, "color": PALETTE[0], "alpha": 0.3}
+    panel.stairs(ends[1], edges, baseline=ends[0], label="replicated, 95 %", **shade)
+    outline: Document = {"color": INK, "linewidth": 1.3, "baseline": None}
+    panel.stairs(np.histogram(observed, edges)[0] * scale, edges, label="observed", **outline)
     panel.set_xlabel(literal(checks.names[j]))
     panel.set_ylim(bottom=0.0)
 
@@ -217,16 +207,9 @@ def _quantities(panel: Axes, checks: Checks) -> None:
         at = float(np.clip((check.observed - middle) / spread, -4.5, 4.5))
         colour = PALETTE[1] if check.extreme else INK
         panel.plot(at, height, "o", color=colour, markersize=5.5)
-        panel.annotate(
-            f"{check.observed:.3g}; {check.tail:.2f} larger",
-            (1.0, height),
-            xycoords=("axes fraction", "data"),
-            xytext=(6, 0),
-            textcoords="offset points",
-            va="center",
-            fontsize=8,
-            color=QUIET,
-        )
+        words = f"{check.observed:.3g}; {check.tail:.2f} larger"
+        look: Document = {"va": "center", "fontsize": 8, "color": QUIET}
+        panel.text(1.02, height, words, transform=panel.get_yaxis_transform(), **look)
     panel.set_yticks(range(count), [literal(check.name) for check in checks.quantities][::-1])
     panel.tick_params(axis="y", length=0)
     panel.spines["left"].set_visible(False)

@@ -15,6 +15,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from folt.report.rendering import render
+from folt.store.packages import require
 from folt.store.strict_json import Document
 
 if TYPE_CHECKING:
@@ -24,8 +25,6 @@ if TYPE_CHECKING:
 
 
 _Row = Document
-
-_TEMPLATE = "fleet.html.j2"
 
 PICTURES = 12
 """Columns that are drawn."""
@@ -39,10 +38,8 @@ STILL_ROWS = 200
 _LARGEST = 1e300
 """Numbers beyond it are not drawn: their differences leave double precision."""
 
-HIDDEN = ("started_from",)
-FAILED = "failed"
-OWN_TONE = "note"
-"""Colour of a verdict that is not folt's."""
+HINT = "<code>folt report FOLDER --all</code> makes a page of every fit, which names then link to."
+"""Where fits have no pages yet."""
 
 
 def fleet_page(
@@ -65,33 +62,11 @@ def fleet_page(
         sections: figures of all jobs together, in the place of those of single estimates.
         heading: of a page with a row per mode of several bands, in the place of one per job.
     """
-    content = _content(rows, columns, estimates, total, pages, sections)
-    content["heading"] = heading
-    return render(_TEMPLATE, content, shown=shown)
-
-
-def linked_to_pages(page: str) -> str:
-    """A page of a fleet whose links to fits lead to their reports, which are there by now."""
-    page = page.replace('/fit.nc">', '/report.html">').replace(HINT, "")
-    return page.replace('"link": "fit.nc"', '"link": "report.html"')
-
-
-HINT = "<code>folt report FOLDER --all</code> makes a page of every fit, which names then link to."
-"""Where fits have no pages yet."""
-
-
-def _content(
-    rows: list[_Row],
-    columns: Sequence[str],
-    estimates: Sequence[str],
-    total: int,
-    pages: bool,
-    sections: Sequence[Section],
-) -> Document:
+    require("a report", "jinja2")
     from markupsafe import Markup
 
     failed = sum(row["error"] is not None for row in rows)
-    listed = [name for name in columns if name not in HIDDEN and not _is_nested(rows, name)]
+    listed = [name for name in columns if name != "started_from" and not _is_nested(rows, name)]
     listed = [name for name in listed if any(row.get(name) is not None for row in rows)] or ["job"]
     drawn = [] if sections else (list(estimates) or _numbers(rows, listed))
     fits = any("started_from" in row for row in rows)
@@ -100,7 +75,8 @@ def _content(
         "rows": [[row.get(name) for name in listed] for row in rows],
         "link": ("report.html" if pages else "fit.nc") if fits else "row.json",
     }
-    return {
+    content = {
+        "heading": heading,
         "total": total,
         "ended": len(rows),
         "failed": failed,
@@ -121,6 +97,13 @@ def _content(
         "hint": Markup(HINT) if data["link"] == "fit.nc" else "",
         "data": Markup(json.dumps(data, ensure_ascii=False).replace("<", "\\u003c")),
     }
+    return render("fleet.html.j2", content, shown=shown)
+
+
+def linked_to_pages(page: str) -> str:
+    """A page of a fleet whose links to fits lead to their reports, which are there by now."""
+    page = page.replace('/fit.nc">', '/report.html">').replace(HINT, "")
+    return page.replace('"link": "fit.nc"', '"link": "report.html"')
 
 
 def _verdicts(rows: list[_Row], failed: int) -> list[tuple[str, str, int]]:
@@ -128,14 +111,13 @@ def _verdicts(rows: list[_Row], failed: int) -> list[tuple[str, str, int]]:
     counts = Counter(str(row["verdict"]) for row in rows if row.get("verdict") is not None)
     found = []
     if counts:
-        from folt.certificate.certificate import TONES
         from folt.certificate.outcomes import Outcome
 
-        tones = {outcome.label: TONES[outcome.use] for outcome in Outcome}
+        tones = {outcome.label: outcome.use.tone for outcome in Outcome}
         # A job may call its own results what it likes.
         names = [*(name for name in tones if name in counts), *sorted(counts.keys() - tones.keys())]
-        found = [(name, tones.get(name, OWN_TONE), counts[name]) for name in names]
-    return [*found, *([(FAILED, "bad", failed)] if failed else [])]
+        found = [(name, tones.get(name, "note"), counts[name]) for name in names]
+    return [*found, *([("failed", "bad", failed)] if failed else [])]
 
 
 def shown(value: object) -> str:
@@ -198,8 +180,6 @@ def _picture(rows: list[_Row], name: str, interval: bool) -> str:
     )
 
 
-CALIBRATION_TEMPLATE = "calibration.html.j2"
-
 ACROSS = 3
 """Pictures in a row."""
 
@@ -232,7 +212,7 @@ def calibration_page(found: Document) -> str:
         "widest": max((max(one["high"]) for one in found["quantities"].values()), default=0.0),
         "figure": Markup(svg(ranks_figure(found["quantities"]), "ranks")),
     }
-    return render(CALIBRATION_TEMPLATE, content)
+    return render("calibration.html.j2", content)
 
 
 def _headline(good: bool, finished: int) -> str:

@@ -12,7 +12,16 @@ from typing import TYPE_CHECKING
 import numpy as np
 from jaxtyping import Float
 
-from folt.report.style import PALETTE, QUIET, TRUE_VALUE, blank, histogram, literal, styled
+from folt.report.style import (
+    PALETTE,
+    QUIET,
+    TRUE_VALUE,
+    blank,
+    dot_legend,
+    histogram,
+    literal,
+    styled,
+)
 from folt.report.traces import Side, limits
 from folt.store.strict_json import Document
 
@@ -54,7 +63,9 @@ def marginals_figure(
     columns = min(2 if len(shown) <= 4 else 3, len(shown))
     rows = math.ceil(len(shown) / columns)
     with styled():
-        figure = blank(8.6 if columns > 1 else 4.2, 0.5 + 2.2 * rows if key else 2.3 * rows)
+        # Without a key they are small pictures of a page, whose letters are those of its text.
+        size = (8.6 if columns > 1 else 4.2, 0.5 + 2.2 * rows) if key else (3.3, 2.0)
+        figure = blank(*size)
         panels = figure.subplots(rows, columns, squeeze=False).ravel()
         for j, (panel, (name, values)) in enumerate(zip(panels, shown.items(), strict=False)):
             components = values.reshape(-1, math.prod(values.shape[2:]))[:, : len(PALETTE)]
@@ -88,7 +99,20 @@ def _densities(
     panel.set_ylim(-step * (components.shape[1] + 1), 1.08 * top)
     panel.set_yticks([])
     panel.spines["left"].set_visible(False)
-    panel.locator_params(axis="x", nbins=6)
+    panel.set_xlim(*_window(components, panel.get_xlim()))
+    panel.locator_params(axis="x", nbins=5)
+
+
+def _window(components: np.ndarray, whole: tuple[float, float]) -> tuple[float, float]:
+    """Return where the panel ends: far draws of a heavy tail would leave no room for the rest.
+
+    Twice the reach of the middle 99 % holds all draws of a normal distribution, as far as they are
+    seen, and the interval of any.
+    """
+    low, high = np.quantile(components, [0.005, 0.995], axis=0)
+    room = 0.5 * (high - low)
+    start, end = float(np.min(low - room)), float(np.max(high + room))
+    return (max(start, whole[0]), min(end, whole[1])) if start < end else whole
 
 
 def _density(values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -202,7 +226,8 @@ def pairs_figure(sides: Sequence[Side], scalars: Sequence[int], labels: Sequence
                 panel.set_xlabel(literal(labels[column]))
             if column == 0:
                 panel.set_ylabel(literal(labels[row]))
-        _pairs_key(figure, sides)
+        shown = sides[::-1]
+        dot_legend(figure, [s.title for s in shown], [_colour(s, sides) for s in shown])
     return figure
 
 
@@ -218,14 +243,3 @@ def _margins(panel: Axes, sides: Sequence[Side], scalar: int) -> None:
     panel.set_ylim(0.0, 1.08)
     panel.set_yticks([])
     panel.spines["left"].set_visible(False)
-
-
-def _pairs_key(figure: Figure, sides: Sequence[Side]) -> None:
-    from matplotlib.lines import Line2D
-
-    look: Document = {"linestyle": "", "marker": "o", "markersize": 5}
-    handles = [
-        Line2D([], [], color=_colour(side, sides), label=side.title, **look)
-        for side in reversed(sides)
-    ]
-    figure.legend(handles=handles, loc="outside lower center", ncols=len(handles))

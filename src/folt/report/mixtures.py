@@ -56,7 +56,7 @@ def weighted_mixture_figure(
         posterior: weight, mu and sigma, each (draw, component).
         name: the quantity.
     """
-    return _single((6.6, 4.1), 3, partial(draw_weighted, observations, name=name), posterior)
+    return _single(partial(draw_weighted, observations, name=name), posterior)
 
 
 def poisson_figure(observations: np.ndarray, posterior: _Posterior, name: str = "count") -> Figure:
@@ -67,7 +67,7 @@ def poisson_figure(observations: np.ndarray, posterior: _Posterior, name: str = 
         posterior: weight and rate, each (draw, component).
         name: the quantity.
     """
-    return _single((6.6, 4.1), 3, partial(count_panel, observations, name=name), posterior)
+    return _single(partial(count_panel, observations, name=name), posterior)
 
 
 def plane_figure(observations: np.ndarray, posterior: _Posterior, names: Sequence[str]) -> Figure:
@@ -264,17 +264,8 @@ def evidence_figure(
         _evidences(left, ranking, firm)
         fills = [PALETTE[0] if sure else "none" for sure in firm]
         heights = [row.probability for row in ranking]
-        right.bar(names, heights, width=0.6, color=fills, edgecolor=PALETTE[0])
-        for x, row in enumerate(ranking):
-            right.annotate(
-                f"{row.probability:.2f}",
-                (x, row.probability),
-                ha="center",
-                va="bottom",
-                textcoords="offset points",
-                xytext=(0, 2),
-                color=INK,
-            )
+        bars = right.bar(names, heights, width=0.6, color=fills, edgecolor=PALETTE[0])
+        right.bar_label(bars, fmt="%.2f", padding=2)
         right.set_ylim(0.0, 1.12)
         right.set_title("Posterior probability")
         for panel in (left, right):
@@ -316,13 +307,13 @@ def _evidences(panel: Axes, ranking: Sequence[Candidate], firm: Sequence[bool]) 
         panel.text(0.98, 0.03, "hollow: not certified", transform=panel.transAxes, **look)
 
 
-def _single(size: tuple[float, float], columns: int, draw: Draw, posterior: _Posterior) -> Figure:
+@styled()
+def _single(draw: Draw, posterior: _Posterior) -> Figure:
     """Return one panel with its legend beneath."""
-    with styled():
-        figure = blank(*size)
-        panel = figure.subplots()
-        draw(panel, posterior)
-        below(figure, panel, columns)
+    figure = blank(6.6, 4.1)
+    panel = figure.subplots()
+    draw(panel, posterior)
+    below(figure, panel, 3)
     return figure
 
 

@@ -2,8 +2,7 @@
 
 Nothing is fetched: style, figures and scripts stand in the page, so it can be mailed, printed and
 read in ten years. Every figure is a picture; where scripts run, traces and pairs can be chosen.
-
-How to cite the method and the software.
+The words of the page are in its templates, those that depend on the numbers in `captions`.
 """
 
 from __future__ import annotations
@@ -11,15 +10,17 @@ from __future__ import annotations
 import base64
 import dataclasses
 import json
+import math
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from folt.certificate.certificate import mark, tone, verdict_words
 from folt.certificate.outcomes import Use
+from folt.certificate.sentences import mark, tone, undefined_words, verdict_words
 from folt.fit.text import (
+    NOT_AVAILABLE,
     Estimate,
     cautions,
     estimate_rows,
@@ -27,21 +28,14 @@ from folt.fit.text import (
     order_sentence,
     rounded_number,
     rounded_seconds,
+    shape_words,
     step_words,
 )
 from folt.problem.cards import counted, folding
 from folt.report.captions import chains_caption, conclusions, pairs_caption
-from folt.report.certificate import certificate_charts
-from folt.report.charts import Chart, still, strips
-from folt.report.facts import (
-    core_rows,
-    evidence_facts,
-    headed_facts,
-    mixing_facts,
-    provenance_facts,
-)
+from folt.report.charts import CORE_SOURCES, certificate_charts, strips
 from folt.report.marginals import PANELS, marginals_figure, pairs_figure
-from folt.report.parameters import EXCHANGED, Family, Parameters, readable_names, readable_order
+from folt.report.parameters import EXCHANGED, Parameters, readable_names, readable_order
 from folt.report.rendering import render
 from folt.report.sections import model_sections
 from folt.report.style import PALETTE, svg
@@ -56,32 +50,6 @@ if TYPE_CHECKING:
 
     from folt.fit import Fit
     from folt.fit.section import Section
-
-
-PAPER_ENTRY = """\
-@unpublished{hu-folded-transport,
-  author = {Hu, Jun},
-  title  = {Folded Transport {MCMC}: Eliminating Label Switching
-            by Sampling on a Fundamental Domain},
-  note   = {Wuhan University of Technology}
-}"""
-
-SOFTWARE = """\
-@software{{folt,
-  author  = {{{{The folt developers}}}},
-  title   = {{folt: sampling, certificates and evidence for
-             posteriors that repeat themselves under relabelling}},
-  version = {{{version}}}
-}}"""
-
-
-def bibtex(fit: Fit) -> str:
-    """Return the paper, and the version of folt that made the fit."""
-    version = fit.provenance.get("versions", {}).get("folt", "unknown")
-    return f"{PAPER_ENTRY}\n\n{SOFTWARE.format(version=version)}"
-
-
-_TEMPLATE = "page.html.j2"
 
 MOST_CURVES = 36
 """Curves among the marginals of a page; each takes some ten thousand bytes."""
@@ -104,37 +72,41 @@ def page(fit: Fit, sections: Sequence[Section] = ()) -> str:
         sections: what the model adds, after the estimates; what the fit brings if none are given.
     """
     require("a report", "jinja2", "matplotlib")
-    shown = content(fit, sections)
     return render(
-        _TEMPLATE, shown, number=rounded_number, seconds=rounded_seconds, thousands="{:,.0f}".format
+        "page.html.j2",
+        content(fit, sections),
+        number=rounded_number,
+        percent=_percent,
+        seconds=rounded_seconds,
+        thousands=_thousands,
+        value_and_error=_value_and_error,
     )
 
 
 def content(fit: Fit, sections: Sequence[Section] = ()) -> Document:
-    """Return everything the template shows, as plain values."""
+    """Return what the template shows: the fit, pictures of it, and the words it is told in."""
     from markupsafe import Markup
 
-    status = fit.certificate.status
-    parameters, charts = Parameters.of(fit), certificate_charts(fit)
-    shown, more = _marginals(parameters)
-    readable = readable_names(fit)
+    status, parameters, readable = fit.certificate.status, Parameters.of(fit), readable_names(fit)
     rows = [dataclasses.replace(row, name=readable[row.name]) for row in estimate_rows(fit)]
-    total = sum(fit.wall.values())
+    shown, more, left_out = _marginals(parameters)
+    source = fit.provenance.get("source") or "folt report"
     return {
-        "title": f"{fit.provenance.get('source') or 'folt report'}: {status.name}",
-        "eyebrow": _eyebrow(fit),
+        "fit": fit,
+        "certificate": fit.certificate,
+        "title": f"{source}: {status.name}",
+        "source": source,
+        "folding": folding(fit.group),
         "tone": tone(status),
         "mark": mark(status),
         "verdict": verdict_words(status),
-        "advice": status.advice,
+        "status": status,
         "cure": "" if status.outcome.use is Use.EVERYTHING else status.cure,
-        "command": status.command,
         "warnings": cautions(fit),
         "conclusions": conclusions(fit),
-        "assumption": fit.certificate.assumption,
-        "key_figures": _key_figures(fit, rows),
+        "fewest": fewest_effective_draws(fit, rows),
         "rows": rows,
-        "label_words": _label_words(fit),
+        "label_words": f"{readable_order(fit, order_sentence(fit))}." if fit.order else "",
         "sections": [
             (section.title, Markup(section.drawing(f"section-{k}")), section.text)
             for k, section in enumerate([*(sections or fit.sections), *model_sections(fit)])
@@ -143,9 +115,13 @@ def content(fit: Fit, sections: Sequence[Section] = ()) -> Document:
             "traces": _picture(traces_of(parameters), "traces"),
             "pairs": _picture(pairs_of_parameters(parameters), "pairs"),
         },
-        "charts": {chart.name: _drawn(chart) for chart in charts},
+        "charts": {
+            chart.name: (chart, strips(chart), _picture(chart.figure, chart.name))
+            for chart in certificate_charts(fit)
+        },
         "marginals": shown,
         "more_marginals": more,
+        "left_out": left_out,
         "captions": {
             "chains": chains_caption(fit, parameters.labelling),
             "pairs": pairs_caption(fit, parameters.labelling),
@@ -153,63 +129,72 @@ def content(fit: Fit, sections: Sequence[Section] = ()) -> Document:
         "parameters": parameters,
         "first_family": parameters.families.index(parameters.opening()),
         "pair": parameters.showcase()[:2],
-        "left_out": _left_out(parameters),
-        "cores": core_rows(fit),
-        "mixing": mixing_facts(fit),
-        "evidence": evidence_facts(fit),
-        "facts": headed_facts(fit),
-        "wall": [(name, wall, wall / total if total else 0.0) for name, wall in fit.wall.items()],
-        "total": total,
-        "provenance": provenance_facts(fit),
-        "bibtex": bibtex(fit),
         "draws": Markup(_chosen_from(parameters, rows)),
+        "absent": NOT_AVAILABLE,
+        "core_sources": CORE_SOURCES,
+        "counted": counted,
+        "group_name": type(fit.group).__name__,
+        "shape_words": shape_words,
+        "step_words": step_words,
+        "undefined_words": undefined_words,
     }
 
 
-def _key_figures(fit: Fit, rows: Sequence[Estimate]) -> list[tuple[str, str, str]]:
-    """Return the four numbers that a reader looks for: value, name, remark."""
-    ess = fewest_effective_draws(fit, rows)
-    evidence = fit.log_evidence
-    return [
-        _steps(fit),
-        (f"{100.0 * fit.accept_rate:.1f} %", "accepted", "share of steps that moved"),
-        (
-            f"{ess:,.0f}",
-            "effective draws",
-            f"independent draws that the {fit.accepted.size:,} are worth, at least",
-        ),
-        (
-            rounded_number(evidence.value, 2),
-            "log evidence",
-            f"standard error {rounded_number(evidence.standard_error, 4)}"
-            + (", up to a constant" if evidence.proportional else ""),
-        ),
-    ]
+def _percent(share: float | None, digits: int = 1) -> str:
+    return "unknown" if share is None else f"{100 * share:.{digits}f} %"
 
 
-def _steps(fit: Fit) -> tuple[str, str, str]:
-    mixing = fit.certificate.mixing
-    remark = mixing.reason or ""
-    if mixing.steps[0.05] is not None:
-        confidence = f"{100 * mixing.confidence:.0f} %"
-        remark = f"any probability then off by at most 0.05, with {confidence} confidence"
-    return step_words(mixing, 0.05), "steps to forget the start", remark
+def _thousands(count: float) -> str:
+    """Return a count with its thousands apart; a whole number may be larger than any float."""
+    if isinstance(count, int):
+        return f"{count:,}"
+    return f"{count:,.0f}" if math.isfinite(count) else NOT_AVAILABLE
 
 
-def _drawn(chart: Chart) -> Document:
-    """Return a chart with its picture and the strips over it."""
-    figure = still(chart)
-    return {
-        "about": chart,
-        "picture": _picture(figure, chart.name),
-        "strips": strips(chart, figure),
-    }
+def _value_and_error(found: Any, digits: int) -> str:
+    """Return an estimate that has a `value` and a `standard_error`."""
+    return f"{rounded_number(found.value, digits)} ± {rounded_number(found.standard_error, digits)}"
 
 
 def _picture(figure: Figure, name: str) -> Markup:
     from markupsafe import Markup
 
     return Markup(svg(figure, name))
+
+
+def traces_of(parameters: Parameters) -> Figure:
+    """Draw traces of what labels are sorted by, before and after folding."""
+    family = parameters.opening()
+    names = [parameters.names[j] for j in family.members]
+    quantity = "value" if family.parameter == EXCHANGED else family.parameter
+    return traces_figure(parameters.sides, family.members, names, quantity)
+
+
+def pairs_of_parameters(parameters: Parameters) -> Figure:
+    """Draw a few scalars in pairs, folded below the diagonal and as they came above it."""
+    chosen = parameters.showcase()
+    return pairs_figure(parameters.sides, chosen, [parameters.names[j] for j in chosen])
+
+
+def _marginals(parameters: Parameters) -> tuple[list[Markup], dict[str, list[Markup]], str]:
+    """Draw one small picture per panel: the first few, others by parameter, what is left out.
+
+    As many are drawn as keep the page light.
+    """
+    panels = parameters.panels()
+    curves = np.cumsum([len(family.members) for family in panels])
+    drawn = panels[: max(1, int(np.sum(curves <= MOST_CURVES)))]
+    shown: list[Markup] = []
+    more: dict[str, list[Markup]] = {}
+    for k, family in enumerate(drawn):
+        values = parameters.folded.whole[None][..., list(family.members)]
+        made = _picture(marginals_figure({family.title: values}, key=False), f"marginal-{k}")
+        (shown if k < PANELS else more.setdefault(family.parameter, [])).append(made)
+    if len(panels) == len(shown):
+        return shown, more, ""
+    below = "; others open below" if more else ""
+    rest = "" if len(drawn) == len(panels) else ". The table and the chooser of the chains have all"
+    return shown, more, f"The first {len(shown)} of {len(panels)} are shown{below}{rest}."
 
 
 def _chosen_from(parameters: Parameters, rows: list[Estimate]) -> str:
@@ -250,59 +235,3 @@ def _packed_side(side: Side, centre: np.ndarray) -> Document:
 def _packed(values: np.ndarray) -> str:
     """Single precision, little-endian, row after row: about the mean that is more than enough."""
     return base64.b64encode(np.ascontiguousarray(values, "<f4").tobytes()).decode()
-
-
-def _marginals(parameters: Parameters) -> tuple[list[Markup], dict[str, list[Markup]]]:
-    """A small picture per parameter and column, the first few, and the others by parameter."""
-    shown: list[Markup] = []
-    more: dict[str, list[Markup]] = {}
-    for k, family in enumerate(_drawn_marginals(parameters)):
-        values = parameters.folded.whole[:, list(family.members)]
-        title = family.label.split(":")[0] if not family.single else family.label
-        drawn = _picture(marginals_figure({title: values[None]}, key=False), f"marginal-{k}")
-        if k < PANELS:
-            shown.append(drawn)
-        else:
-            more.setdefault(family.parameter, []).append(drawn)
-    return shown, more
-
-
-def pairs_of_parameters(parameters: Parameters) -> Figure:
-    """Return a few scalars in pairs, folded below the diagonal and as they came above it."""
-    chosen = parameters.showcase()
-    return pairs_figure(parameters.sides, chosen, [parameters.names[j] for j in chosen])
-
-
-def traces_of(parameters: Parameters) -> Figure:
-    """Traces of what labels are sorted by, before and after folding."""
-    family = parameters.opening()
-    names = [parameters.names[j] for j in family.members]
-    quantity = "value" if family.parameter == EXCHANGED else family.parameter
-    return traces_figure(parameters.sides, family.members, names, quantity)
-
-
-def _drawn_marginals(parameters: Parameters) -> list[Family]:
-    """As many as keep the page light."""
-    panels = parameters.panels()
-    curves = np.cumsum([len(family.members) for family in panels])
-    return panels[: max(1, int(np.sum(curves <= MOST_CURVES)))]
-
-
-def _left_out(parameters: Parameters) -> str:
-    count, drawn = len(parameters.panels()), len(_drawn_marginals(parameters))
-    if count <= PANELS and drawn == count:
-        return ""
-    below = "; others open below" if drawn > PANELS else ""
-    rest = "" if drawn == count else ". The table and the chooser of the chains have all"
-    return f"The first {min(drawn, PANELS)} of {count} are shown{below}{rest}."
-
-
-def _eyebrow(fit: Fit) -> str:
-    chains, draws, dim = fit.draws.shape
-    made = f"{counted(chains, 'chain')} of {draws:,} draws in {counted(dim, 'dimension')}"
-    source = fit.provenance.get("source") or "folt report"
-    return f"{source} · {folding(fit.group)} · {made}"
-
-
-def _label_words(fit: Fit) -> str:
-    return f"{readable_order(fit, order_sentence(fit))}." if fit.order else ""

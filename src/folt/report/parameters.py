@@ -57,6 +57,11 @@ class Family:
         """Whether it is one scalar alone."""
         return len(self.members) == 1
 
+    @property
+    def title(self) -> str:
+        """What stands over its picture."""
+        return self.label.removesuffix(f": all {len(self.members)} together")
+
 
 @dataclasses.dataclass(frozen=True)
 class Parameters:
@@ -68,6 +73,7 @@ class Parameters:
         sides: chains before folding, where they were kept, then the draws of the fit.
         labelling: under which labellings the chains before folding stand.
         sorted: whether labels are those of the sorted chamber.
+        moved: parameters whose entries relabelling exchanges.
     """
 
     names: tuple[str, ...]
@@ -75,6 +81,7 @@ class Parameters:
     sides: tuple[Side, ...]
     labelling: Labelling | None
     sorted: bool = False
+    moved: frozenset[str] = frozenset()
 
     @classmethod
     def of(cls, fit: Fit) -> Parameters:
@@ -98,6 +105,7 @@ class Parameters:
             sides=tuple(sides),
             labelling=labelling,
             sorted=fit.labels.startswith("sorted") and several,
+            moved=frozenset(name for name, axes in fit.exchanged.items() if axes),
         )
 
     @property
@@ -140,17 +148,20 @@ class Parameters:
             for member in family.members
             if not family.single and family.parameter != EXCHANGED
         }
-        return [
+        varies = np.ptp(self.folded.whole, axis=0) != 0.0  # also where a draw is not a number
+        found = [
             family
             for family in self.families
             if family.parameter != EXCHANGED
             and (not family.single or family.members[0] not in together)
         ]
+        return [family for family in found if varies[list(family.members)].any()] or found
 
     def most_telling(self) -> Family:
         """The family whose members folding narrows most; the first where nothing is known."""
         several = [family for family in self.families if not family.single]
-        candidates, raw = several or list(self.families), self.raw
+        moved = [family for family in several if family.parameter in self.moved]
+        candidates, raw = moved or several or list(self.families), self.raw
         if raw is None:
             return candidates[0]
         return max(candidates, key=lambda family: self._narrowing(family, raw))
@@ -172,12 +183,8 @@ class Parameters:
 def _one_per_parameter(names: tuple[str, ...], others: list[int], chosen: list[int]) -> list[int]:
     """Scalars of parameters that are not there yet, the first of each, then the rest."""
     seen = {_parameter_of(names[j]) for j in chosen}
-    fresh: list[int] = []
-    for j in others:
-        parameter = _parameter_of(names[j])
-        if parameter not in seen:
-            seen.add(parameter)
-            fresh.append(j)
+    first = {_parameter_of(names[j]): j for j in reversed(others)}
+    fresh = sorted(j for parameter, j in first.items() if parameter not in seen)
     return fresh + [j for j in others if j not in fresh]
 
 
@@ -218,11 +225,13 @@ def family_name(fit: Fit, name: str, axis: int, index: tuple[int, ...]) -> str:
         where[axis] = "·"
         return f"{name}[{','.join(where)}]"
     others = [own for k, own in enumerate(axes) if k != axis]
-    words = [
-        _place(fit, own, i) or f"{own.removesuffix('_to')} {i + 1}"
-        for own, i in zip(others, index, strict=True)
-    ]
-    return ", ".join([name, *words])
+    words = [name]
+    for own, i in zip(others, index, strict=True):
+        stem = own.removesuffix("_to")
+        # Components run along the axis that an entry comes from: this is where it goes.
+        to = "to " if stem != own and stem not in others else ""
+        words.append(to + (_place(fit, own, i) or f"{stem} {i + 1}"))
+    return ", ".join(words)
 
 
 def readable_order(fit: Fit, sentence: str) -> str:
@@ -343,11 +352,9 @@ def _by_eights(parameter: str, label: str, members: list[int]) -> list[Family]:
     count = len(members)
     if count <= _LARGEST:
         return [Family(parameter, f"{label}: all {count} together", tuple(members))]
-    return [
-        Family(
-            parameter,
-            f"{label}: {first} to {min(first + _LARGEST, count) - 1} of {count}",
-            tuple(members[first : first + _LARGEST]),
-        )
-        for first in range(0, count, _LARGEST)
-    ]
+    found = []
+    for first in range(0, count, _LARGEST):
+        part = tuple(members[first : first + _LARGEST])
+        last = f" to {first + len(part)}" if len(part) > 1 else ""
+        found.append(Family(parameter, f"{label}: {first + 1}{last} of {count}", part))
+    return found

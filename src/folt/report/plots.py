@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING
 
 from folt.fit.memberships import memberships, most_probable_path
 from folt.fit.predictions import require_problem
-from folt.report.certificate import modes_chart
-from folt.report.charts import still
+from folt.report.charts import modes_chart
 from folt.report.checks import checks_figure, predictive_checks
 from folt.report.marginals import marginals_figure
 from folt.report.mixtures import data_figure
@@ -35,29 +34,17 @@ def plot(fit: Fit, kind: str) -> Figure:
 
 def _marginals(fit: Fit) -> Figure:
     parameters = Parameters.of(fit)
-    panels = {
-        family.label if family.single else family.label.split(":")[0]: family
-        for family in parameters.panels()
-    }
-    values = parameters.folded.whole
+    values = parameters.folded.whole[None]
     return marginals_figure(
-        {title: values[None][..., list(family.members)] for title, family in panels.items()}
+        {family.title: values[..., list(family.members)] for family in parameters.panels()}
     )
-
-
-def _chains(fit: Fit) -> Figure:
-    return traces_of(Parameters.of(fit))
-
-
-def _pairs(fit: Fit) -> Figure:
-    return pairs_of_parameters(Parameters.of(fit))
 
 
 def _modes(fit: Fit) -> Figure:
     found = fit.certificate.exploration
     if found is None or not found.modes:
         raise ValueError("no modes were looked for in this fit: its reference draws were given")
-    return still(modes_chart(found))
+    return modes_chart(found).figure
 
 
 def _data(fit: Fit) -> Figure:
@@ -72,14 +59,6 @@ def _data(fit: Fit) -> Figure:
     return figure
 
 
-def _memberships(fit: Fit) -> Figure:
-    return memberships_figure(fit, memberships(fit))
-
-
-def _path(fit: Fit) -> Figure:
-    return path_figure(fit, most_probable_path(fit), memberships(fit))
-
-
 def _checks(fit: Fit) -> Figure:
     """Replicated data beside the observed ones."""
     require_problem(fit)
@@ -87,18 +66,19 @@ def _checks(fit: Fit) -> Figure:
     if checks is None:
         raise ValueError(
             "expected a model of folt.models whose data are one series or table of numbers; "
-            "compare fit.replicates() with other data yourself"
+            "compare replicates (fit.replicates(), or those of PyMC and NumPyro) with other data "
+            "yourself"
         )
     return checks_figure(checks)
 
 
 KINDS: dict[str, Callable[[Fit], Figure]] = {
     "marginals": _marginals,
-    "chains": _chains,
-    "pairs": _pairs,
+    "chains": lambda fit: traces_of(Parameters.of(fit)),
+    "pairs": lambda fit: pairs_of_parameters(Parameters.of(fit)),
     "data": _data,
     "modes": _modes,
-    "memberships": _memberships,
-    "path": _path,
+    "memberships": lambda fit: memberships_figure(fit, memberships(fit)),
+    "path": lambda fit: path_figure(fit, most_probable_path(fit), memberships(fit)),
     "checks": _checks,
 }

@@ -42,30 +42,18 @@ def model_sections(fit: Fit) -> list[Section]:
     """Return the sections of a ready model, and those of any model that knows its components."""
     if fit.problem is None:
         return []
-    made = [_data_section(fit), *_component_sections(fit), _checks_section(fit)]
+    made: list[Section] = []
+    if (figure := data_figure(fit)) is not None:
+        made.append(Section(_DATA, MIXTURE, figure))
+    if fit.problem.log_terms is not None and (found := memberships(fit)).mean.shape[1] > 1:
+        if getattr(fit.problem.log_terms, "paths", None) is not None:
+            made.append(path_section(fit, most_probable_path(fit), found))
+        else:
+            made.append(membership_section(fit, found))
+    if (checks := predictive_checks(fit)) is not None:
+        made.append(Section(_CHECKS, checks.text, checks_figure(checks)))
     there = {section.title for section in fit.sections}
-    return [section for section in made if section is not None and section.title not in there]
-
-
-def _data_section(fit: Fit) -> Section | None:
-    figure = data_figure(fit)
-    return None if figure is None else Section(_DATA, MIXTURE, figure)
-
-
-def _checks_section(fit: Fit) -> Section | None:
-    checks = predictive_checks(fit)
-    return None if checks is None else Section(_CHECKS, checks.text, checks_figure(checks))
-
-
-def _component_sections(fit: Fit) -> list[Section]:
-    if fit.problem is None or fit.problem.log_terms is None:
-        return []
-    found = memberships(fit)
-    if found.mean.shape[1] < 2:
-        return []
-    if getattr(fit.problem.log_terms, "paths", None) is not None:
-        return [path_section(fit, most_probable_path(fit), found)]
-    return [membership_section(fit, found)]
+    return [section for section in made if section.title not in there]
 
 
 def membership_section(fit: Fit, found: Memberships) -> Section:
@@ -74,9 +62,15 @@ def membership_section(fit: Fit, found: Memberships) -> Section:
     counts = np.bincount(found.most_probable, minlength=len(found.labels))
     labels = place_names(fit, found.labels)
     shares = ", ".join(f"{count:,} to {label}" for label, count in zip(labels, counts, strict=True))
+    drawn = (
+        "Every observation in the colour of its most probable component, the fainter the less "
+        "probable"
+        if _observed(fit, len(found.mean)) is not None
+        else "The probability of every component for every observation; counted by the most "
+        "probable one"
+    )
     text = (
-        f"Every observation in the colour of its most probable component, the fainter the less "
-        f"probable: {shares}. For {doubtful:,} of {len(found.mean):,} no component has {DOUBTFUL} "
+        f"{drawn}: {shares}. For {doubtful:,} of {len(found.mean):,} no component has {DOUBTFUL} "
         "of the probability."
     )
     return Section(_WHO, text, memberships_figure(fit, found))

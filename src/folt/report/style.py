@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import itertools
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -94,16 +95,15 @@ def below(figure: Figure, panel: Axes, columns: int) -> None:
     figure.legend(handles, labels, loc="outside lower center", ncols=columns)
 
 
-def component_legend(figure: Figure, labels: Sequence[str]) -> None:
-    """A dot and a name for every component, beneath the figure."""
+def dot_legend(figure: Figure, labels: Sequence[str], colours: Sequence[str] = PALETTE) -> None:
+    """A dot and a name for every component, beneath the figure, at most four in a row."""
     from matplotlib.lines import Line2D
 
     handles = [
-        Line2D([], [], linestyle="", marker="o", markersize=5, color=PALETTE[k % len(PALETTE)])
-        for k in range(len(labels))
+        Line2D([], [], linestyle="", marker="o", markersize=5, color=colour, label=literal(label))
+        for label, colour in zip(labels, itertools.cycle(colours), strict=False)
     ]
-    names = [literal(label) for label in labels]
-    figure.legend(handles, names, loc="outside lower center", ncols=len(names))
+    figure.legend(handles=handles, loc="outside lower center", ncols=min(len(handles), 4))
 
 
 def histogram(

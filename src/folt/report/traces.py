@@ -15,7 +15,7 @@ from folt.report.style import (
     PALETTE,
     QUIET,
     blank,
-    component_legend,
+    dot_legend,
     histogram,
     literal,
     styled,
@@ -160,7 +160,7 @@ def traces_figure(
             _margin(margin, side, members)
         panels[0].set_ylabel(literal(ylabel))
         panels[0].set_ylim(*limits(sides, members))
-        component_legend(figure, labels)
+        dot_legend(figure, labels)
     return figure
 
 

@@ -9,7 +9,7 @@ from typing import Any
 import jax
 import numpy as np
 
-from folt.certificate.diagnostics import Faults
+from folt.certificate.diagnostics.coverage import Faults
 from folt.certificate.held_out import named_point
 from folt.chains import one_blas_thread
 from folt.fit import Fit

@@ -17,7 +17,7 @@ import numpy as np
 from folt.certificate.cautions import Caution, Concern
 from folt.fit import Fit
 from folt.problem import VALUES_PER_GRADIENT, Problem
-from folt.problem.named_values import Naming, SortKey, own_shapes
+from folt.problem.named_values import Naming, SortKey
 from folt.problem.requirements import named
 from folt.reference import Exact, HostChains, Sampler, reference_for
 from folt.reference.exploration.descents import LAST_STARTS, ROUNDS, SLOTS
@@ -130,19 +130,9 @@ class Options:
     def _require_naming(self, problem: Problem) -> None:
         """Refuse a convention that no fit of the problem can follow."""
         naming = self.naming or problem.naming
-        if naming and problem.group.order == 1:
-            raise ValueError("expected a symmetry to sort or to choose signs in, got none")
         if naming.sort_by is not None and self.labels != "sorted":
             raise ValueError(f"expected sort_by or labels={self.labels!r}, got both")
-        if isinstance(naming.sort_by, str) and naming.sort_by not in (known := own_shapes(problem)):
-            raise ValueError(
-                f"expected sort_by among {', '.join(map(repr, known))}, got {naming.sort_by!r}"
-            )
-        if naming.sign not in (None, "largest", *problem.names):
-            raise ValueError(
-                f"expected sign='largest' or a coordinate such as {problem.names[0]!r}, got "
-                f"{naming.sign!r}"
-            )
+        naming.require(problem)
 
 
 def require_preset(preset: object, effort: object = None) -> None:

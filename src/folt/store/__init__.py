@@ -1,7 +1,7 @@
-"""Finished work on a disk: whole files, a note that vouches for them, one writer at a time.
+"""Files on a disk: finished work, whole and vouched for; tables and draws as people have them.
 
-A `Store` is a folder that one process writes. Its entries are results, each with its note. This
-room knows nothing of fits: it takes names and bytes.
+A `Store` is a folder that one process writes. Its entries are results, each with its note: it takes
+names and bytes, and knows nothing of fits. `tables` and `draws` read what others have written.
 """
 
 from folt.store.entry import (

@@ -169,7 +169,7 @@ class Table:
         for found in (
             [j for j, name in enumerate(self.names) if name == word],
             [int(word) - 1] if _is_position(word, len(self.columns)) else [],
-            [j for j, name in enumerate(self.names) if _bare(name) == _bare(word)],
+            [j for j, name in enumerate(self.names) if without_unit(name) == without_unit(word)],
         ):
             if len(found) > 1:
                 raise ValueError(
@@ -201,7 +201,8 @@ def suspected(values: Float[np.ndarray, " row"]) -> int | None:
     return None
 
 
-def _bare(name: str) -> str:
+def without_unit(name: str) -> str:
+    """Return the name of a column without the unit in brackets behind it, in small letters."""
     found = BRACKET.fullmatch(name)
     return (found["name"] if found else name).strip().casefold()
 

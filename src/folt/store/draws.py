@@ -146,14 +146,18 @@ def draws_by_name(given: Any, chains: int | None = None) -> dict[str, np.ndarray
         files = csv_files(Path(given))
         return draws_of_chains(files) if files else _of_dataset(_posterior_file(Path(given)))
     if _is_plain(given):
-        arrays = {str(name): np.asarray(value) for name, value in given.items()}
+        arrays = _arrays(given)
         return arrays if chains is None else {n: split(v, chains, n) for n, v in arrays.items()}
     if hasattr(given, "get_samples"):
         return _of_sampler(given)
     posterior = _posterior(given)
     if _is_plain(posterior):
-        return {str(name): np.asarray(value) for name, value in posterior.items()}
+        return _arrays(posterior)
     return _of_dataset(posterior)
+
+
+def _arrays(given: Mapping[Any, Any]) -> dict[str, np.ndarray]:
+    return {str(name): np.asarray(value) for name, value in given.items()}
 
 
 def log_densities(path: Path) -> np.ndarray | None:
@@ -230,7 +234,7 @@ def _of_sampler(sampler: Any) -> dict[str, np.ndarray]:
         raise ValueError(
             f"expected {type(sampler).__name__} to have run and to return its draws by chain"
         ) from error
-    return {str(name): np.asarray(value) for name, value in drawn.items()}
+    return _arrays(drawn)
 
 
 def _posterior_file(path: Path) -> xarray.Dataset:

@@ -89,9 +89,7 @@ class Entry:
         note = self.read()
         if note is None or fingerprint(note.request) != fingerprint(request):
             return frozenset()
-        return frozenset(
-            name for name, known in note.files.items() if _digest_at(self.place / name) == known
-        )
+        return frozenset(note.files) - frozenset(self.damaged())
 
     def damaged(self) -> tuple[str, ...]:
         """Return names of files that are missing or are not as they were written."""

@@ -17,7 +17,7 @@ MISSING_WORDS = frozenset(
     ["", "-", "--", "---", ".", "?", "*", "na", "n/a", "#n/a", "#na", "<na>"]
 ) | {
     *("nan", "-nan", "nat", "null", "none", "nil", "missing"),
-    *("#value!", "#div/0!", "#ref!", "#num!"),
+    *("#value!", "#div/0!", "#ref!", "#num!", "#null!", "#name?"),
 }
 """Words that stand for a missing value, in small letters."""
 

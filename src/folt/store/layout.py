@@ -10,12 +10,12 @@ import csv
 import re
 from collections import Counter
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import NamedTuple, NoReturn
 
 from folt.store.fields import UNIT, Style, is_missing, is_number, style_of
 
-REMARKS = ("#", "%", "//")
-"""What a line of remarks begins with."""
+REMARK = re.compile(r'[ "]*(?:%|//|#(?!(?:N/A|NA|DIV/0!|VALUE!|REF!|NUM!|NULL!|NAME\?)(?:\W|$)))')
+"""What a line of remarks begins with; an error of a spreadsheet in the first column is none."""
 
 DELIMITERS = ("\t", ";", "|", ",", " ", None)
 """In the order in which they are preferred where several fit; None is a single column."""
@@ -104,7 +104,7 @@ def layout(text: str, where: str, delimiter: str | None = None) -> Layout:
     width = _width(rows)
     heading, first, units = _start(sample, rows, width, where)
     if first == len(lines):
-        raise ValueError(f"{where} has a heading and nothing below it: expected numbers")
+        _refuse_words(lines, delimiter, where)
     names = None if heading is None else tuple(rows[heading])
     if names is None:
         names = _remarked(remarks, lines[first].number, delimiter, width)
@@ -113,6 +113,18 @@ def layout(text: str, where: str, delimiter: str | None = None) -> Layout:
     body = lines[first:]
     _require_width(body, delimiter, width, where)
     return Layout(delimiter, style, names, unit_row, width, body)
+
+
+def _refuse_words(lines: Sequence[_Line], delimiter: str | None, where: str) -> NoReturn:
+    """Say that no line holds a number, and what stands where the first one was expected."""
+    if len(lines) < 2:
+        raise ValueError(f"{where} has a heading and nothing below it: expected numbers")
+    names, words = (fields(line.text, delimiter) for line in lines[:2])
+    name = repr(names[0]) if len(names) == len(words) and names[0] else "1"
+    raise ValueError(
+        f"{where}, line {lines[1].number}, column {name}: expected a number, got {words[0]!r}, "
+        "and no other line holds one"
+    )
 
 
 def _lines(text: str) -> tuple[list[_Line], list[_Line]]:
@@ -132,7 +144,7 @@ def _lines(text: str) -> tuple[list[_Line], list[_Line]]:
         words = line.strip(' \t\x1a\0;,"')
         if not words and not line.strip(" \x1a\0"):
             apart = True
-        elif line.lstrip(' "').startswith(REMARKS) and not line.lstrip(' "').startswith("#N"):
+        elif REMARK.match(line):
             remarks.append(_Line(number, line))
         elif not words and not lines:
             continue  # delimiters alone above the table, as spreadsheets write empty rows
@@ -159,6 +171,9 @@ def _delimiter(texts: Sequence[str]) -> str | None:
             best, most = delimiter, count
     if best == "," and _is_one_column(texts):
         return None
+    if best == "," and "," not in texts[0]:  # €1,50 among semicolons has a decimal comma
+        others = (d for d in ("\t", ";", "|") if len({text.count(d) for text in texts}) == 1)
+        return next((d for d in others if d in texts[0]), best)
     if not most:
         return next((d for d in DELIMITERS[:4] if d is not None and d in texts[0]), None)
     return best

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable, Mapping, Sequence
 
 from folt.symmetry.findings import (
     Attempt,
@@ -14,6 +15,7 @@ from folt.symmetry.findings import (
     SymmetryFound,
 )
 from folt.symmetry.moves import Negated
+from folt.symmetry.probe import TOLERANCE
 
 MOST_NEAR = 3
 """Near misses that are told."""
@@ -98,7 +100,7 @@ def near_miss(attempt: Attempt, front_end: str = "") -> str:
         )
     if change.blame == LIKELIHOOD or not change.blame:
         return f"{told}."
-    if change.likelihood > 1e-9:
+    if change.likelihood > TOLERANCE:
         return f"{told}; what changes most is the prior of '{change.blame}'."
     return (
         f"{told}: the likelihood stays as it is, the prior of '{change.blame}' does not. With "
@@ -108,10 +110,9 @@ def near_miss(attempt: Attempt, front_end: str = "") -> str:
 
 def rotation_in_words(rotation: RotationFound, divided: bool = False) -> str:
     """Return a continuous symmetry with its plane and its defect."""
-    first, second = (label + 1 for label in rotation.plane)
     return (
         f"{_quoted(rotation.sites)} {'has' if len(rotation.sites) == 1 else 'have'} a continuous "
-        f"rotation symmetry: turning components {first} and {second} into each other by "
+        "rotation symmetry: turning components 1 and 2 into each other by "
         f"{rotation.angle:g} radians changes the log density by {rotation.change.defect:.1g} of "
         f"its size, {'which is divided out' if divided else 'and no finite group folds that away'}."
     )
@@ -127,35 +128,34 @@ def refusal(rotation: RotationFound) -> str:
 
 
 def remark_in_words(remark: Remark, front_end: str = "") -> str:
-    """Return why something is not folded."""
+    """Return why something is not folded, with advice in the words of the front-end."""
+    sites, count = _quoted(remark.sites), remark.count
+    told = _REMARKS[remark.reason].format(sites=sites, count=count)
     if remark.reason is Reason.STICKS:
-        return _sticks(remark, front_end)
-    return _REMARKS[remark.reason](remark)
-
-
-def _ordered(remark: Remark) -> str:
-    told = (
-        f"{_quoted(remark.sites)} is ordered by construction, so the labels are fixed and there is "
-        "nothing to fold: the model is fitted in order."
-    )
-    if remark.undo:
-        log_order = math.lgamma(remark.count + 1)
-        return (
-            f"{told} keep_order=False undoes it: the symmetry is then folded and the evidence is "
-            f"{remark.count}! times larger (log {remark.count}! = {log_order:.4g})."
-        )
-    return f"{told} To fold instead, give it a plain prior without the order."
-
-
-def _sticks(remark: Remark, front_end: str) -> str:
-    name, count = remark.sites[0], remark.count
-    line = _DIRICHLET.get(front_end, "weights ~ Dirichlet({count})").format(count=count)
+        line = _DIRICHLET.get(front_end, "weights ~ Dirichlet({count})").format(count=count)
+        return f"{told}\n    {line}"
+    if remark.reason is not Reason.ORDERED:
+        return told
+    if front_end != "pymc":
+        return f"{told} To fold instead, give it a plain prior without the order."
     return (
-        f"'{name}' breaks a stick into {count} weights: relabelling them is no orthogonal map and "
-        "their prior may favour early labels, so it is not folded. Two lines rewrite them: take "
-        f"out '{name}' with its pieces, and put\n    {line}"
+        f"{told} keep_order=False undoes it: the symmetry is then folded and the evidence is "
+        f"{count}! times larger (log {count}! = {math.lgamma(count + 1):.4g})."
     )
 
+
+_REMARKS = {
+    Reason.ORDERED: "{sites} is ordered by construction, so the labels are fixed and there is "
+    "nothing to fold: the model is fitted in order.",
+    Reason.STICKS: "{sites} breaks a stick into {count} weights: relabelling them is no orthogonal "
+    "map and their prior may favour early labels, so it is not folded. Two lines rewrite them: "
+    "take out {sites} with its pieces, and put",
+    Reason.OVERLAPS: "A further symmetry of {sites} is not folded, because another one moves them "
+    "too and both together are more than folt lists: modes that it links are still there.",
+    Reason.SIGNS_APART: "Signs of some of {sites} may be flipped too, but no group of folt joins "
+    "these flips to the permutations found: only the permutations are used.",
+    Reason.TOO_LARGE: "The group has {count} elements, too many to be summed over one by one.",
+}
 
 _DIRICHLET = {
     "numpyro": 'weights = numpyro.sample("weights", dist.Dirichlet(jnp.ones({count})))',
@@ -163,44 +163,45 @@ _DIRICHLET = {
 }
 
 
-def _unequal(remark: Remark) -> str:
-    return f"{_quoted(remark.sites)} have different supports or priors, so they are not alike."
+def declared_refusal(named: Mapping[str, object], worst: Attempt, factors: Sequence[Factor]) -> str:
+    """Return what fails of sites declared exchangeable, and which sites would make it hold.
 
-
-def _overlaps(remark: Remark) -> str:
+    Args:
+        named: the declared sites.
+        worst: the exchange of two labels that changes the density most.
+        factors: what a search finds exchangeable.
+    """
+    message = (
+        f"sites {_quoted(named)} are declared exchangeable, but the log density changes by "
+        f"{worst.change.defect:.3g} of its size under '{attempt_in_words(worst)}'"
+    )
+    for factor in factors:
+        if not set(named) & set(factor.sites):
+            continue
+        listed = _to_declare(factor)
+        add = _quoted(site for site in factor.sites if site not in named)
+        drop = _quoted(name for name in named if name not in factor.sites)
+        steps = [*([f"add {add}"] if add else []), *([f"leave out {drop}"] if drop else [])]
+        if steps:
+            return f"{message}: {' and '.join(steps)}, that is exchangeable={listed}"
+        if factor.partial:
+            return f"{message}: say which entries, exchangeable={listed}"
+    blame = worst.change.blame
+    culprit = "the likelihood" if blame == LIKELIHOOD else f"the prior of '{blame}'"
     return (
-        f"A further symmetry of {_quoted(remark.sites)} is not folded, because another one moves "
-        "them too and both together are more than folt lists: modes that it links are still there."
+        f"{message}; what changes most is {culprit}: give the components equal priors and "
+        "likelihoods, name other sites, or use exchangeable='auto'"
     )
 
 
-def _signs_apart(remark: Remark) -> str:
-    return (
-        f"Signs of some of {_quoted(remark.sites)} may be flipped too, but no group of folt joins "
-        "these flips to the permutations found: only the permutations are used."
-    )
+def _to_declare(factor: Factor) -> str:
+    """Return what to declare for a factor."""
+    if not factor.partial:
+        return "[" + ", ".join(f'"{site}"' for site in factor.sites) + "]"
+    ranges = {site: mover.chosen for mover in factor.movers for site in mover.sites}
+    told = (f'"{site}": {list(chosen) or None}' for site, chosen in ranges.items())
+    return "{" + ", ".join(told) + "}"
 
 
-def _too_large(remark: Remark) -> str:
-    return f"The group has {remark.count} elements, too many to be summed over one by one."
-
-
-def _too_many(remark: Remark) -> str:
-    return (
-        f"With {remark.count} parts not every set of them was tried: name those that belong "
-        "together."
-    )
-
-
-_REMARKS = {
-    Reason.ORDERED: _ordered,
-    Reason.UNEQUAL_PRIORS: _unequal,
-    Reason.OVERLAPS: _overlaps,
-    Reason.SIGNS_APART: _signs_apart,
-    Reason.TOO_LARGE: _too_large,
-    Reason.TOO_MANY: _too_many,
-}
-
-
-def _quoted(names: tuple[str, ...]) -> str:
+def _quoted(names: Iterable[str]) -> str:
     return ", ".join(f"'{name}'" for name in names)

@@ -93,16 +93,14 @@ def _moved(cluster: Cluster) -> list[int]:
 
 
 def _places(cluster: Cluster) -> list[int]:
-    """Coordinates of a factor, mover by mover; label by label where signs belong to labels."""
+    """Return the coordinates in their order; label by label where signs belong to labels."""
     if len(cluster) > 1:
         return _moved(cluster)
     (factor,) = cluster
-    pairs = list(zip(factor.movers, factor.moves, strict=True))
     if not factor.signed:
-        return np.concatenate([move.order(mover.columns) for mover, move in pairs]).tolist()
-    flipping = [pair for n, pair in enumerate(pairs) if n not in factor.unsigned]
-    kept = [pairs[n] for n in factor.unsigned]
-    blocks = [move.order(mover.columns).reshape(factor.m, -1) for mover, move in flipping + kept]
+        return np.concatenate([move.order(mover.columns) for mover, move in factor.pairs]).tolist()
+    pairs = factor.flipping + [factor.pairs[n] for n in factor.unsigned]
+    blocks = [move.order(mover.columns).reshape(factor.m, -1) for mover, move in pairs]
     return np.concatenate(blocks, axis=1).reshape(-1).tolist()
 
 
@@ -110,12 +108,11 @@ def _signs(cluster: Cluster) -> list[int]:
     if len(cluster) > 1:
         return [1] * len(_moved(cluster))
     (factor,) = cluster
-    pairs = zip(factor.movers, factor.moves, strict=True)
-    return [int(sign) for mover, move in pairs for sign in move.signs(mover.shape)]
+    return [int(sign) for mover, move in factor.pairs for sign in move.signs(mover.shape)]
 
 
 def _group(clusters: Sequence[Cluster], dim: int, rest: int) -> Group:
-    """One permutation leaves the rest alone by itself, several groups as a factor of their own."""
+    """Return the group; coordinates that stay are a part of one permutation, or a factor."""
     alone = len(clusters) == 1 and len(clusters[0]) == 1 and not clusters[0][0].signed
     behind = [Fixed(rest)] if rest and alone else []
     groups = [group for cluster in clusters for group in _groups(cluster, dim, behind)]
@@ -126,8 +123,7 @@ def _groups(cluster: Cluster, dim: int, behind: Sequence[Part]) -> list[Group]:
     if len(cluster) > 1:
         return [generated(cluster, dim)]
     (factor,) = cluster
-    pairs = zip(factor.movers, factor.moves, strict=True)
-    parts = [part for mover, move in pairs for part in move.parts(mover.shape, factor.m)]
+    parts = [part for mover, move in factor.pairs for part in move.parts(mover.shape, factor.m)]
     return factor_groups(factor, [*parts, *behind])
 
 
@@ -149,7 +145,7 @@ def factor_groups(factor: Factor, parts: Sequence[Part]) -> list[Group]:
 
 
 def product(groups: Sequence[Group]) -> Group:
-    """The product of groups on consecutive coordinates, neighbours that do nothing as one."""
+    """Return the product of groups on consecutive coordinates, trivial neighbours as one."""
     merged: list[Group] = []
     for group in groups:
         if merged and isinstance(group, Trivial) and isinstance(merged[-1], Trivial):
@@ -160,14 +156,14 @@ def product(groups: Sequence[Group]) -> Group:
 
 
 def component_axes(factors: Sequence[Factor]) -> dict[str, dict[int, str]]:
-    """For every site that carries labels the names of its axes along which they run."""
+    """Return for every site that carries labels the names of the axes along which they run."""
     named: dict[str, dict[int, str]] = {}
     numbers: dict[str, int] = {}
     for factor in factors:
         known = [numbers[site] for site in factor.sites if site in numbers]
         number = known[0] if known else len(set(numbers.values()))
         word = "component" if number == 0 else f"component_{number}"
-        for mover, move in zip(factor.movers, factor.moves, strict=True):
+        for mover, move in factor.pairs:
             axes = _label_axes(mover, move)
             words = dict(zip(axes, (word, f"{word}_to"), strict=False))
             for site in mover.sites:

@@ -60,12 +60,12 @@ class Place:
         return self.columns.shape
 
     def lengths(self) -> set[int]:
-        """Numbers of labels it may carry."""
+        """Return the numbers of labels it may carry."""
         found = {self.shape[axis] for axis in self.axes}
         return found | ({self.shape[-1] + 1} if self.simplex else set())
 
     def moves(self, m: int) -> tuple[Move, ...]:
-        """Ways in which m labels may move it."""
+        """Return the ways in which m labels may move it."""
         along = [AlongAxis(axis) for axis in self.axes if self.shape[axis] == m]
         found: list[Move] = []
         if self.simplex:
@@ -83,19 +83,13 @@ class Place:
 
 
 def families(probe: Probe, places: Sequence[Place]) -> list[list[Place]]:
-    """Equal sites side by side that the density does not tell apart.
+    """Return sets of equal sites that the density does not tell apart.
 
     Each is stepped away from the centre alone, all by the same step: sites that are alike give
     the same density.
     """
-    groups: dict[Hashable, list[Place]] = {}
-    for place in places:
-        if not place.ordered:
-            groups.setdefault((place.shape, place.simplex, place.key), []).append(place)
     found = []
-    for alike in groups.values():
-        if len(alike) < 2:
-            continue
+    for alike in same_support(places):
         points = np.tile(probe.centre, (len(alike), 1))
         for point, place in zip(points, alike, strict=True):
             step = 0.7 - 0.3 * np.arange(place.columns.size).reshape(place.shape)
@@ -113,8 +107,17 @@ def families(probe: Probe, places: Sequence[Place]) -> list[list[Place]]:
     return found
 
 
+def same_support(places: Sequence[Place]) -> list[list[Place]]:
+    """Return sets of at least two sites of equal shape and support."""
+    groups: dict[Hashable, list[Place]] = {}
+    for place in places:
+        if not place.ordered:
+            groups.setdefault((place.shape, place.simplex, place.key), []).append(place)
+    return [group for group in groups.values() if len(group) > 1]
+
+
 def label_counts(places: Sequence[Place], alike: Sequence[list[Place]]) -> list[int]:
-    """Numbers of labels worth trying; two ends of a coordinate are always there."""
+    """Return the numbers of labels worth trying; a coordinate always has two ends."""
     lengths = {2} | {len(family) for family in alike}
     lengths = lengths.union(*(place.lengths() for place in places))
     return sorted(length for length in lengths if 2 <= length <= LONGEST_AXIS)
@@ -146,7 +149,7 @@ def site_mover(place: Place, moves: tuple[Move, ...]) -> LabelledCoordinates:
 
 
 def _partial_movers(place: Place, m: int) -> list[LabelledCoordinates]:
-    """More than m entries of which m carry the labels of other sites.
+    """Return sites of more than m entries, m of which carry the labels of other sites.
 
     Weights of three components may be a softmax of two numbers and a zero, and a component at a
     fixed place has a weight and nothing else.
@@ -163,7 +166,7 @@ def _partial_movers(place: Place, m: int) -> list[LabelledCoordinates]:
 
 
 def _label_places(count: int, m: int) -> list[tuple[int, ...]]:
-    """Which m of more entries may carry labels: all choices, or the first and the last ones."""
+    """Return which m entries may carry labels: all choices, or the first and the last ones."""
     if math.comb(count, m) <= MOST_PARTIAL:
         return list(itertools.combinations(range(count), m))
     return [tuple(range(m)), tuple(range(count - m, count))]
@@ -200,7 +203,7 @@ def _range(chosen: Sequence[int]) -> str:
 
 
 def family_mover(family: Sequence[Place]) -> LabelledCoordinates:
-    """Equal sites as one mover with the labels in front."""
+    """Return equal sites as one mover with the labels in front."""
     names = tuple(place.name for place in family)
     columns = np.stack([place.columns for place in family])
     moves: tuple[Move, ...] = (AlongAxis(0),)

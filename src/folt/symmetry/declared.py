@@ -6,20 +6,21 @@ import itertools
 from collections.abc import Mapping, Sequence
 
 from folt.problem.symmetry import SymmetryError
-from folt.symmetry.account import LIKELIHOOD, attempt_in_words
+from folt.symmetry.account import declared_refusal
 from folt.symmetry.candidates import Place, family_mover, movers_at, site_mover
-from folt.symmetry.findings import Attempt, Factor, Kind
+from folt.symmetry.findings import Attempt, Factor, Survey
 from folt.symmetry.moves import (
     AlongAxis,
     Entries,
     LabelledCoordinates,
     Move,
     Negated,
+    SquareSides,
     TransitionSides,
 )
 from folt.symmetry.probe import Probe
 from folt.symmetry.signs import rotation, with_signs
-from folt.symmetry.survey import Survey, survey
+from folt.symmetry.survey import survey
 
 Range = slice | Sequence[int] | None
 """Which entries along the first axis of a site carry labels; None for all of them."""
@@ -45,19 +46,20 @@ def require_declared(probe: Probe, places: Sequence[Place], named: Mapping[str, 
     for ways in itertools.product(*options):
         movers, moves = zip(*ways, strict=True)
         factor = Factor(m, movers, moves, (tuple(range(m)),))
-        worst = _worst(probe, factor)
+        tried = factor.attempts(probe, [(n, n + 1) for n in range(m - 1)])
+        worst = max(tried, key=lambda attempt: attempt.change.defect)
         if best is None or worst.change.defect < best[1].change.defect:
             best = factor, worst
     assert best is not None
     factor, worst = best
     if not worst.change.holds:
-        _refuse(probe, places, list(named), worst)
+        raise SymmetryError(declared_refusal(named, worst, survey(probe, places).factors))
     result = Survey(factors=[factor], attempts=[worst])
     signed, attempts, _ = with_signs(probe, factor)
     if signed.signed:
-        result.attempts += attempts
         turned = rotation(probe, signed)
-        result.rotations += [turned] if turned is not None else []
+        result.attempts += attempts
+        result.rotations += [] if turned is None else [turned]
     return result
 
 
@@ -66,7 +68,7 @@ Ways = list[tuple[LabelledCoordinates, Move]]
 
 
 def _options(chosen: Sequence[Place], named: Mapping[str, Range]) -> tuple[int, list[Ways]]:
-    """What moves, and how many labels there are; equal scalars side by side are the labels."""
+    """Return the number of labels and what moves; equal scalars side by side are labels."""
     ranges = {place.name: _entries(place, named[place.name]) for place in chosen}
     lengths = {
         place.name: len(ranges[place.name]) if ranges[place.name] else _leading(place)
@@ -137,66 +139,18 @@ def _leading_movers(place: Place, m: int, chosen: tuple[int, ...]) -> list[Label
 
 
 def _leading(place: Place) -> int | None:
-    """Length of the leading component axis, or None if there is none."""
+    """Return the length of the leading component axis, or None if there is none."""
     if place.simplex and len(place.shape) == 1:
         return place.shape[0] + 1
     return place.shape[0] if 0 in place.axes else None
 
 
 def _leading_moves(place: Place, m: int) -> tuple[Move, ...]:
+    """Return the ways in which m labels move a site along its first axis: both sides, then rows."""
     moves = place.moves(m)
-    both = tuple(m for m in moves if not isinstance(m, (AlongAxis, Entries, Negated)))
-    rows = tuple(m for m in moves if type(m) is AlongAxis and m.axis == 0)
-    entries = tuple(m for m in moves if isinstance(m, Entries))
-    if isinstance(both[0] if both else None, TransitionSides):
-        return (*both, *rows)
-    return (*both, *rows) or entries
-
-
-def _worst(probe: Probe, factor: Factor) -> Attempt:
-    pairs = [(n, n + 1) for n in range(factor.m - 1)]
-    images = [factor.swapped(probe.points, pair) for pair in pairs]
-    tried = [
-        Attempt(Kind.SWAP, factor.names, pair, change)
-        for pair, change in zip(pairs, probe.changes(images), strict=True)
-    ]
-    return max(tried, key=lambda attempt: attempt.change.defect)
-
-
-def _refuse(probe: Probe, places: Sequence[Place], names: Sequence[str], worst: Attempt) -> None:
-    """Say what fails, and which sites would make it hold."""
-    named = set(names)
-    found = survey(probe, places)
-    told = ", ".join(map(repr, names))
-    message = (
-        f"sites {told} are declared exchangeable, but the log density changes by "
-        f"{worst.change.defect:.3g} of its size under '{attempt_in_words(worst)}'"
+    first = tuple(
+        move
+        for move in moves
+        if isinstance(move, (SquareSides, TransitionSides)) or move == AlongAxis(0)
     )
-    for factor in found.factors:
-        sites = set(factor.sites)
-        if named & sites:
-            listed = _listed(factor)
-            add = ", ".join(repr(site) for site in factor.sites if site not in named)
-            drop = ", ".join(repr(name) for name in names if name not in sites)
-            steps = [f"add {add}"] if add else []
-            steps += [f"leave out {drop}"] if drop else []
-            advice = " and ".join(steps)
-            if advice:
-                raise SymmetryError(f"{message}: {advice}, that is exchangeable={listed}")
-            if any(mover.partial for mover in factor.movers):
-                raise SymmetryError(f"{message}: say which entries, exchangeable={listed}")
-    blame = worst.change.blame
-    culprit = "the likelihood" if blame == LIKELIHOOD else f"the prior of {blame!r}"
-    raise SymmetryError(
-        f"{message}; what changes most is {culprit}: give the components equal priors and "
-        "likelihoods, name other sites, or use exchangeable='auto'"
-    )
-
-
-def _listed(factor: Factor) -> str:
-    """Return what to declare for a factor."""
-    if not any(mover.partial for mover in factor.movers):
-        return "[" + ", ".join(f'"{site}"' for site in factor.sites) + "]"
-    ranges = {site: mover.chosen for mover in factor.movers for site in mover.sites}
-    told = (f'"{site}": {list(chosen) or None}' for site, chosen in ranges.items())
-    return "{" + ", ".join(told) + "}"
+    return first or tuple(move for move in moves if isinstance(move, Entries))

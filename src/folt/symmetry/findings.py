@@ -1,4 +1,4 @@
-"""What was tried, what was found and what nearly held, as data; the sentences are in `words`."""
+"""What was tried, what was found and what nearly held, as data; `account` makes the sentences."""
 
 from __future__ import annotations
 
@@ -7,13 +7,14 @@ import enum
 import functools
 import itertools
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 
 import numpy as np
 
 from folt.groups import Group
-from folt.symmetry.moves import AlongAxis, LabelledCoordinates, Move
-from folt.symmetry.probe import Change
+from folt.groups.base import LARGEST_ENUMERATED
+from folt.symmetry.moves import AlongAxis, LabelledCoordinates, Move, Negated
+from folt.symmetry.probe import Change, Probe
 
 
 class Kind(enum.Enum):
@@ -21,7 +22,6 @@ class Kind(enum.Enum):
 
     SWAP = "swap"
     FLIP = "flip"
-    ROTATION = "rotate"
 
 
 @dataclasses.dataclass(frozen=True)
@@ -46,11 +46,9 @@ class Reason(enum.Enum):
 
     ORDERED = "ordered"
     STICKS = "sticks"
-    UNEQUAL_PRIORS = "unequal priors"
     OVERLAPS = "overlaps"
     SIGNS_APART = "signs apart"
     TOO_LARGE = "too large"
-    TOO_MANY = "too many"
 
 
 @dataclasses.dataclass(frozen=True)
@@ -61,13 +59,11 @@ class Remark:
         reason: the reason.
         sites: names of the sites.
         count: how many labels, or how large a group, where that matters.
-        undo: whether the front-end can undo it.
     """
 
     reason: Reason
     sites: tuple[str, ...]
     count: int = 0
-    undo: bool = False
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -108,8 +104,7 @@ class Factor:
     @property
     def flipped(self) -> frozenset[int]:
         """The coordinates whose sign is flipped."""
-        movers = [mover for n, mover in enumerate(self.movers) if n not in self.unsigned]
-        return frozenset().union(*(mover.places for mover in movers))
+        return frozenset().union(*(mover.places for mover, _ in self.flipping))
 
     @property
     def whole(self) -> bool:
@@ -117,22 +112,59 @@ class Factor:
         return self.classes == (tuple(range(self.m)),)
 
     @property
+    def partial(self) -> bool:
+        """Whether some sites have entries without a label."""
+        return any(mover.partial for mover in self.movers)
+
+    @property
     def generators(self) -> list[Callable[[np.ndarray], np.ndarray]]:
         """Maps of points (n, dim) whose products are all permutations and sign changes."""
         pairs = [pair for labels in self.classes for pair in itertools.pairwise(labels)]
         swaps = [functools.partial(self.swapped, pair=pair) for pair in pairs]
-        return swaps + [functools.partial(self._flip, label=label) for label in self.signed]
+        return swaps + [functools.partial(self.flip, label=label) for label in self.signed]
+
+    @property
+    def pairs(self) -> list[tuple[LabelledCoordinates, Move]]:
+        """What moves, each with the way in which it moves."""
+        return list(zip(self.movers, self.moves, strict=True))
+
+    @property
+    def flipping(self) -> list[tuple[LabelledCoordinates, Move]]:
+        """Those of the pairs whose sign is flipped with that of their label."""
+        return [pair for n, pair in enumerate(self.pairs) if n not in self.unsigned]
 
     def swapped(self, points: np.ndarray, pair: tuple[int, int]) -> np.ndarray:
         """Return points with two labels exchanged in all that moves."""
-        for mover, move in zip(self.movers, self.moves, strict=True):
+        for mover, move in self.pairs:
             points = mover.image(points, move, pair)
         return points
 
-    def _flip(self, points: np.ndarray, label: int) -> np.ndarray:
+    def attempts(self, probe: Probe, pairs: Iterable[tuple[int, int]]) -> list[Attempt]:
+        """Return how much the density changes when these pairs of labels are exchanged."""
+        swapped = list(pairs)
+        flip = all(isinstance(move, Negated) for move in self.moves)
+        kind = Kind.FLIP if flip else Kind.SWAP
+        changes = probe.changes([self.swapped(probe.points, pair) for pair in swapped])
+        return [
+            Attempt(kind, self.names, () if flip else pair, change)
+            for pair, change in zip(swapped, changes, strict=True)
+        ]
+
+    def flips(self, probe: Probe, labels: Iterable[int]) -> list[Attempt]:
+        """Return how much the density changes when the sign of each of these labels is flipped."""
+        flipped = list(labels)
+        names = tuple(mover.name for mover, _ in self.flipping)
+        changes = probe.changes([self.flip(probe.points, label) for label in flipped])
+        return [
+            Attempt(Kind.FLIP, names, (label,), change)
+            for label, change in zip(flipped, changes, strict=True)
+        ]
+
+    def flip(self, points: np.ndarray, label: int) -> np.ndarray:
+        """Return points with the sign of one label flipped, in all that flips."""
         points = points.copy()
-        for number, (mover, move) in enumerate(zip(self.movers, self.moves, strict=True)):
-            if number not in self.unsigned and isinstance(move, AlongAxis):
+        for mover, move in self.flipping:
+            if isinstance(move, AlongAxis):
                 points[:, np.moveaxis(mover.columns, move.axis, 0)[label]] *= -1.0
         return points
 
@@ -149,15 +181,11 @@ class RotationFound:
 
     Attributes:
         sites: what is rotated together.
-        labels: how many labels are rotated into each other.
-        plane: the plane in which it was tried, two labels counted from zero.
-        change: how much the log density changes under a rotation by `angle`.
+        change: how much the log density changes when the first two labels are turned by `angle`.
         angle: in radians.
     """
 
     sites: tuple[str, ...]
-    labels: int
-    plane: tuple[int, int]
     change: Change
     angle: float
 
@@ -222,3 +250,38 @@ class SymmetryFound:
         from folt.symmetry.account import account_of
 
         return account_of(self)
+
+
+@dataclasses.dataclass
+class Survey:
+    """What a search has turned up so far; the attributes are those of `SymmetryFound`."""
+
+    factors: list[Factor] = dataclasses.field(default_factory=list)
+    attempts: list[Attempt] = dataclasses.field(default_factory=list)
+    nearly: list[Attempt] = dataclasses.field(default_factory=list)
+    rotations: list[RotationFound] = dataclasses.field(default_factory=list)
+    remarks: list[Remark] = dataclasses.field(default_factory=list)
+
+    def remark(self, reason: Reason, sites: tuple[str, ...], count: int = 0) -> None:
+        """Add a remark, unless it was made already."""
+        found = Remark(reason, sites, count)
+        self.remarks += [] if found in self.remarks else [found]
+
+    def found(
+        self, group: Group, probe: Probe, repeated: Iterable[str], front_end: str = ""
+    ) -> SymmetryFound:
+        """Return the findings with the group that is made of them."""
+        if group.order > LARGEST_ENUMERATED:
+            self.remark(Reason.TOO_LARGE, (), group.order)
+        return SymmetryFound(
+            group=group,
+            factors=tuple(self.factors),
+            attempts=tuple(self.attempts),
+            nearly=tuple(self.nearly),
+            rotations=tuple(self.rotations),
+            remarks=tuple(self.remarks),
+            repeated=tuple(dict.fromkeys(repeated)),
+            points=len(probe.points),
+            evaluations=probe.evaluations,
+            front_end=front_end,
+        )

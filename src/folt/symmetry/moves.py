@@ -31,10 +31,10 @@ class Move(ABC):
 
     @abstractmethod
     def parts(self, shape: tuple[int, ...], m: int) -> tuple[Part, ...]:
-        """The parts of a joint group that act like this on coordinates in the order below."""
+        """Return the parts of a joint group that act like this on coordinates in `order`."""
 
     def order(self, columns: np.ndarray) -> np.ndarray:
-        """Where the coordinates stand in a point, in the order that the parts expect."""
+        """Return where the coordinates stand in a point, in the order that the parts expect."""
         return columns.reshape(-1)
 
     def signs(self, shape: tuple[int, ...]) -> np.ndarray:
@@ -49,7 +49,7 @@ class AlongAxis(Move):
     axis: int
 
     def swapped(self, values: _Values, first: int, second: int) -> _Values:
-        """The two slices exchanged."""
+        """Return the coordinates with the two slices exchanged."""
         places = np.arange(values.shape[self.axis + 1])
         places[[first, second]] = second, first
         return np.take(values, places, axis=self.axis + 1)
@@ -66,7 +66,7 @@ class AlongAxis(Move):
         return (Blocks(int(np.prod(shape)) // m),)
 
     def order(self, columns: np.ndarray) -> np.ndarray:
-        """Label by label."""
+        """Return the places label by label."""
         return np.moveaxis(columns, self.axis, 0).reshape(-1)
 
 
@@ -78,11 +78,11 @@ class AxisReversed(AlongAxis):
     """
 
     def swapped(self, values: _Values, first: int, second: int) -> _Values:
-        """The two slices exchanged, with the other sign."""
+        """Return the two slices exchanged, with the other sign."""
         return -super().swapped(values, first, second)
 
     def signs(self, shape: tuple[int, ...]) -> np.ndarray:
-        """The second label is counted the other way round, which makes it a plain exchange."""
+        """Count the second label the other way round, which makes it a plain exchange."""
         size = int(np.prod(shape))
         return np.repeat([1.0, -1.0], size // 2)
 
@@ -134,7 +134,7 @@ class Entries(Among):
         return logs @ basis
 
     def raised(self, shape: tuple[int, ...], label: int) -> np.ndarray:
-        """One entry grows."""
+        """Return a step that makes one entry grow."""
         return np.broadcast_to(0.7 * zero_sum_basis(shape[-1] + 1)[self.place(label)], shape)
 
     def parts(self, shape: tuple[int, ...], m: int) -> tuple[Part, ...]:

@@ -10,7 +10,7 @@ folded.
 from __future__ import annotations
 
 import itertools
-from collections.abc import Hashable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 
 import numpy as np
 
@@ -20,17 +20,18 @@ from folt.symmetry.candidates import (
     families,
     label_counts,
     movers_for,
+    same_support,
     site_mover,
 )
-from folt.symmetry.findings import Attempt, Factor, Kind, Reason, Remark
-from folt.symmetry.moves import AlongAxis, LabelledCoordinates, Negated
+from folt.symmetry.findings import Attempt, Factor, Reason, Remark
+from folt.symmetry.moves import AlongAxis, LabelledCoordinates
 from folt.symmetry.probe import TOLERANCE, Probe
 from folt.symmetry.search import Search
 from folt.types import HostPoints
 
 
 def near_misses(probe: Probe, places: Sequence[Place]) -> tuple[list[Attempt], list[Remark]]:
-    """Where nothing holds: what leaves the likelihood alone, or else what changes least."""
+    """Return what leaves the likelihood alone, or else what changes the density least."""
     likelihood = probe.of_likelihood()
     nearly: list[Attempt] = []
     remarks: list[Remark] = []
@@ -52,20 +53,15 @@ def near_misses(probe: Probe, places: Sequence[Place]) -> tuple[list[Attempt], l
 
 
 def _as_tried(probe: Probe, factor: Factor) -> Attempt:
-    """How much the whole density changes under the worst swap of a factor of the likelihood."""
-    flip = all(isinstance(move, Negated) for move in factor.moves)
-    tried = []
-    for pair in itertools.pairwise(factor.classes[0]):
-        kind, labels = (Kind.FLIP, ()) if flip else (Kind.SWAP, pair)
-        change = probe.changes([factor.swapped(probe.points, pair)])[0]
-        tried.append(Attempt(kind, factor.names, labels, change))
+    """Return the swap of a factor of the likelihood that changes the whole density most."""
+    tried = factor.attempts(probe, itertools.pairwise(factor.classes[0]))
     return max(tried, key=lambda attempt: attempt.change.defect)
 
 
 def _nearest(probe: Probe, places: Sequence[Place]) -> list[Attempt]:
-    """Swaps of the first two labels, of everything at once and of each thing alone."""
+    """Swap the first two labels, of everything at once and of each thing alone."""
     found: list[Attempt] = []
-    named = _same_support(places)
+    named = [group for group in same_support(places) if len(group) <= LONGEST_AXIS]
     for m in label_counts(places, named):
         movers = [mover for mover in movers_for(probe, places, named, m) if _is_plain(mover)]
         if not movers:
@@ -77,15 +73,6 @@ def _nearest(probe: Probe, places: Sequence[Place]) -> list[Attempt]:
             factor = Factor(m, tuple(chosen), moves, ((0, 1),))
             found.append(_as_tried(probe, factor))
     return found
-
-
-def _same_support(places: Sequence[Place]) -> list[list[Place]]:
-    """Sites of equal shape and support."""
-    groups: dict[Hashable, list[Place]] = {}
-    for place in places:
-        if not place.ordered:
-            groups.setdefault((place.shape, place.simplex, place.key), []).append(place)
-    return [group for group in groups.values() if 2 <= len(group) <= LONGEST_AXIS]
 
 
 def _is_plain(mover: LabelledCoordinates) -> bool:
@@ -115,7 +102,7 @@ def _distinct(attempts: Iterable[Attempt]) -> list[Attempt]:
 
 
 def matters(likelihood: Probe, factor: Factor) -> bool:
-    """Whether the likelihood depends on every mover: a hyperparameter spares it in any case."""
+    """Return whether the likelihood depends on every mover, as on no hyperparameter."""
     images = []
     for mover in factor.movers:
         points = likelihood.points.copy()
@@ -151,7 +138,7 @@ def _spared(likelihood: Probe, sticks: Place, movers: Sequence[LabelledCoordinat
 
 
 def _swapped(logits: HostPoints) -> HostPoints:
-    """Logits of the sticks after the first two weights have changed places."""
+    """Return logits of the sticks after the first two weights have changed places."""
     sticks = 1.0 / (1.0 + np.exp(-logits))
     first, second = sticks[:, 0], (1 - sticks[:, 0]) * sticks[:, 1]
     moved = sticks.copy()

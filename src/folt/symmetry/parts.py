@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import itertools
 from collections.abc import Callable, Sequence
 
@@ -11,11 +10,11 @@ from jaxtyping import PyTree
 
 from folt.chains import one_blas_thread
 from folt.groups import Blocks, Fixed, Group, Part, Square, Trivial, ZeroSum, ZeroSumRows
-from folt.groups.base import LARGEST_ENUMERATED
 from folt.problem.problem import Problem
 from folt.problem.requirements import require_scalar
+from folt.symmetry.account import LIKELIHOOD, MOST_NEAR
 from folt.symmetry.assembly import factor_groups, product
-from folt.symmetry.findings import Attempt, Factor, Reason, Remark, RotationFound, SymmetryFound
+from folt.symmetry.findings import Attempt, Factor, Reason, Survey, SymmetryFound
 from folt.symmetry.moves import (
     AlongAxis,
     Entries,
@@ -26,7 +25,7 @@ from folt.symmetry.moves import (
 )
 from folt.symmetry.probe import BLOCK, Probe
 from folt.symmetry.search import Search
-from folt.symmetry.signs import lone_signs, rotation, with_signs
+from folt.symmetry.signs import lone_signs, signed_factor
 from folt.types import HostPoints, Scalar, in_float64
 
 
@@ -74,7 +73,7 @@ def detect(
         )[:, None]
 
     centre = np.zeros(layout.dim) if points is None else np.mean(points, axis=0)
-    probe = Probe(evaluate, ("likelihood",), centre, np.ones(layout.dim), seed, points)
+    probe = Probe(evaluate, (LIKELIHOOD,), centre, np.ones(layout.dim), seed, points)
     return _found(probe, layout, flips)
 
 
@@ -96,15 +95,14 @@ class _Layout:
         self.columns = [np.arange(a, b) for a, b in itertools.pairwise(ends)]
 
     def movers(self) -> list[LabelledCoordinates]:
-        """Return the parts that may move; each is told by its place, which a name need not be."""
+        """Return the parts that may move, each with its place as rank."""
         found = []
         for place, (part, columns) in enumerate(zip(self.parts, self.columns, strict=True)):
             shape, moves = _shape_and_moves(part, self.m)
             if moves and columns.size:
+                name = self.names[place]
                 found.append(
-                    LabelledCoordinates(
-                        self.names[place], (str(place),), columns.reshape(shape), moves, place
-                    )
+                    LabelledCoordinates(name, (name,), columns.reshape(shape), moves, place)
                 )
         return found
 
@@ -123,79 +121,53 @@ def _shape_and_moves(part: Part, m: int) -> tuple[tuple[int, ...], tuple[Move, .
 
 def _found(probe: Probe, layout: _Layout, flips: bool) -> SymmetryFound:
     movers = layout.movers()
-    search = Search(probe, movers, layout.columns, layout.m)
-    factors, attempts = list(search.factors()), list(search.attempts)
-    remarks: list[Remark] = []
-    rotations: list[RotationFound] = []
+    search, result = Search(probe, movers, layout.columns, layout.m), Survey()
+    result.factors = list(search.factors())
+    result.attempts = list(search.attempts)
     if flips:
-        factors, tried = _signed(probe, layout, movers, factors, remarks, rotations)
-        attempts += tried
-    group = _group(layout, factors, remarks)
-    if group.order > LARGEST_ENUMERATED:
-        remarks.append(Remark(Reason.TOO_LARGE, (), group.order))
-    nearly = sorted((a for a in attempts if not a.change.holds), key=lambda a: a.change.defect)
-    if not factors and not nearly:
-        nearly = _alone(probe, layout, movers)
-        attempts += nearly
-    return SymmetryFound(
-        group=group,
-        factors=tuple(factors),
-        attempts=tuple(attempts),
-        nearly=() if factors else tuple(nearly[:3]),
-        rotations=tuple(rotations),
-        remarks=tuple(remarks),
-        repeated=tuple(mover.name for mover in movers) if layout.m > 1 else (),
-        points=len(probe.points),
-        evaluations=probe.evaluations,
-    )
+        _add_signs(probe, layout.m, movers, result)
+    group = _group(layout, result)
+    if not result.factors:
+        failed = [attempt for attempt in result.attempts if not attempt.change.holds]
+        if not failed:
+            failed = _alone(probe, layout, movers)
+            result.attempts += failed
+        result.nearly = sorted(failed, key=lambda attempt: attempt.change.defect)[:MOST_NEAR]
+    return result.found(group, probe, [m.name for m in movers] if layout.m > 1 else ())
 
 
 def _alone(probe: Probe, layout: _Layout, movers: list[LabelledCoordinates]) -> list[Attempt]:
-    """Each part moved alone and all together, where nothing was worth trying at random points."""
+    """Move each part alone and all together, where nothing else was worth trying."""
     if layout.m < 2:
         return []
     search = Search(probe, movers, layout.columns, layout.m)
-    first: dict[str, int] = {}
+    first: dict[int, int] = {}
     for number, node in enumerate(search.nodes):
-        first.setdefault(node.mover.sites[0], number)
+        first.setdefault(node.mover.rank, number)
     everything = tuple(first.values())
     search.changes([*((number,) for number in everything), everything], (0, 1))
     return sorted(search.attempts, key=lambda attempt: attempt.change.defect)
 
 
-def _signed(
-    probe: Probe,
-    layout: _Layout,
-    movers: list[LabelledCoordinates],
-    factors: list[Factor],
-    remarks: list[Remark],
-    rotations: list[RotationFound],
-) -> tuple[list[Factor], list[Attempt]]:
-    """Return the factors with their signs, and blocks whose signs flip without permutations."""
-    found: list[Factor] = []
-    attempts: list[Attempt] = []
-    for factor in factors:
-        signed, tried, apart = with_signs(probe, factor)
-        attempts += tried
-        if signed.signed:
-            turned = rotation(probe, signed)
-            if turned is not None:
-                rotations.append(dataclasses.replace(turned, sites=signed.names))
-        if apart or (signed.signed and len(factor.movers) > 1):
-            remarks.append(Remark(Reason.SIGNS_APART, factor.names))
-            signed = factor
-        found.append(signed)
-    taken = frozenset().union(*(factor.places for factor in found))
-    lone = [mover for mover in movers if not mover.places & taken]
-    for mover in lone:
-        single, tried_alone = lone_signs(probe, [mover], layout.m, taken)
-        found += single
-        attempts += tried_alone
-    return found, attempts
+def _add_signs(probe: Probe, m: int, movers: list[LabelledCoordinates], result: Survey) -> None:
+    """Give the factors their signs, and add blocks whose signs flip without permutations."""
+    for number, factor in enumerate(result.factors):
+        signed = signed_factor(probe, factor, result)
+        if signed.signed and len(factor.movers) > 1:  # signs of parts that do not stand together
+            result.remark(Reason.SIGNS_APART, factor.sites)
+        else:
+            result.factors[number] = signed
+    taken = frozenset().union(*(factor.places for factor in result.factors))
+    for mover in movers:
+        if not mover.places & taken:
+            single, tried = lone_signs(probe, [mover], m, taken)
+            result.factors += single
+            result.attempts += tried
 
 
-def _group(layout: _Layout, factors: list[Factor], remarks: list[Remark]) -> Group:
+def _group(layout: _Layout, result: Survey) -> Group:
     """Return the largest group among those found that acts on the parts where they stand."""
+    factors = result.factors
     if len(factors) == 1 and not factors[0].signed:
         return _factors(layout, range(len(layout.parts)), factors[0])[0]
     used: list[Factor] = []
@@ -204,7 +176,7 @@ def _group(layout: _Layout, factors: list[Factor], remarks: list[Remark]) -> Gro
         if all(_apart(factor, other) for other in used):
             used.append(factor)
         else:
-            remarks.append(Remark(Reason.OVERLAPS, factor.names))
+            result.remark(Reason.OVERLAPS, factor.sites)
     pieces: list[Group] = []
     place = 0
     while place < len(layout.parts):
@@ -216,7 +188,7 @@ def _group(layout: _Layout, factors: list[Factor], remarks: list[Remark]) -> Gro
 
 
 def _factors(layout: _Layout, places: range, factor: Factor | None) -> list[Group]:
-    """Groups for some consecutive parts, moved by one factor."""
+    """Return groups for some consecutive parts, moved by one factor."""
     m = layout.m
     parts = {place: layout.parts[place] for place in places if layout.parts[place].length(m)}
     if factor is None:
@@ -237,8 +209,8 @@ def _moving_part(part: Part, move: Move | None, m: int) -> Part:
 
 
 def _spots(factor: Factor) -> list[int]:
-    """Places of the parts that a factor moves."""
-    return [int(mover.sites[0]) for mover in factor.movers]
+    """Return the places of the parts that a factor moves."""
+    return [mover.rank for mover in factor.movers]
 
 
 def _apart(factor: Factor, other: Factor) -> bool:

@@ -25,10 +25,17 @@ Stricter than the check of a declared symmetry: one that is overlooked costs tim
 imagined would cost correctness."""
 
 _POINTS = 16
+"""Points at which a transformation is tried: one that fails is caught at the first that is generic,
+and sixteen leave room for points at which the density hardly depends on what moves."""
+
 _CANDIDATES = 96
+"""Normal points of which the likeliest are taken."""
+
 FEWEST_POINTS = 3
+"""Fewer points at which the density is finite are too few to conclude from."""
+
 BLOCK = 128
-"""Points that are evaluated at once."""
+"""Points that are evaluated at once: the candidates fit into one block."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -95,24 +102,23 @@ class Probe:
         blocks = points[rows].reshape(-1, BLOCK, points.shape[1])
         return np.concatenate([self._evaluate(block) for block in blocks])[:count]
 
-    def changes(self, images: list[HostPoints], slots: slice = slice(None)) -> list[Change]:
+    def changes(self, images: list[HostPoints]) -> list[Change]:
         """Return how much the density changes from the points to each list of images."""
         if not images:
             return []
-        values = self.values[slots]
-        moved = self.evaluate(np.concatenate(images)).reshape(len(images), *values.shape)
-        return [self.change(values, each) for each in moved]
+        moved = self.evaluate(np.concatenate(images)).reshape(len(images), *self.values.shape)
+        return [self.change(self.values, each) for each in moved]
 
     def change(self, before: TermValues, after: TermValues) -> Change:
         """Return the worst change over points."""
         with np.errstate(invalid="ignore"):
             steps = np.abs(after - before) / (1.0 + np.abs(before))
-            sums = [self._relative(before, after, part) for part in self._sums()]
+            sums = [float(self._each(before, after, part).max()) for part in self._sums()]
         worst = np.where(np.isfinite(steps), steps, np.inf).max(axis=0)
         return Change(max(sums), sums[-1], self.terms[int(np.argmax(worst))])
 
     def differ(self, before: HostPoints, after: HostPoints) -> np.ndarray:
-        """For every pair of points the relative change between them."""
+        """Return the relative change between the points of every pair."""
         if not len(before):
             return np.zeros(0)
         values = self.evaluate(np.concatenate([before, after]))
@@ -132,9 +138,6 @@ class Probe:
         if len(self.terms) == 1:
             return (slice(None),)
         return slice(None), slice(0, -1), slice(-1, None)
-
-    def _relative(self, before: TermValues, after: TermValues, part: slice) -> float:
-        return float(self._each(before, after, part).max())
 
     @staticmethod
     def _each(before: TermValues, after: TermValues, part: slice) -> np.ndarray:

@@ -95,18 +95,15 @@ class Search:
         choices = self._collected(pair)
         choices += [numbers for numbers in held if numbers not in choices]
         changes = self.changes(choices, pair)
-        holding = [numbers for numbers, c in zip(choices, changes, strict=True) if self._ok(c)]
+        holding = [numbers for numbers, c in zip(choices, changes, strict=True) if c.holds]
         if not holding and choices:
             choices = [each for each in self._all_choices(pair) if each not in choices]
             changes = self.changes(choices, pair)
-            holding = [n for n, change in zip(choices, changes, strict=True) if self._ok(change)]
+            holding = [numbers for numbers, c in zip(choices, changes, strict=True) if c.holds]
         for numbers in self._smallest(holding):
             if all(self.nodes[number].mover.partial for number in numbers):
                 continue  # part of the labels of a longer axis, which is tried by itself
             held.setdefault(numbers, []).append(pair)
-
-    def _ok(self, change: Change) -> bool:
-        return change.defect <= TOLERANCE
 
     def changes(self, choices: Sequence[tuple[int, ...]], pair: Pair) -> list[Change]:
         """Return how much the density changes at random points when these nodes are swapped."""
@@ -146,35 +143,35 @@ class Search:
         points[:, columns] += self.steps[:, columns]
         return points
 
-    def _felt(self, before: list[HostPoints], after: list[HostPoints]) -> list[bool]:
-        """Return whether the density tells each list of points from its images."""
-        if not before:
+    def _felt(
+        self, cases: Sequence[tuple[tuple[int, ...], frozenset[int]]], pair: Pair
+    ) -> list[bool]:
+        """Return whether a swap of some nodes is felt where these coordinates are stepped away."""
+        if not cases:
             return []
+        before = [self._stepped(places) for _, places in cases]
+        swaps = zip(before, cases, strict=True)
+        after = [self.image(points, numbers, pair) for points, (numbers, _) in swaps]
         change = self.probe.differ(np.concatenate(before), np.concatenate(after))
         return (change.reshape(-1, _DIRECTIONS).max(axis=1) > TOLERANCE).tolist()
 
     def _likely(self, pair: Pair) -> list[int]:
         """Return nodes whose swap is not felt while everything else is at the centre."""
-        before = [self._stepped(node.places) for node in self.nodes]
-        after = [self.image(points, [n], pair) for n, points in enumerate(before)]
-        return [n for n, felt in enumerate(self._felt(before, after)) if not felt]
+        felt = self._felt([((n,), node.places) for n, node in enumerate(self.nodes)], pair)
+        return [n for n, each in enumerate(felt) if not each]
 
     def _needs(self, likely: list[int], pair: Pair) -> dict[int, list[int]]:
-        """For every node the blocks that cannot stay when it moves."""
+        """Return for every node the blocks that cannot stay when it moves."""
         cases = [
             (n, b)
             for n in likely
             for b, block in enumerate(self.blocks)
             if not block & self.nodes[n].places
         ]
-        before = [self._stepped(self.nodes[n].places | self.blocks[b]) for n, b in cases]
-        after = [
-            self.image(points, [n], pair) for points, (n, _) in zip(before, cases, strict=True)
-        ]
+        felt = self._felt([((n,), self.nodes[n].places | self.blocks[b]) for n, b in cases], pair)
         needs: dict[int, list[int]] = {n: [] for n in likely}
-        for (n, b), felt in zip(cases, self._felt(before, after), strict=True):
-            if felt:
-                needs[n].append(b)
+        for (n, b), each in zip(cases, felt, strict=True):
+            needs[n] += [b] if each else []
         return needs
 
     def _fits(self, likely: list[int], pair: Pair) -> set[tuple[int, int]]:
@@ -184,10 +181,10 @@ class Search:
             for n, k in itertools.combinations(likely, 2)
             if not self.nodes[n].places & self.nodes[k].places
         ]
-        before = [self._stepped(self.nodes[n].places | self.nodes[k].places) for n, k in cases]
-        after = [self.image(points, case, pair) for points, case in zip(before, cases, strict=True)]
-        felt = self._felt(before, after)
-        return {case for case, no in zip(cases, felt, strict=True) if not no}
+        felt = self._felt(
+            [((n, k), self.nodes[n].places | self.nodes[k].places) for n, k in cases], pair
+        )
+        return {case for case, each in zip(cases, felt, strict=True) if not each}
 
     def _all_choices(self, pair: Pair) -> list[tuple[int, ...]]:
         """Return every set of likely nodes, if there are not too many."""
@@ -210,9 +207,6 @@ class Search:
             if not any(set(other) < set(numbers) for other in kept):
                 kept.append(numbers)
         return kept
-
-    def _places(self, numbers: Iterable[int]) -> frozenset[int]:
-        return frozenset().union(*(self.nodes[number].places for number in numbers))
 
 
 def _collect(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import math
 from collections.abc import Iterable, Sequence
 
@@ -11,23 +10,12 @@ import numpy as np
 from folt.groups.base import LARGEST_ENUMERATED
 from folt.symmetry.assembly import Cluster, clustered, generated
 from folt.symmetry.candidates import Place, families, label_counts, movers_for
-from folt.symmetry.findings import Attempt, Factor, Reason, Remark, RotationFound
+from folt.symmetry.findings import Factor, Reason, Survey
 from folt.symmetry.moves import AlongAxis, AxisReversed, LabelledCoordinates, Negated
 from folt.symmetry.near_misses import matters, near_misses
 from folt.symmetry.probe import TOLERANCE, Probe
 from folt.symmetry.search import Search
-from folt.symmetry.signs import lone_signs, per_group, rotation, with_signs
-
-
-@dataclasses.dataclass
-class Survey:
-    """What a search turned up, before it becomes a group."""
-
-    factors: list[Factor] = dataclasses.field(default_factory=list)
-    attempts: list[Attempt] = dataclasses.field(default_factory=list)
-    nearly: list[Attempt] = dataclasses.field(default_factory=list)
-    rotations: list[RotationFound] = dataclasses.field(default_factory=list)
-    remarks: list[Remark] = dataclasses.field(default_factory=list)
+from folt.symmetry.signs import lone_signs, per_group, signed_factor
 
 
 def survey(probe: Probe, places: Sequence[Place]) -> Survey:
@@ -38,7 +26,9 @@ def survey(probe: Probe, places: Sequence[Place]) -> Survey:
     for m in label_counts(places, alike):
         found += _factors(probe, places, movers_for(probe, places, alike, m), m, result)
     result.factors = _apart(probe, found, result)
-    _ordered(places, result)
+    for place in places:
+        if place.ordered:
+            result.remark(Reason.ORDERED, (place.name,), place.columns.shape[-1])
     if not result.factors:
         result.nearly, remarks = near_misses(probe, places)
         result.attempts += result.nearly
@@ -49,19 +39,14 @@ def survey(probe: Probe, places: Sequence[Place]) -> Survey:
 def _factors(
     probe: Probe, places: Sequence[Place], movers: list[LabelledCoordinates], m: int, result: Survey
 ) -> list[Factor]:
-    """Factors of m labels with their signs, split where groups have labels of their own."""
+    """Return factors of m labels with their signs, split where groups have labels of their own."""
     search = Search(probe, movers, [place.columns for place in places], m)
     found: list[Factor] = []
     for factor in search.factors():
         if not _worth_folding(probe, factor):
             continue
-        signed, tried, apart = with_signs(probe, factor)
-        result.attempts += tried
-        if apart:
-            result.remarks.append(Remark(Reason.SIGNS_APART, factor.sites))
+        signed = signed_factor(probe, factor, result)
         if signed.signed:
-            turned = rotation(probe, signed)
-            result.rotations += [turned] if turned is not None else []
             found.append(signed)
             continue
         split = per_group(probe, factor)
@@ -75,7 +60,7 @@ def _factors(
 
 
 def _apart(probe: Probe, factors: Iterable[Factor], result: Survey) -> list[Factor]:
-    """The factors that add to the group, the largest first, and remarks on what is too large."""
+    """Return the factors that add to the group, the largest first; remark on what is too large."""
     used: list[Factor] = []
     for factor in sorted(factors, key=lambda each: (-each.order, -_plainness(each))):
         near = [each for each in clustered(used) if _overlap(factor, each)]
@@ -86,16 +71,14 @@ def _apart(probe: Probe, factors: Iterable[Factor], result: Survey) -> list[Fact
         elif any(_names_nothing(probe, factor, other) for each in near for other in each):
             continue
         elif (more := _enlarges(factor, near, probe.dim)) is None:
-            remark = Remark(Reason.OVERLAPS, factor.sites)
-            if remark not in result.remarks:
-                result.remarks.append(remark)
+            result.remark(Reason.OVERLAPS, factor.sites)
         elif more:
             used.append(factor)
     return used
 
 
 def _names_nothing(probe: Probe, factor: Factor, other: Factor) -> bool:
-    """Whether one exchange after another only mirrors what the likelihood does not depend on.
+    """Return whether two exchanges together only mirror what the likelihood does not depend on.
 
     The rows of a softmax of two classes may be exchanged, or both be negated: one after the other
     mirrors their sum, of which there is one mode. Folding it would give no label a name.
@@ -114,7 +97,7 @@ def _names_nothing(probe: Probe, factor: Factor, other: Factor) -> bool:
 
 
 def _enlarges(factor: Factor, near: list[Cluster], dim: int) -> bool | None:
-    """Whether a factor adds to the group of those it overlaps; None if that gets too large."""
+    """Return whether a factor adds to the group it overlaps; None if that gets too large."""
     cluster = [other for each in near for other in each]
     try:
         before = math.prod(generated(each, dim).order for each in near)
@@ -154,26 +137,16 @@ def _worth_folding(probe: Probe, factor: Factor) -> bool:
 
 
 def _seen_by_others(probe: Probe, factor: Factor) -> bool:
-    """Whether any term but the priors of these sites depends on them, where any depends on any."""
+    """Return whether any term but the priors of these sites depends on them."""
     columns = sorted(factor.places)
     points = probe.points.copy()
     points[:, columns] += 0.3 * probe.spread[columns]
     changed = np.abs(probe.evaluate(points) - probe.values).max(axis=0) > TOLERANCE
     others = [n for n, term in enumerate(probe.terms) if term not in factor.sites]
-    return bool(changed[others].any()) or not _likelihoodmatters(probe)
-
-
-def _likelihoodmatters(probe: Probe) -> bool:
-    return bool(np.ptp(probe.values[:, -1]) > 0)
+    any_data = bool(np.ptp(probe.values[:, -1]) > 0)
+    return bool(changed[others].any()) or not any_data
 
 
 def _plainness(factor: Factor) -> int:
     """Return how many of its movers are moved along an axis: what is easiest to understand."""
     return sum(type(move) is AlongAxis for move in factor.moves)
-
-
-def _ordered(places: Sequence[Place], result: Survey) -> None:
-    for place in places:
-        if place.ordered:
-            count = place.columns.shape[-1]
-            result.remarks.append(Remark(Reason.ORDERED, (place.name,), count))

@@ -1,6 +1,4 @@
-"""What the chains themselves show: frozen or not, R-hat, effective sample size.
-
-Effective sample size and R-hat of chains (Vehtari et al. 2021), on NumPy alone.
+"""Effective sample size and R-hat of chains (Vehtari et al. 2021), and which chains never moved.
 
 The numbers are those of ArviZ, whose statistics take more than a second to import: too long on the
 way from a density to its draws.
@@ -10,7 +8,6 @@ from __future__ import annotations
 
 import dataclasses
 import math
-from collections.abc import Sequence
 
 import numpy as np
 from jaxtyping import Float
@@ -23,36 +20,13 @@ _CONSTANT = 1e-15
 """Range below which values are called constant."""
 
 
-def bulk_size(values: _Chains) -> float:
-    """Return the effective size of the ranks, of chains split into halves."""
-    return _size(_normal_scores(_halves(values)))
-
-
-def mean_size(values: _Chains) -> float:
-    """Return the effective size of the values themselves, for their mean."""
-    return _size(_halves(values))
-
-
-def tail_size(values: _Chains, tails: Sequence[float]) -> float:
-    """Return the smallest effective size of the indicators of some quantiles."""
-    limits = np.quantile(values, tails)
-    return min(_size(_halves((values <= limit).astype(float))) for limit in limits)
-
-
-def rank_rhat(values: _Chains) -> float:
-    """Return R-hat of the ranks and of the ranks of distances from the median, the larger."""
-    halves = _halves(values)
-    folded = np.abs(halves - np.median(halves))
-    return float(max(_rhat(_normal_scores(halves)), _rhat(_normal_scores(folded))))
-
-
 def _halves(values: _Chains) -> Float[np.ndarray, "halves half"]:
     half = values.shape[1] // 2
     return np.concatenate([values[:, :half], values[:, -half:]])
 
 
 def _normal_scores(values: _Chains) -> _Chains:
-    """Normal quantiles of the ranks, ties sharing their mean rank (Blom's offset 3/8)."""
+    """Return normal quantiles of the ranks, ties sharing their mean rank (Blom's offset 3/8)."""
     _, places, counts = np.unique(values, return_inverse=True, return_counts=True)
     ranks = np.cumsum(counts) - 0.5 * (counts - 1)
     return ndtri((ranks[places.ravel()] - 0.375) / (values.size + 0.25)).reshape(values.shape)
@@ -67,7 +41,7 @@ def _rhat(chains: _Chains) -> float:
 
 
 def _size(chains: _Chains) -> float:
-    """N over the autocorrelation time, by Geyer's initial positive and monotone sequences."""
+    """Return N over the autocorrelation time, by Geyer's initial monotone sequence."""
     if np.isnan(chains).any():
         return math.nan
     if np.ptp(chains) < _CONSTANT:
@@ -86,7 +60,7 @@ def _size(chains: _Chains) -> float:
 
 
 def _correlation(chains: _Chains) -> Float[np.ndarray, " draw"]:
-    """Autocorrelation at every lag, against the variance of all chains together."""
+    """Return the autocorrelation at every lag, against the variance of all chains together."""
     count, length = chains.shape
     means = chains.mean(axis=1)
     padded = next_fast_len(2 * length, real=True)
@@ -116,7 +90,7 @@ class ChainSummary:
 
 
 def frozen_chains(accepted: np.ndarray) -> tuple[int, ...]:
-    """Chains that never moved. Tested first: a constant chain would be given its full length."""
+    """Return chains that never moved; ask first, for a constant chain has no effective size."""
     return tuple(int(i) for i in np.flatnonzero(~np.asarray(accepted).any(axis=1)))
 
 
@@ -135,35 +109,49 @@ def summarise_chains(draws: np.ndarray, accepted: np.ndarray | None = None) -> C
     if frozen:
         zero, missing = np.zeros(dim), np.full(dim, np.nan)
         return ChainSummary(zero, zero, missing, zero, frozen)
+    columns = [draws[..., j] for j in range(dim)]
     return ChainSummary(
-        np.array([effective_size(draws[..., j]) for j in range(dim)]),
-        np.array([effective_size(draws[..., j], "tail") for j in range(dim)]),
-        np.array([split_rhat(draws[..., j]) for j in range(dim)]),
-        np.array([batch_means_ess(draws[..., j]) for j in range(dim)]),
+        np.array([effective_size(column) for column in columns]),
+        np.array([effective_size(column, "tail") for column in columns]),
+        np.array([split_rhat(column) for column in columns]),
+        np.array([batch_means_ess(column) for column in columns]),
         frozen,
     )
 
 
 def effective_size(values: np.ndarray, method: str = "bulk") -> float:
-    """Effective sample size of scalars (chain, draw), bulk, tail or mean; zero if constant."""
+    """Return the effective sample size of scalars (chain, draw); zero if they are constant.
+
+    Args:
+        values: the scalars; chains are split into halves.
+        method: "bulk" for that of the ranks, "mean" for that of the values themselves, "tail" for
+            the smaller one of the indicators of the two outer quantiles.
+    """
     if values.shape[1] < 4 or np.ptp(values) == 0:
         return 0.0
     values = np.asarray(values, float)
     if method == "tail":
-        return tail_size(values, TAILS)
-    return bulk_size(values) if method == "bulk" else mean_size(values)
+        limits = np.quantile(values, TAILS)
+        return min(_size(_halves((values <= limit).astype(float))) for limit in limits)
+    halves = _halves(values)
+    return _size(_normal_scores(halves) if method == "bulk" else halves)
 
 
 def split_rhat(values: np.ndarray) -> float:
-    """Rank-normalised split R-hat of scalars (chain, draw); a single chain counts as its halves."""
+    """Return the rank-normalised split R-hat of scalars (chain, draw).
+
+    It is the larger one of the ranks and of the ranks of distances from the median. A single chain
+    counts as its halves; too few draws, a constant or NaN have none (NaN).
+    """
     if values.shape[0] == 1:
         half = values.shape[1] // 2
         values = values[:, : 2 * half].reshape(2, half)
-    if values.shape[0] * values.shape[1] < 8 or values.shape[1] < 4 or np.ptp(values) == 0:
-        return float("nan")
-    if np.isnan(values).any():
-        return float("nan")
-    return rank_rhat(np.asarray(values, float))
+    few = values.size < 8 or values.shape[1] < 4
+    if few or np.ptp(values) == 0 or np.isnan(values).any():
+        return math.nan
+    halves = _halves(np.asarray(values, float))
+    distances = np.abs(halves - np.median(halves))
+    return max(_rhat(_normal_scores(halves)), _rhat(_normal_scores(distances)))
 
 
 def rhat_by_chance(
@@ -193,7 +181,7 @@ def rhat_by_chance(
 
 
 def batch_means_ess(values: np.ndarray) -> float:
-    """ESS by batch means with batches of √n, the estimator of the paper; zero if constant."""
+    """Return the ESS by batch means of √n draws, the paper's estimator; zero if constant."""
     length = values.shape[1]
     size = max(int(np.sqrt(length)), 1)
     count = length // size

@@ -1,17 +1,14 @@
-"""Two chains driven alike: what their meeting says of variation, variance and effective size.
+"""Bounds on total variation, variance and effective size by coupling two chains.
 
-Formulas for known a(t), π(w > t) and μ(w > t); `mixing` bounds these from draws.
+The formulas take a(t), π(w > t) and μ(w > t) at each threshold t on w as known; `mixing` bounds
+these from draws. Confidence bounds hold for every sample size: without asymptotics and without an
+assumed shape.
 
-How many independent draws dependent ones are worth, threshold by threshold.
-
+`effective_sizes` counts how many independent draws dependent ones are worth at each threshold.
 Moving draws of π_F by steps of a kernel that leaves π_F invariant renews most of them, but not the
 ones that matter here: beyond a threshold on w = π_F/q_F a draw seldom moves, and where w jumps the
 exceedances are exactly the draws that never did. So refreshment earns no credit: draws are worth
 what they were worth as they came.
-
-Confidence bounds that hold for every sample size: no asymptotics, no assumed shape.
-
-What is known at each threshold on w: chances to accept, masses beyond, and steps from them.
 """
 
 from __future__ import annotations
@@ -45,7 +42,7 @@ def binomial_upper(
         n: number of independent draws; need not be whole (an effective size).
         delta: one minus the confidence.
     """
-    _check_level(delta)
+    check_level(delta)
     k, n = np.broadcast_arrays(np.asarray(successes, float), np.asarray(n, float))
     if not ((k >= 0) & (n >= 0)).all():
         raise ValueError(f"expected counts of at least zero, got {successes} of {n}")
@@ -70,7 +67,7 @@ def mean_lower(values: Float[np.ndarray, "... n"], delta: float) -> np.ndarray:
         values: draws along the last axis; bounds are taken over it.
         delta: one minus the confidence.
     """
-    _check_level(delta)
+    check_level(delta)
     values = np.asarray(values, float)
     if values.shape[-1] == 0:
         return np.zeros(values.shape[:-1])
@@ -90,7 +87,7 @@ def mean_lower(values: Float[np.ndarray, "... n"], delta: float) -> np.ndarray:
 
 
 def _stakes(values: np.ndarray, demand: float) -> np.ndarray:
-    """λ_i from the draws before i; a prior draw at ½ with variance ¼ opens the game."""
+    """Return λ_i from the draws before i; a prior draw at ½ with variance ¼ comes first."""
     seen = np.arange(1, values.shape[-1] + 1) + 1.0
     means = (0.5 + np.cumsum(values, axis=-1)) / seen
     variances = (0.25 + np.cumsum((values - means) ** 2, axis=-1)) / seen
@@ -98,7 +95,12 @@ def _stakes(values: np.ndarray, demand: float) -> np.ndarray:
     return np.asarray(np.sqrt(2.0 * demand / (values.shape[-1] * before)))
 
 
-def _check_level(delta: float) -> None:
+def check_level(delta: float) -> None:
+    """Refuse a probability of failure that is none.
+
+    Raises:
+        ValueError: it does not lie between zero and one.
+    """
     if not 0.0 < delta < 1.0:
         raise ValueError(f"expected delta between 0 and 1, got {delta}")
 
@@ -127,15 +129,20 @@ class Thresholds:
     start_upper: tuple[float, ...] = ()
     effective: tuple[float, ...] = ()
 
+    @property
+    def bounds(self) -> tuple[tuple[float, ...], tuple[float, ...], tuple[float, ...]]:
+        """The bounds on a(t), π(w > t) and μ(w > t)."""
+        return self.accept_lower, self.exceed_upper, self.start_upper
+
 
 def threshold_ranks(count: int) -> np.ndarray:
-    """Ranks from the top, in equal ratios from the largest draw to the upper fifth."""
+    """Return ranks from the top, in equal ratios from the largest draw to the upper fifth."""
     top = max(count // 5, 1)
     return np.unique(np.round(np.geomspace(1, top, THRESHOLDS)).astype(int))
 
 
 def steps_to(epsilon: float, grid: Thresholds) -> int | None:
-    """The smallest n whose bound on the total variation is ε or less; None if there is none."""
+    """Return the smallest n whose bound on the total variation is ε or less; None without one."""
     accept = np.asarray(grid.accept_lower)
     spare = epsilon - np.asarray(grid.exceed_upper) - np.asarray(grid.start_upper)
     usable = (spare > 0) & (accept > 0)
@@ -143,7 +150,7 @@ def steps_to(epsilon: float, grid: Thresholds) -> int | None:
         return None
     guess = np.ceil(np.log(spare[usable]) / np.log1p(-np.minimum(accept[usable], 1 - 1e-16))).min()
     for n in range(max(int(guess) - 1, 1), int(guess) + 2):  # rounding may be off by one
-        if total_variation_bound(n, accept, grid.exceed_upper, grid.start_upper) <= epsilon:
+        if total_variation_bound(n, *grid.bounds) <= epsilon:
             return n
     return int(guess) + 1
 
@@ -151,7 +158,7 @@ def steps_to(epsilon: float, grid: Thresholds) -> int | None:
 def accept_lower(
     fresh: np.ndarray, log_thresholds: np.ndarray, delta: float
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Lower bound on a(t) at each threshold with its share of δ, and the mean it is for."""
+    """Return the lower bound on a(t) at each threshold with its share of δ, and its estimate."""
     accepted = np.exp(np.minimum(fresh - log_thresholds[:, None], 0.0))
     return mean_lower(accepted, delta / (3 * log_thresholds.size)), accepted.mean(axis=1)
 
@@ -179,7 +186,7 @@ def bounds_at(
 
 
 _FEWEST = 30
-"""Draws on either side of a threshold from which an indicator tells its own effective size."""
+"""Draws on either side of a threshold from which an indicator has an effective size of its own."""
 
 
 def effective_sizes(
@@ -187,7 +194,7 @@ def effective_sizes(
 ) -> Float[np.ndarray, " threshold"]:
     """Independent draws at each threshold: the effective size of 1{h > log t}, at most that of h.
 
-    An indicator with too few draws on one side tells too little of itself; it takes the lowest
+    An indicator with too few draws on one side shows too little of itself; it takes the lowest
     size found anywhere, never a larger one of a neighbour.
 
     Args:
@@ -263,7 +270,7 @@ def ess_bound(
 
 
 def acceptance(fresh: Float[np.ndarray, " proposals"], log_thresholds: np.ndarray) -> np.ndarray:
-    """a(t) = E_q[min(1, w/t)] under the empirical law of the fresh draws, at many t."""
+    """Return a(t) = E_q[min(1, w/t)] at many t, from the empirical law of the fresh draws."""
     ordered = np.sort(fresh)
     below = np.logaddexp.accumulate(ordered)
     rank = np.searchsorted(ordered, log_thresholds, side="right")

@@ -1,8 +1,7 @@
-"""Does the proposal cover what the reference draws see?
+"""Comparisons of proposal, chain and reference draws, and counts of faulty log ratios.
 
-Do the chain and the held-out reference draws have the same moments and the same tails?
-
-Log ratios that are not finite: rejections and real faults, counted apart.
+`coverage` asks whether the proposal covers what the reference draws see, `agreement` whether chain
+and held-out draws have the same moments and tails. `Faults` separates rejections from real faults.
 """
 
 from __future__ import annotations
@@ -85,15 +84,9 @@ def coverage(held_out: np.ndarray, fresh: np.ndarray, *, exact: bool = False) ->
     if value == 0.0:
         return Coverage(0.0, 0.0, raw)
     relative = (weights - damped / damped.mean()).var() / fresh.size
-    relative += reached.var() / reached.mean() ** 2 / _size(reached, exact)
+    size = float(reached.size) if exact else max(_effective(reached), 1.0)
+    relative += reached.var() / reached.mean() ** 2 / size
     return Coverage(value, value * math.sqrt(relative), raw)
-
-
-def _size(values: np.ndarray, exact: bool) -> float:
-    """Return independent draws that the summands are worth: their own effective size."""
-    if exact or np.ptp(values) == 0.0:
-        return float(values.size)
-    return max(min(effective_size(values, "mean"), float(values.size)), 1.0)
 
 
 OUTER = 0.005
@@ -124,9 +117,6 @@ class Agreement:
     score: float
     compared: Compared = Compared.MEAN
 
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "compared", Compared(self.compared))
-
     @property
     def size(self) -> float:
         """The difference in standard errors, whatever its sign."""
@@ -139,7 +129,7 @@ def agreement(
     *,
     exact: bool,
 ) -> Agreement:
-    """Two-sample z-tests of mean, second moment and tails of every coordinate.
+    """Compare mean, second moment and tails of every coordinate by two-sample z-tests.
 
     The second moment is taken about the mean of the reference, of values moved inwards to its
     outer quantiles; the tails begin at these, where the reference has half a percent on either
@@ -191,7 +181,7 @@ def _score(chain: np.ndarray, held_out: np.ndarray, exact: bool) -> float:
 
 
 def _effective(values: np.ndarray) -> float:
-    """Effective size of the mean; all draws where they do not vary and so tell nothing."""
+    """Return the effective size of the mean, at most all draws; all where they do not vary."""
     if np.ptp(values) == 0.0:
         return float(values.size)
     return min(effective_size(values, "mean"), float(values.size))
@@ -230,10 +220,6 @@ class Faults:
     largest_nearby: float | None = None
     point: tuple[tuple[str, float], ...] = ()
     at_draws: int = 0
-
-    def __post_init__(self) -> None:
-        pairs = ((str(name), math.nan if value is None else value) for name, value in self.point)
-        object.__setattr__(self, "point", tuple(pairs))
 
     @property
     def share(self) -> float:

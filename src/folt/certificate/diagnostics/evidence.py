@@ -84,22 +84,19 @@ class Evidence:
     method: Method = Method.IMPORTANCE
     proportional: bool = False
 
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "method", Method(self.method))
-
     @property
     def believable(self) -> bool:
         """Whether the standard error means anything at this tail of the weights.
 
         From k̂ = 1 on, plain weights and bridge are reported only where theirs is the larger error.
         """
-        if not math.isfinite(self.standard_error) or self.method is Method.BRIDGE:
+        if not math.isfinite(self.standard_error) or self.method == Method.BRIDGE:
             return math.isfinite(self.standard_error)
         smooth = self.pareto_k < SMOOTH_LIMIT
-        return smooth == (self.method is Method.PSIS) or self.pareto_k < PLAIN_LIMIT
+        return smooth == (self.method == Method.PSIS) or self.pareto_k < PLAIN_LIMIT
 
-    def widened(self, departure: float) -> Evidence:
-        """The same value with a systematic error added: se² + departure²; infinite for NaN."""
+    def with_error(self, departure: float) -> Evidence:
+        """Return the estimate with a systematic error added: se² + departure², infinite if NaN."""
         added = math.inf if math.isnan(departure) else abs(departure)
         return dataclasses.replace(self, standard_error=math.hypot(self.standard_error, added))
 
@@ -281,7 +278,7 @@ def _bridge_root(
 def _bridge_terms(
     proposals: np.ndarray, states: np.ndarray, log_z: float, log_odds: float
 ) -> tuple[np.ndarray, np.ndarray]:
-    """v/(1 + o·v) at proposals and 1/(1 + o·v) at states, o = m/n the odds of the two samples."""
+    """Return v/(1 + o·v) at proposals and 1/(1 + o·v) at states; o = m/n, the ratio of sizes."""
     above = expit(log_odds + proposals - log_z) * math.exp(-log_odds)
     below = expit(-(log_odds + states - log_z))
     return above, below

@@ -20,8 +20,6 @@ from __future__ import annotations
 
 import dataclasses
 import math
-from collections.abc import Mapping
-from typing import Any
 
 import numpy as np
 from jaxtyping import Float
@@ -31,6 +29,7 @@ from folt.certificate.diagnostics.coupling_bounds import (
     Thresholds,
     accept_lower,
     bounds_at,
+    check_level,
     effective_sizes,
     ess_bound,
     meeting_estimate,
@@ -105,43 +104,18 @@ class Mixing:
         return dataclasses.replace(stated, confidence=self.confidence, computed=self)
 
     def bound(self, n: int | np.ndarray) -> np.ndarray:
-        """Upper bound on TV(μPⁿ, π) for any number of steps; one if the certificate was refused."""
-        return total_variation_bound(
-            n, self.grid.accept_lower, self.grid.exceed_upper, self.grid.start_upper
-        )
+        """Return the upper bound on TV(μPⁿ, π) for any number of steps; one if it was refused."""
+        return total_variation_bound(n, *self.grid.bounds)
 
     def variance_bound(
         self, n: int | np.ndarray, oscillation_squared_over_variance: float = 4.0
     ) -> np.ndarray:
         """Return the upper bound on Var_π(Pⁿf)/Var_π(f) for a function with this osc(f)²/Var f."""
-        return variance_bound(
-            n,
-            self.grid.accept_lower,
-            self.grid.exceed_upper,
-            oscillation_squared_over_variance,
-        )
+        return variance_bound(n, *self.grid.bounds[:2], oscillation_squared_over_variance)
 
     def ess_bound(self, count: int, oscillation_squared_over_variance: float = 4.0) -> float:
-        """Lower bound on the effective size of this many stationary steps; zero if refused."""
-        return ess_bound(
-            count,
-            self.grid.accept_lower,
-            self.grid.exceed_upper,
-            oscillation_squared_over_variance,
-        )
-
-    @classmethod
-    def from_dict(cls, tree: Mapping[str, Any]) -> Mixing:
-        """Rebuild from `dataclasses.asdict`, also after a trip through JSON."""
-        fields = {**tree}
-        fields["steps"] = {float(epsilon): n for epsilon, n in tree["steps"].items()}
-        fields["grid"] = Thresholds(**{key: tuple(row) for key, row in tree["grid"].items()})
-        fields["curve"] = Curve(**{key: tuple(row) for key, row in tree["curve"].items()})
-        if fields["log_evidence"] is None:
-            fields["log_evidence"] = math.nan
-        if fields.get("computed") is not None:
-            fields["computed"] = cls.from_dict(fields["computed"])
-        return cls(**fields)
+        """Return the lower bound on the effective size of stationary steps; one if refused."""
+        return ess_bound(count, *self.grid.bounds[:2], oscillation_squared_over_variance)
 
 
 def mixing_certificate(
@@ -154,7 +128,7 @@ def mixing_certificate(
     raw: Float[np.ndarray, "chains draws"] | None = None,
     chain_length: int | None = None,
 ) -> Mixing:
-    """Steps to total variation .1, .05 and .01 with confidence 1 - δ, and all that goes with them.
+    """Certify steps to total variation .1, .05 and .01 with confidence 1 - δ.
 
     The thresholds are held-out draws themselves, at ranks from the largest down to the upper fifth
     that depend on their number alone. The mass of the target beyond a draw of given rank has the
@@ -201,36 +175,29 @@ def mixing_certificate(
         curve=_curve(grid, fresh, held_out),
         log_evidence=float(np.logaddexp.reduce(fresh) - np.log(fresh.size)),
         chain_length=chain_length,
-        ess=_ess(chain_length, grid),
+        ess=None if chain_length is None else ess_bound(chain_length, *grid.bounds[:2]),
         reason=_reason(steps, grid, int(np.isfinite(fresh).sum()), delta),
     )
 
 
 def draws_needed(epsilon: float, delta: float = 0.05) -> int:
-    """About as many independent draws as a statement about total variation ε takes.
+    """Return about how many independent draws a statement about total variation ε takes.
 
     Beyond the largest of n draws the bounds on target and start are both ln(3·16/δ)/n, about.
     """
     return math.ceil(math.log(3 * THRESHOLDS / delta) / (0.4 * epsilon))
 
 
-def _ess(chain_length: int | None, grid: Thresholds) -> float | None:
-    """Return the bound on the effective size of so many steps, where a number is given."""
-    if chain_length is None:
-        return None
-    return ess_bound(chain_length, grid.accept_lower, grid.exceed_upper)
-
-
 def _curve(grid: Thresholds, fresh: np.ndarray, held_out: np.ndarray) -> Curve:
-    """Bound and estimate of the distance at the numbers of steps that show it."""
+    """Return bound and estimate of the distance at numbers of steps chosen for a picture."""
     numbers = _step_numbers(grid)
-    bound = total_variation_bound(numbers, grid.accept_lower, grid.exceed_upper, grid.start_upper)
+    bound = total_variation_bound(numbers, *grid.bounds)
     estimate = meeting_estimate(numbers, fresh, held_out)
     return Curve(*(tuple(row.tolist()) for row in (numbers, bound, estimate)))
 
 
 def _step_numbers(grid: Thresholds) -> np.ndarray:
-    """Numbers of steps for the curve: all the first ones, then in equal ratios to where it ends."""
+    """Return numbers of steps for the curve: the first 21, then in equal ratios to its end."""
     accept = max(min(grid.accept_lower), 1e-5)
     last = max(int(np.ceil(np.log(1e-4) / np.log1p(-min(accept, 1 - 1e-16)))), 20)
     spread = np.geomspace(1, last, CURVE_POINTS - 21)
@@ -281,9 +248,8 @@ def _fault(fresh: np.ndarray, held_out: np.ndarray) -> str | None:
         )
     bad = int((~np.isfinite(held_out)).sum())
     if bad:
-        return (
-            f"{bad} of {held_out.size} held-out log ratios are not finite: a fault, or no density."
-        )
+        count = held_out.size
+        return f"{bad} of {count} held-out log ratios are not finite: a fault, or no density."
     if not np.isfinite(fresh).any():
         return f"None of {fresh.size} fresh proposals hits the support of the target."
     return None
@@ -309,6 +275,5 @@ def _checked(
         raise ValueError(f"expected fresh log ratios of shape (proposals,), got {fresh.shape}")
     if held_out.ndim != 2 or held_out.size == 0:
         raise ValueError(f"expected held-out log ratios (chains, draws), got {held_out.shape}")
-    if not 0.0 < delta < 1.0:
-        raise ValueError(f"expected delta between 0 and 1, got {delta}")
+    check_level(delta)
     return fresh, held_out

@@ -12,6 +12,7 @@ From the oscillation of h to a spectral gap: three functionals, each named for w
 from __future__ import annotations
 
 import dataclasses
+from typing import ClassVar
 
 import numpy as np
 from scipy.special import expit
@@ -65,6 +66,9 @@ class Core:
         high: its upper end.
         target_mass: share of held-out target draws whose h lies in the interval; None if unknown.
     """
+
+    DERIVED: ClassVar = ("predicted_ess",)
+    """What follows from the rest and stands in a document for its readers."""
 
     osc: float | None
     gamma: float | None

@@ -12,7 +12,7 @@ import numpy as np
 import xarray
 
 from folt.interop.relabelling.methods import Relabeller
-from folt.interop.relabelling.relabel import Relabelled, relabel
+from folt.interop.relabelling.relabel import Relabelled, relabel, whole_numbers
 from folt.store.strict_json import Document
 
 Groups = dict[str, xarray.Dataset]
@@ -78,7 +78,7 @@ def relabel_posterior(
         sort_by=sort_by,
         square=square,
         probabilities=None if probabilities is None else posterior[probabilities].values,
-        allocations=None if allocations is None else _whole(posterior[allocations].values),
+        allocations=None if allocations is None else whole_numbers(posterior[allocations].values),
     )
     copy = {name: group.copy(deep=name == "posterior") for name, group in data.items()}
     for name in names:
@@ -90,7 +90,9 @@ def relabel_posterior(
     if allocations is not None:
         ranks = np.argsort(done.permutations, axis=2)
         values = posterior[allocations].values
-        copy["posterior"][allocations].values = np.take_along_axis(ranks, _whole(values), axis=2)
+        copy["posterior"][allocations].values = np.take_along_axis(
+            ranks, whole_numbers(values), axis=2
+        )
     copy["posterior"].attrs["folt_relabelled"] = json.dumps(relabelling_account(done))
     return copy, done
 
@@ -108,9 +110,3 @@ def relabelling_account(done: Relabelled) -> Document:
 
 def _finite(row: Document) -> Document:
     return {k: None if isinstance(v, float) and not np.isfinite(v) else v for k, v in row.items()}
-
-
-def _whole(values: np.ndarray) -> np.ndarray:
-    if values.dtype.kind not in "fiu" or not np.array_equal(np.rint(values), values):
-        raise ValueError("expected allocations to be whole numbers, counted from zero")
-    return values.astype(np.int64)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import math
+from abc import ABC, abstractmethod
 from collections.abc import Callable
 from typing import NamedTuple, Protocol, runtime_checkable
 
@@ -68,71 +69,88 @@ class Sort:
 
 
 @dataclasses.dataclass(frozen=True)
-class Pivot:
+class Alternating(ABC):
+    """Labels that cost least given what every label looks like, and what it looks like then.
+
+    The two are alternated, from sorted draws and from draws near one of them; the cheaper end is
+    taken.
+    """
+
+    rounds: int = 100
+
+    def features(self, material: Material) -> Features:
+        """Return the numbers of every component that the costs are made of."""
+        return material.features
+
+    @abstractmethod
+    def costs(self, features: Features, labelled: Features) -> Callable[[slice], Costs]:
+        """Return what each label costs each component of some draws, given the labelled draws."""
+
+    def __call__(self, material: Material) -> _Labelling:
+        """Choose one arrangement of the labels for every draw."""
+        features = self.features(material)
+        starts = _starts(material._replace(features=features))
+        found = [_alternate(features, start, self.costs, self.rounds) for start in starts]
+        return min(found, key=lambda pair: pair[1])[0]
+
+
+@dataclasses.dataclass(frozen=True)
+class Pivot(Alternating):
     """Nearest labels to a pivot, which is then the mean of what was labelled so: repeated.
 
     The distance of component k to label j is Σ_p (θ_kp - pivot_jp)²/s_p², s_p the spread within
     labels. Each round lowers the sum of distances, so it settles.
     """
 
-    rounds: int = 100
     name: str = "pivot"
 
-    def __call__(self, material: Material) -> _Labelling:
-        """Alternate assignment and pivot from several starts, keeping the cheapest."""
-        return _best_of(material, self._costs, self.rounds)
-
-    def _costs(self, features: Features, labelled: Features) -> Callable[[slice], Costs]:
+    def costs(self, features: Features, labelled: Features) -> Callable[[slice], Costs]:
+        """Return the distances from the pivot."""
         pivot = labelled.mean(axis=0)
         scale = _within(labelled)
 
-        def costs(rows: slice) -> Costs:
+        def some(rows: slice) -> Costs:
             difference = (features[rows, :, None] - pivot) / scale
             return np.asarray(np.square(difference).sum(axis=-1))
 
-        return costs
+        return some
 
 
 @dataclasses.dataclass(frozen=True)
-class GaussianOrbit:
+class GaussianOrbit(Alternating):
     """A normal law for every label, fitted to what was labelled so: repeated.
 
     The cost of label j for component k is -log N(θ_k; μ_j, Σ_j), as in the relabelling of
     Sperrin, Jaki and Wit with the likeliest permutation in place of all m!.
     """
 
-    rounds: int = 100
     name: str = "gaussian"
 
-    def __call__(self, material: Material) -> _Labelling:
-        """Alternate assignment and moments from several starts, keeping the likeliest."""
-        return _best_of(material, self._costs, self.rounds)
-
-    def _costs(self, features: Features, labelled: Features) -> Callable[[slice], Costs]:
+    def costs(self, features: Features, labelled: Features) -> Callable[[slice], Costs]:
+        """Return minus the log densities under the normal law of each label."""
         laws = [_normal(labelled[:, j]) for j in range(labelled.shape[1])]
 
-        def costs(rows: slice) -> Costs:
+        def some(rows: slice) -> Costs:
             part = features[rows]
             flat = part.reshape(-1, part.shape[-1])
             columns = [_surprise(flat, *law).reshape(part.shape[:2]) for law in laws]
             return np.stack(columns, axis=-1)
 
-        return costs
+        return some
 
 
 @dataclasses.dataclass(frozen=True)
-class Stephens:
+class Stephens(Alternating):
     """Labels under which allocation probabilities agree, in Kullback-Leibler divergence.
 
     Q is the mean of the relabelled matrices of probabilities, the cost of label j for component k
     is Σ_n p_nk log(p_nk/q_nj), and the two are alternated (Stephens 2000).
     """
 
-    rounds: int = 100
     name: str = "stephens"
 
-    def __call__(self, material: Material) -> _Labelling:
-        """Alternate assignment and mean probabilities.
+    def features(self, material: Material) -> Features:
+        """Return the probabilities of every component.
 
         Raises:
             ValueError: there are no allocation probabilities.
@@ -141,63 +159,53 @@ class Stephens:
             raise ValueError(
                 "Stephens' method needs allocation probabilities (draw, observation, component)"
             )
-        probabilities = np.clip(material.probabilities, 1e-12, None)
-        features = probabilities.transpose(0, 2, 1)
+        return np.clip(material.probabilities, 1e-12, None).transpose(0, 2, 1)
 
-        def costs(_: Features, labelled: Features) -> Callable[[slice], Costs]:
-            log_mean = np.log(labelled.mean(axis=0))
+    def costs(self, features: Features, labelled: Features) -> Callable[[slice], Costs]:
+        """Return the divergences from the mean probabilities of each label."""
+        log_mean = np.log(labelled.mean(axis=0))
 
-            def some(rows: slice) -> Costs:
-                part = features[rows]
-                own = (part * np.log(part)).sum(axis=-1, keepdims=True)
-                return np.asarray(own - part @ log_mean.T)
+        def some(rows: slice) -> Costs:
+            part = features[rows]
+            own = (part * np.log(part)).sum(axis=-1, keepdims=True)
+            return np.asarray(own - part @ log_mean.T)
 
-            return some
-
-        return _best_of(material._replace(features=features), costs, self.rounds)
+        return some
 
 
 @dataclasses.dataclass(frozen=True)
-class Ecr:
+class Ecr(Alternating):
     """Labels under which allocations agree with a pivot allocation: repeated with their mode.
 
     The cost of label j for component k is minus the number of observations that are in k now and
     in j under the pivot (Papastamoulis and Iliopoulos 2010, iterative).
     """
 
-    rounds: int = 100
     name: str = "ecr"
 
-    def __call__(self, material: Material) -> _Labelling:
-        """Alternate assignment and modal allocation.
+    def features(self, material: Material) -> Features:
+        """Return for every component the observations that are in it.
 
         Raises:
             ValueError: there are no allocations.
         """
         if material.allocations is None:
             raise ValueError("ECR needs allocations (draw, observation), one component each")
-        m = material.keys.shape[1]
-        hot = (material.allocations[:, None, :] == np.arange(m)[:, None]).astype(np.float32)
+        labels = np.arange(material.keys.shape[1])[:, None]
+        return (material.allocations[:, None, :] == labels).astype(np.float32)
 
-        def costs(_: Features, labelled: Features) -> Callable[[slice], Costs]:
-            modal = labelled.mean(axis=0).argmax(axis=0)
-            pivot = (modal == np.arange(m)[:, None]).astype(np.float32)
+    def costs(self, features: Features, labelled: Features) -> Callable[[slice], Costs]:
+        """Return minus the numbers of observations in common with the modal allocation."""
+        modal = labelled.mean(axis=0).argmax(axis=0)
+        pivot = (modal == np.arange(labelled.shape[1])[:, None]).astype(np.float32)
 
-            def some(rows: slice) -> Costs:
-                return np.asarray(-(hot[rows] @ pivot.T), float)
+        def some(rows: slice) -> Costs:
+            return np.asarray(-(features[rows] @ pivot.T), float)
 
-            return some
-
-        return _best_of(material._replace(features=hot), costs, self.rounds)
+        return some
 
 
 CostMaker = Callable[[Features, Features], Callable[[slice], Costs]]
-
-
-def _best_of(material: Material, make: CostMaker, rounds: int) -> _Labelling:
-    """The cheapest of the labellings reached from sorted draws and from draws as they came."""
-    found = [_alternate(material.features, start, make, rounds) for start in _starts(material)]
-    return min(found, key=lambda pair: pair[1])[0]
 
 
 def _starts(material: Material) -> list[Permutations]:
@@ -242,13 +250,13 @@ def _assigned(costs: Callable[[slice], Costs], count: int) -> tuple[Permutations
 
 
 def _within(labelled: Features) -> np.ndarray:
-    """Spread of each feature within labels; one where it does not vary at all."""
+    """Return the spread of each feature within labels; one where it does not vary at all."""
     scale = np.sqrt(labelled.var(axis=0).mean(axis=0))
     return np.where(scale > 0, scale, 1.0)
 
 
 def _normal(values: Float[np.ndarray, "draw feature"]) -> tuple[np.ndarray, np.ndarray]:
-    """Mean and inverse Cholesky factor of the covariance, kept away from singular."""
+    """Return the mean and the inverse Cholesky factor of a covariance kept from singular."""
     covariance = np.atleast_2d(np.cov(values.T))
     ridge = 1e-6 * np.trace(covariance) / len(covariance) + 1e-12
     factor = np.linalg.cholesky(covariance + ridge * np.eye(len(covariance)))
@@ -256,14 +264,14 @@ def _normal(values: Float[np.ndarray, "draw feature"]) -> tuple[np.ndarray, np.n
 
 
 def _surprise(values: np.ndarray, mean: np.ndarray, whitener: np.ndarray) -> np.ndarray:
-    """-log N(values; mean, Σ) without the constant, from the inverse of the factor of Σ."""
+    """Return -log N(values; mean, Σ) without the constant, from the inverse of the factor of Σ."""
     residual = (values - mean) @ whitener.T
     surprise = 0.5 * np.square(residual).sum(axis=1) - np.log(np.diagonal(whitener)).sum()
     return np.asarray(surprise)
 
 
 def assign(costs: Costs) -> Permutations:
-    """For every draw, which component gets which label: `out[i, label]` is a component.
+    """Return for every draw which component gets which label: `out[i, label]` is a component.
 
     Where every component's cheapest label is another one, that is the optimum and no solver is
     asked; the remaining draws go to SciPy's linear assignment, O(m³) each.
@@ -280,7 +288,7 @@ def assign(costs: Costs) -> Permutations:
 
 
 def total_cost(costs: Costs, permutations: Permutations) -> float:
-    """Sum over draws of what the chosen labels cost."""
+    """Return the sum over draws of what the chosen labels cost."""
     labels = np.arange(costs.shape[2])
     return float(costs[np.arange(len(costs))[:, None], permutations, labels].sum())
 
@@ -291,6 +299,6 @@ def permuted(values: np.ndarray, permutations: Permutations) -> np.ndarray:
 
 
 def permuted_square(values: np.ndarray, permutations: Permutations) -> np.ndarray:
-    """Matrices (draw, component, component, ...) permuted on both sides."""
+    """Return matrices (draw, component, component, ...) permuted on both sides."""
     rows = np.arange(len(values))[:, None, None]
     return values[rows, permutations[:, :, None], permutations[:, None, :]]

@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 from jaxtyping import Float, Int
 
-from folt.certificate.diagnostics import effective_size, split_rhat
+from folt.certificate.diagnostics.chains import effective_size, split_rhat
 from folt.interop.relabelling.methods import (
     Ecr,
     GaussianOrbit,
@@ -47,7 +47,7 @@ class Health:
     ess_after: float
 
 
-@dataclasses.dataclass(frozen=True)
+@dataclasses.dataclass(frozen=True, repr=False)
 class Relabelled:
     """Relabelled draws.
 
@@ -69,13 +69,26 @@ class Relabelled:
     moved: float
     health: tuple[Health, ...]
 
+    def __repr__(self) -> str:
+        chains, draws, labels = self.permutations.shape
+        before = max((one.rhat_before for one in self.health), default=float("nan"))
+        after = max((one.rhat_after for one in self.health), default=float("nan"))
+        ended = "settled" if self.settled else "not settled"
+        rounds = f"{self.rounds} round{'s' * (self.rounds != 1)}"
+        lines = (
+            f"{chains} chains of {draws} draws by {self.method!r}, {ended} after {rounds}",
+            f"  {', '.join(self.draws)} with {labels} labels; {self.moved:.0%} of draws permuted",
+            f"  largest R-hat {before:.3f} before, {after:.3f} after",
+        )
+        return "\n".join(lines)
+
 
 def relabel(
     draws: object,
-    variables: Sequence[str] | None = None,
+    variables: str | Sequence[str] | None = None,
     *,
     chains: int | None = None,
-    method: Relabeller | None = None,
+    method: Relabeller | str | None = None,
     sort_by: str | None = None,
     square: Sequence[str] = (),
     probabilities: np.ndarray | None = None,
@@ -89,7 +102,8 @@ def relabel(
         variables: names whose component axis is permuted together; all of them if None. Other
             names are left out of the result.
         chains: how many chains stand one after the other in a dict without a chain axis.
-        method: `Pivot()` if None, or `Stephens()` where there are allocation probabilities.
+        method: "sort", "pivot", "gaussian", "stephens" or "ecr"; "pivot" if None, or "stephens"
+            where there are allocation probabilities.
         sort_by: the variable of `Sort`, and of the starting point of the others; the first one
             if None. Its first entry counts if components are vectors. Labels are numbered in
             the order of its means.
@@ -100,7 +114,9 @@ def relabel(
     Raises:
         ValueError: names, shapes or numbers that cannot be used, in one sentence.
     """
-    chosen = _chosen(draws_by_name(draws, chains), variables, square)
+    use = _named(method)
+    names = [variables] if isinstance(variables, str) else variables
+    chosen = _chosen(draws_by_name(draws, chains), names, square)
     lead, m = _common_shape(chosen)
     count = math.prod(lead)
     flat = {name: values.reshape(count, *values.shape[2:]) for name, values in chosen.items()}
@@ -111,7 +127,8 @@ def relabel(
         probabilities=_proportions(_by_draw(probabilities, lead, m, "probabilities")),
         allocations=_labels(_by_draw(allocations, lead, None, "allocations"), m),
     )
-    use = method if method is not None else _default(material)
+    standard = Pivot() if material.probabilities is None else Stephens()
+    use = standard if use is None else use
     labelling = use(material)
     permutations = _in_order(labelling.permutations, material.keys)
     after = {
@@ -131,8 +148,16 @@ def relabel(
     )
 
 
+def _named(method: Relabeller | str | None) -> Relabeller | None:
+    if not isinstance(method, str):
+        return method
+    if method not in METHODS:
+        raise ValueError(f"expected a method among {', '.join(METHODS)}, got {method!r}")
+    return METHODS[method]
+
+
 def _in_order(permutations: np.ndarray, keys: np.ndarray) -> np.ndarray:
-    """The same labels, numbered by the mean of the sort key: one renumbering for all draws."""
+    """Number the labels by the mean of the sort key, in the same way for all draws."""
     means = np.take_along_axis(keys, permutations, axis=1).mean(axis=0)
     return permutations[:, np.argsort(means, kind="stable")]
 
@@ -144,14 +169,8 @@ def _features(
     key = next(iter(flat)) if sort_by is None else sort_by
     if key not in flat:
         raise ValueError(f"expected sort_by to be one of {', '.join(flat)}, got {key!r}")
-    shaped = {name: values.reshape(len(values), m, -1) for name, values in flat.items()}
-    return np.concatenate([*shaped.values()], axis=2).astype(float), shaped[key][:, :, 0].astype(
-        float
-    )
-
-
-def _default(material: Material) -> Relabeller:
-    return Stephens() if material.probabilities is not None else Pivot()
+    shaped = {name: v.reshape(len(v), m, -1).astype(float) for name, v in flat.items()}
+    return np.concatenate([*shaped.values()], axis=2), shaped[key][:, :, 0]
 
 
 def _chosen(
@@ -214,7 +233,7 @@ def _by_draw(
 
 
 def _proportions(values: np.ndarray | None) -> np.ndarray | None:
-    """Allocation probabilities, if they are: none negative, and one in sum."""
+    """Return allocation probabilities; refuse negative ones, and sums other than one."""
     if values is None:
         return None
     if values.dtype.kind not in "fiu" or not np.isfinite(values).all() or (values < 0).any():
@@ -229,12 +248,11 @@ def _proportions(values: np.ndarray | None) -> np.ndarray | None:
 
 
 def _labels(values: np.ndarray | None, m: int) -> np.ndarray | None:
-    """Allocations, if they are component numbers counted from zero."""
+    """Return allocations; refuse what is no component number counted from zero."""
     if values is None:
         return None
-    if values.dtype.kind not in "fiu" or not np.array_equal(values, np.rint(values)):
-        raise ValueError("expected allocations to be whole numbers, counted from zero")
-    low, high = int(values.min()), int(values.max())
+    labels = whole_numbers(values)
+    low, high = int(labels.min()), int(labels.max())
     if low == 1 and high == m:
         raise ValueError(
             f"the allocations run from 1 to {m}: expected them counted from zero; subtract one"
@@ -243,6 +261,17 @@ def _labels(values: np.ndarray | None, m: int) -> np.ndarray | None:
         raise ValueError(
             f"expected allocations from 0 to {m - 1}, one of {m} components, got {low} to {high}"
         )
+    return labels
+
+
+def whole_numbers(values: np.ndarray) -> np.ndarray:
+    """Return allocations as integers.
+
+    Raises:
+        ValueError: they are no whole numbers.
+    """
+    if values.dtype.kind not in "fiu" or not np.array_equal(np.rint(values), values):
+        raise ValueError("expected allocations to be whole numbers, counted from zero")
     return values.astype(np.int64)
 
 

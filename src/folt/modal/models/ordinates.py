@@ -148,15 +148,12 @@ def _require_distinct(ordinates: np.ndarray, names: Sequence[str]) -> None:
             f"channel {names[weakest]} in the band: expected all channels in one unit"
         )
     unit = ordinates / rms
-    for first in range(unit.shape[1]):
-        for second in range(first + 1, unit.shape[1]):
-            same = np.mean(np.abs(unit[:, first] - unit[:, second]) ** 2)
-            opposite = np.mean(np.abs(unit[:, first] + unit[:, second]) ** 2)
-            if min(same, opposite) < COPY:
-                raise ValueError(
-                    f"channel {names[second]} is a copy of channel {names[first]}, or a multiple "
-                    "of it: expected channels with noise of their own, so leave one out"
-                )
+    cosines = np.abs((unit.conj().T @ unit).real) / len(unit)
+    for first, second in np.argwhere(np.triu(2 - 2 * cosines < COPY, 1)):
+        raise ValueError(
+            f"channel {names[second]} is a copy of channel {names[first]}, or a multiple of it: "
+            "expected channels with noise of their own, so leave one out"
+        )
 
 
 def require_enough(modes: int, channels: int, frequencies: int, others: int) -> None:

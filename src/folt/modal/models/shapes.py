@@ -27,6 +27,7 @@ any, then S, in coordinates in which every prior is standard normal.
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from typing import Literal
 
 import equinox as eqx
@@ -189,6 +190,7 @@ def modal_shapes(
     noise: Literal["common", "channel"] = "common",
     motion: Motion = "acceleration",
     forces: Literal["uncorrelated", "correlated"] = "uncorrelated",
+    names: Sequence[str] | None = None,
 ) -> Problem:
     """Return the posterior of frequencies, damping ratios, shapes and noise given all channels.
 
@@ -214,6 +216,7 @@ def modal_shapes(
         motion: what was measured.
         forces: whether the forces of different modes may be correlated: their coherences and
             phases are then parameters too, with a prior around zero.
+        names: of the channels, for tables and messages; those of the record, if it has any.
 
     Raises:
         ValueError: one channel, too few frequencies for so many modes, or a setting out of range.
@@ -223,7 +226,8 @@ def modal_shapes(
     elif band is None:
         raise ValueError("expected a band, LOW and HIGH in Hz, with a record")
     else:
-        data = fourier_ordinates(record, band)
+        names = names or getattr(record, "names", None)
+        data = fourier_ordinates(record, band, names=names)
     at = np.asarray(data.frequency)
     bounds = frequency_range or band or (float(at[0]), float(at[-1]))
     require_range("frequency_range", bounds)
@@ -251,10 +255,15 @@ def modal_shapes(
         exponent=EXPONENTS[motion],
         pairs=pairs,
     )
-    return sharpened(_problem(posterior, data, noises))
+    return sharpened(_problem(posterior, data, noises, names))
 
 
-def _problem(posterior: ModalShapesPosterior, data: FourierOrdinates, noises: int) -> Problem:
+def _problem(
+    posterior: ModalShapesPosterior,
+    data: FourierOrdinates,
+    noises: int,
+    names: Sequence[str] | None,
+) -> Problem:
     """The posterior with the signed permutations of its modes, and a start near the spectrum."""
     m, n = posterior.modes, posterior.channels
     group: Group = Product(SignedPermutation(m, n + 2, unsigned=2), Trivial(noises))
@@ -282,6 +291,8 @@ def _problem(posterior: ModalShapesPosterior, data: FourierOrdinates, noises: in
         predictive=posterior.predictive,
         # Engineers count modes by frequency; sums of shapes, the order of the fold, confuse them.
         sort_by=None if posterior.pairs else "frequency",
+        sign=None if posterior.pairs else "largest",
+        coords={"channel": names} if names else None,
         dims={
             **dict.fromkeys(("frequency", "damping", "power"), ("mode",)),
             "shape": ("mode", "channel"),

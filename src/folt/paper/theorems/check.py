@@ -133,4 +133,4 @@ def _interpolation(cover: Covering, which: str) -> Interpolation:
             return None
         return side.oscillation.gradient * radius
 
-    return Interpolation(term(cover.folded), term(cover.unfolded))
+    return term(cover.folded), term(cover.unfolded)

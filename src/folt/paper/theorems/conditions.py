@@ -88,15 +88,8 @@ class Conditions:
     corrected: _Comparison
 
 
-@dataclasses.dataclass(frozen=True)
-class Interpolation:
-    """M·ε* of both sides, for one of the two covering radii; None where there is none."""
-
-    folded: float | None
-    unfolded: float | None
-
-
-_NOTHING = Interpolation(None, None)
+Interpolation = tuple[float | None, float | None]
+"""M·ε* of the folded and the unfolded side, for one of the two radii; None where there is none."""
 
 
 def cross_copy_gaps(log_ratios: np.ndarray, labels: np.ndarray) -> tuple[int, dict[int, float]]:
@@ -145,8 +138,8 @@ def theorem_conditions(
     order: int,
     alpha: float,
     draws: int,
-    published: Interpolation = _NOTHING,
-    corrected: Interpolation = _NOTHING,
+    published: Interpolation = (None, None),
+    corrected: Interpolation = (None, None),
 ) -> Conditions:
     """Return all conditions from log ratios at draws in the core.
 
@@ -205,11 +198,12 @@ def _comparison(
     osc_folded: float | None,
     osc_unfolded: float | None,
 ) -> _Comparison:
-    if terms.folded is None or terms.unfolded is None:
+    folded_term, unfolded_term = terms
+    if folded_term is None or unfolded_term is None:
         return _Comparison(None, None, None, None, None)
-    slack = factor * max(terms.folded - terms.unfolded, 0.0)
-    folded = _total(osc_folded, factor * terms.folded)
-    unfolded = _total(osc_unfolded, factor * terms.unfolded)
+    slack = factor * max(folded_term - unfolded_term, 0.0)
+    folded = _total(osc_folded, factor * folded_term)
+    unfolded = _total(osc_unfolded, factor * unfolded_term)
     sufficient = None if delta is None else delta > slack
     share = None if delta is None or not unfolded else delta / unfolded
     return _Comparison(slack, sufficient, folded, unfolded, share)

@@ -9,8 +9,6 @@ of a ball and is 2ε long, so the term is 4Mε*, not 2Mε*. And near the edge of
 where the density is below its floor over K, so the balls hold less than is claimed: on a uniform
 square the draws fail to cover in more than half of all runs instead of one in twenty. `corrected`
 repairs both. The gradient, the diameter and the overlap remain maxima over draws.
-
-How far apart draws lie, over all their images.
 """
 
 from __future__ import annotations

@@ -1,10 +1,7 @@
-"""The oscillation terms of the paper's theorem, from draws that cover the core.
+"""The oscillation terms of the paper's theorem: range and gradient of h over draws of the core.
 
-How far a mirrored pair of Gaussians keeps from the mirror between them.
-
-Gradients of log ratio and target, and the density floor around the core.
-
-Draws for the core: independent as far as possible, in two sets that share no chain.
+The draws are independent as far as possible, in two sets that share no chain. For a mirrored pair
+of Gaussians it is known how far the core keeps from the mirror between them.
 """
 
 from __future__ import annotations

@@ -49,6 +49,10 @@ expensive, so may be the search that controls it."""
 SCREENED_PER_GRADIENT = 2
 """Points that are screened at least for each planned gradient of the descents."""
 
+SCREENED_AT_ONCE = 32_768
+"""Points that are screened at a time. In sixty dimensions there are two million of them, of which
+all at once took five gigabytes."""
+
 SECOND_PARTICLES, SECOND_SHARE = 2, 0.9
 """How many times the particles a second ladder has, and the effective share that its rungs keep."""
 
@@ -212,8 +216,7 @@ class Explorer:
         """The modes, and those that descents from points which they do not explain end in."""
         least = SCREENED_PER_GRADIENT * self.plan.rounds * self.screening
         most = max(least, round(SCREENING * VALUES_PER_GRADIENT * funds))
-        points = starts.many(screened_points(self.action, modes, most))
-        chosen = unexplained(self.action, modes, points, self.landscape(points), self.screening)
+        chosen = self._unexplained(starts, modes, screened_points(self.action, modes, most))
         centre, scale = self._middle_and_widths
         ends = descents(
             self.landscape.with_gradients,
@@ -226,6 +229,18 @@ class Explorer:
         parts = (gradients, ends, centre, scale, self.action, modes, self._block)
         found = modes_of(*parts, self.unpromising)
         return modes if found is None else found
+
+    def _unexplained(self, starts: StretchedStarts, modes: Modes, count: int) -> HostPoints:
+        """Return of so many starts those that the modes explain least, looked at in pieces."""
+        pieces, excesses = [], []
+        for piece in np.diff(np.r_[0:count:SCREENED_AT_ONCE, count]):
+            points = starts.many(int(piece))
+            values = self.landscape(points)
+            some, excess = unexplained(self.action, modes, points, values, self.screening)
+            pieces.append(some)
+            excesses.append(excess)
+        order = np.argsort(-np.concatenate(excesses), kind="stable")
+        return np.concatenate(pieces)[order[: self.screening]]
 
     @property
     def _block(self) -> int:

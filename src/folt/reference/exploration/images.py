@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import numpy as np
 from jaxtyping import Float
-from scipy.optimize import linear_sum_assignment
 
 from folt.groups import BlockForm
 from folt.proposals.action import Action
@@ -68,6 +67,8 @@ def _among_all(
 def _assigned(form: BlockForm, points: HostPoints, centre: _Vector, factor: Matrix) -> HostPoints:
     """Blocks by a linear assignment in the precision of every block by itself."""
     precision = factor.T @ factor
+    from scipy.optimize import linear_sum_assignment  # a fifth of a second to import
+
     places = np.array(form.places, int)
     blocks, wanted = points[:, places], centre[places]
     signs = (1.0, -1.0) if form.signed else (1.0,)

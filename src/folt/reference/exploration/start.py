@@ -55,15 +55,15 @@ def screened_points(action: Action, modes: Modes, most: int) -> int:
 @np.errstate(over="ignore", invalid="ignore")  # as in modes that are very narrow
 def unexplained(
     action: Action, modes: Modes, points: HostPoints, values: HostValues, count: int
-) -> Float[np.ndarray, "chosen dim"]:
-    """Return the points whose density the known modes explain least, at most so many.
+) -> tuple[Float[np.ndarray, "chosen dim"], Float[np.ndarray, " chosen"]]:
+    """Return the points whose density the known modes explain least, and by how many nats.
 
     Args:
         action: the group.
         modes: the modes that are known.
         points: candidates.
         values: log π_F there.
-        count: how many are wanted.
+        count: how many are wanted at most.
     """
     inside = np.isfinite(values)
     points, values = points[inside], values[inside]
@@ -73,7 +73,8 @@ def unexplained(
     excess = (values - explained)[order]
     bins = np.array_split(excess, max(1, len(excess) // PER_BIN))
     excess = np.concatenate([part - np.median(part) for part in bins])
-    return points[order[np.argsort(-excess, kind="stable")[:count]]]
+    least = np.argsort(-excess, kind="stable")[:count]
+    return points[order[least]], excess[least]
 
 
 SHORTEST, _LONGEST = -1.0, 2.0

@@ -3,27 +3,23 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated, Literal, cast
+from typing import Annotated
 
 import typer
 
-from folt.cli.fleet import Scheduler, Workers, chosen_runner
-from folt.cli.terminal import (
-    EffortName,
-    EffortOption,
+from folt.terminal import (
+    Effort,
     Json,
     Out,
+    Preset,
     Quiet,
+    Scheduler,
     Seed,
-    console,
+    Workers,
+    chosen_runner,
     print_json,
     wrote,
 )
-
-REPRODUCE_EXAMPLES = """\
-folt reproduce all --quick --out look
-folt reproduce label-switching --seeds 1 --workers 4 --out results
-folt reproduce modal --data typhoon_psd.csv --preset paper --out results"""
 
 
 def reproduce_command(
@@ -37,8 +33,8 @@ def reproduce_command(
         ),
     ],
     out: Out = Path("results"),
-    preset: Annotated[str, typer.Option(help="Protocol: default or paper.")] = "default",
-    effort: EffortOption = EffortName.thorough,
+    preset: Preset = "default",
+    effort: Effort = "thorough",
     seed: Seed = 0,
     seeds: Annotated[
         int | None, typer.Option(help="Runs of every folded case [3, or 1 if quick].", min=1)
@@ -61,27 +57,30 @@ def reproduce_command(
 
     Finished rows are kept: repeat the command to go on after an interruption. The JSON document
     names the files; the rows are in NAME.json.
+
+    Examples:
+        folt reproduce all --quick --out look
+        folt reproduce label-switching --seeds 1 --workers 4 --out results
+        folt reproduce modal --data typhoon_psd.csv --preset paper --out results
     """
     from folt.paper import tables_named
-    from folt.sampling.options import require_preset
+    from folt.paper.rows import ReproductionSettings
+    from folt.paper.runner import reproduce
 
     tables = tables_named(name)
-    require_preset(preset)
-    from folt.paper.rows import ReproductionSettings
-    from folt.paper.runner import reproduce as run_tables
 
     settings = ReproductionSettings(
-        preset=cast(Literal["default", "paper"], preset),
+        preset=preset,
         quick=quick,
         seed=seed,
         seeds=seeds if seeds is not None else 1 if quick else 3,
         identity_orbit=identity_orbit,
         data=data,
-        effort=effort.value,
+        effort=effort,
     )
     runner = chosen_runner(workers, scheduler, here=True)
-    files = run_tables(tables, settings, out, runner=runner, show=not quiet)
+    files = reproduce(tables, settings, out, runner=runner, show=not quiet)
     if as_json:
         print_json("reproduce", files, {"tables": [table.name for table in tables]})
     elif not quiet:
-        wrote(console(), files)
+        wrote(files)
