@@ -106,12 +106,20 @@ def test_a_valley_in_a_lopsided_difference_is_no_suspicion():
         ([0.0, -0.5], [0.5, 0.5], True),
         ([0.0, -3.0], [0.5, 0.5], False),
         ([0.0, -3.0], [0.99, 0.01], True),
+        ([0.0, 0.2, -3.0], [0.4, 0.35, 0.25], False),
+        ([0.0, 0.2, -3.0], [0.5, 0.49, 0.01], True),
     ],
-    ids=["equal", "nearly equal", "unlike", "the image of the heavy one is not known"],
+    ids=[
+        "equal",
+        "nearly equal",
+        "unlike",
+        "the image of the heavy one is not known",
+        "a third mode without an image",
+        "a light one without an image",
+    ],
 )
 def test_modes_of_unlike_height_are_no_labels(values, masses, suspected):
-    modes = Heights(
-        np.array([[0.0, 8.0, 0.0], [8.0, 0.0, 0.0]]), np.array(values), np.array(masses)
-    )
+    points = np.array([[0.0, 8.0, 0.0], [8.0, 0.0, 0.0], [8.0, 0.0, 2.0]])
+    modes = Heights(points[: len(values)], np.array(values), np.array(masses))
     draws = switching_draws(np.random.default_rng(0), 8.0)
     assert switching(draws, NAMES, modes).suspected == suspected
