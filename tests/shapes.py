@@ -51,10 +51,19 @@ def fits(annotation: Any) -> Fits | None:
         )
     if origin in (list, tuple, collections.abc.Sequence):
         entry = fits(parts[0])
-        if entry is None:
-            return None
-        return lambda value: isinstance(value, collections.abc.Sequence) and all(map(entry, value))
+        return None if entry is None else lambda value: _entries_fit(entry, value)
     return None
+
+
+def _entries_fit(entry: Fits, values: Any) -> bool:
+    """The first has the sizes of the call, the others may have their own."""
+    if not isinstance(values, collections.abc.Sequence) or not all(map(entry, values[:1])):
+        return False
+    for value in values[1:]:
+        with jaxtyped("context"):
+            if not entry(value):
+                return False
+    return True
 
 
 def meaning(annotation: Any, names: dict[str, Any]) -> Any:
