@@ -7,7 +7,7 @@ LOWEST := .venv-lowest
 CHEAP := --xla_backend_optimization_level=0 --xla_llvm_disable_expensive_passes=true
 # A flag that JAX 0.12 no longer knows, and ends the process for.
 OLDER = $(shell $(BIN)/python -c "import jaxlib.version as v; print('--xla_cpu_use_fusion_emitters=false' * (v.__version__ < '0.11'))")
-COMPILED = XLA_FLAGS="$(CHEAP) $(OLDER)" JAX_COMPILATION_CACHE_DIR=$(CURDIR)/.cache/jax JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS=0.2
+COMPILED = PYTHONDONTWRITEBYTECODE= XLA_FLAGS="$(CHEAP) $(OLDER)" JAX_COMPILATION_CACHE_DIR=$(CURDIR)/.cache/jax JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS=0
 PYTEST = $(COMPILED) $(BIN)/python -m pytest -n 2 --dist loadfile --durations=10
 SUITE = $(PYTEST) -m "not validate and not extended"
 PIP := $(BIN)/python -m pip --disable-pip-version-check

@@ -113,14 +113,16 @@ def test_slope_against_finite_differences(name: str) -> None:
 
 
 @every_coordinate
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=10, deadline=None)
 @given(data=st.data())
 def test_round_trip_of_any_coordinate(name: str, data: st.DataObject) -> None:
+    """Ten at a time: what a program takes is its call, however many of its 3000 points differ."""
     reach = REACH[name]
-    x = data.draw(st.floats(-reach, reach, allow_subnormal=False))
+    number = st.floats(-reach, reach, allow_subnormal=False)
+    x = np.array(data.draw(st.lists(number, min_size=10, max_size=10)))
     with jax.enable_x64(True):
-        result = _evaluate(name, jnp.array([x]))
-    assert float(result["back"][0]) == pytest.approx(x, rel=1e-9, abs=1e-9)
+        result = _evaluate(name, jnp.asarray(x))
+    np.testing.assert_allclose(result["back"], x, rtol=1e-9, atol=1e-9)
 
 
 @every_prior

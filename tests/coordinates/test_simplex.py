@@ -228,7 +228,7 @@ def test_bad_concentrations_are_refused(build, words):
 def test_augmented_weights_leave_the_evidence_alone(concentration):
     """Two components with known densities, by quadrature, in log-ratios and with a free total."""
     heights = np.random.default_rng(3).uniform(0.1, 2.0, size=(2, 12))
-    line = jnp.linspace(-9.0, 12.0, 160)
+    line = jnp.linspace(-9.0, 12.0, 106)
 
     def likelihood(coordinate, x):
         shares = jnp.exp(coordinate.push_log(x))
@@ -237,8 +237,8 @@ def test_augmented_weights_leave_the_evidence_alone(concentration):
     ratios = LogRatios.symmetric(2, concentration)
     augmented = AugmentedShares(2, heights.shape[1], concentration)
     grid = jnp.stack(jnp.meshgrid(line, line), axis=-1).reshape(-1, 2)
-    ratio_line = jnp.linspace(-40.0, 40.0, 20001)
-    expected = jnp.sum(jax.jit(jax.vmap(lambda x: likelihood(ratios, x[None])))(ratio_line)) * 0.004
+    ratio_line = jnp.linspace(-40.0, 40.0, 2001)
+    expected = jnp.sum(jax.jit(jax.vmap(lambda x: likelihood(ratios, x[None])))(ratio_line)) * 0.04
     values = jax.jit(jax.vmap(lambda x: likelihood(augmented, x)))(grid)
     found = jnp.sum(values) * (line[1] - line[0]) ** 2
     assert_allclose(found, expected, rtol=1e-6)
@@ -287,5 +287,5 @@ def test_the_slope_is_that_of_all_but_one_probability(kind, rows):
     def reduced(x):
         return coordinate.push(x)[..., :-1].ravel()
 
-    _, expected = np.linalg.slogdet(jax.jacobian(reduced)(x))
-    assert float(coordinate.log_slope(x)) == pytest.approx(expected, abs=1e-10)
+    jacobian, log_slope = jax.jit(lambda x: (jax.jacobian(reduced)(x), coordinate.log_slope(x)))(x)
+    assert float(log_slope) == pytest.approx(np.linalg.slogdet(jacobian)[1], abs=1e-10)

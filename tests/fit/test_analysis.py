@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import folt
-from brief import brief_fit
+from brief import EFFORT, brief_fit
 from folt.models import gaussian_mixture
 
 DATA = np.concatenate([np.linspace(-3.0, -1.0, 20), np.linspace(2.0, 4.0, 30)])
@@ -146,7 +146,7 @@ def test_signs_are_chosen_by_an_entry_without_a_new_fit(tmp_path):
     names = [f"loadings[{row},{column}]" for column in range(2) for row in range(3)]
     problem = folt.Problem(log_density, group, names=names, sign="largest")
     assert "fits have the largest entry positive" in str(problem)
-    fit = folt.sample(problem, effort=folt.Effort.quick(), draws=200, progress=False)
+    fit = brief_fit(problem)
     columns = fit.draws.reshape(-1, 2, 3)
     assert (columns[:, :, 1] > 0).all()
     assert fit.order.endswith("signs then chosen so that the largest entry is positive")
@@ -169,7 +169,7 @@ def test_a_problem_says_what_its_fits_are_sorted_by(fit):
     def downwards(posterior):
         return -posterior["mu"]
 
-    options = {"effort": folt.Effort.quick(), "draws": 200, "progress": False}
+    options = {"effort": EFFORT, "draws": 200, "progress": False}
     other = folt.sample(fit.problem, sort_by=downwards, **options)
     assert (np.diff(other.posterior["mu"]) <= 0).all()
     assert other.order == "downwards() ascends"

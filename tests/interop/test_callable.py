@@ -7,6 +7,7 @@ import pytest
 from scipy.special import logsumexp
 
 import folt
+from brief import brief_fit
 from folt.fit import in_user_parameters
 from folt.groups import Permutation, Trivial
 from folt.models import bayesian_mixture, bayesian_mixture_data
@@ -219,9 +220,9 @@ def test_a_density_with_its_gradient_gets_the_engine_of_a_density_in_jax(twin):
     np.testing.assert_allclose(ours[1], theirs[1], rtol=1e-9)
     assert problem.differentiable
     assert not with_gradient(None).differentiable
-    fit = folt.sample(problem, draws=400, effort=folt.Effort.quick(), progress=False)
+    fit = brief_fit(problem, draws=400)
     assert fit.evaluations["gradient"] > 1000
-    assert fit.provenance["effort"] == "quick"
+    assert fit.provenance["effort"] == "brief"
     one, other = fit.log_evidence, twin.log_evidence
     error = np.hypot(one.standard_error, other.standard_error)
     assert abs(one.value - other.value) < 5 * error
