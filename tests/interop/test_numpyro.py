@@ -76,6 +76,21 @@ def regression(y):
     numpyro.sample("y", dist.Normal(mean, 1.0), obs=y)
 
 
+@pytest.mark.parametrize("shapes", [(1.0, 1.0), (0.7, 3.0)])
+def test_probabilities_with_beta_priors_are_drawn_without_the_model(shapes):
+    """Kolmogorov-Smirnov on 400 draws at level 1e-6; no draw goes through NumPyro."""
+
+    def model(count):
+        yes = numpyro.sample("yes", dist.Beta(jnp.full(2, shapes[0]), shapes[1]).to_event(1))
+        numpyro.sample("count", dist.Binomial(3, yes[0] * yes[1]), obs=count)
+
+    problem = folt.from_numpyro(model, np.array(1.0))
+    assert all(each.known for each in problem.prior.density.sites.maps)
+    draw = jax.vmap(lambda key: problem.parameters(problem.prior.sample(key))["yes"])
+    values = np.asarray(eqx.filter_jit(draw)(jax.random.split(jax.random.key(0), 400)))
+    assert scipy.stats.kstest(values.ravel(), scipy.stats.beta(*shapes).cdf).pvalue > 1e-6
+
+
 @pytest.fixture(scope="module")
 def problem():
     return folt.from_numpyro(mixture, Y)

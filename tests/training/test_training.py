@@ -1,5 +1,6 @@
 """Training: EM climbs, scores give Gaussians, slopes are derivatives, exact targets go flat."""
 
+import dataclasses
 import math
 
 import jax
@@ -8,7 +9,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from folt.groups import Permutation, SignedPermutation
+from folt.groups import Permutation, SignedPermutation, Trivial
 from folt.proposals import Mixture, Safety, SinhArcsinh, StudentT
 from folt.proposals.action import action_of
 from folt.proposals.components import Components
@@ -18,7 +19,13 @@ from folt.proposals.warped import Margins, WarpedComponents
 from folt.training import OrbitMixture, Refinement, Sample, TrainingTask, margins, score_regression
 from folt.training import gauss_newton as newton
 from folt.training.gauss_newton import huber
-from folt.training.orbit_em import candidate_images, core_of, fit_components
+from folt.training.orbit_em import (
+    as_student,
+    candidate_images,
+    core_of,
+    fit_components,
+    with_tails,
+)
 from folt.training.refinement import _slopes, batches, doubled
 from folt.training.task import GUARD_DEGREES, Bench, as_mixture, guard_of, guard_stretch
 
@@ -94,6 +101,60 @@ def test_em_climbs_and_recovers_the_gaussian_that_was_folded(points):
     assert np.abs(alone.means[0] - MEAN).max() > error.max()
 
 
+def test_em_of_student_components_climbs_and_recovers_the_one_that_was_folded():
+    truth = dataclasses.replace(orbit_gaussian(), degrees=5.0)
+    points = np.sort(truth.sample(np.random.default_rng(2), 20_000), axis=1)
+    images, generator = ACTION.images(points), np.random.default_rng(3)
+    gaussian = fit_components(generator, images, points, 1, 30)
+    fits = [with_tails(gaussian, images, 5.0, steps, 1e-9) for steps in (0, 1, 8, 40)]
+    likelihood = [ListedSum((fit,), ACTION).log_sum(points).mean() for fit in (gaussian, *fits)]
+    assert likelihood == sorted(likelihood)
+    best = ListedSum((truth,), ACTION).log_sum(points).mean()
+    # Twice the gain over the truth is χ² with nine degrees of freedom: below 42 but for 3e-6.
+    assert 0.0 <= (likelihood[-1] - best) * len(points) < 21.0
+    # Whatever images of the draws are given, the sum over the orbit is the same.
+    moved = ACTION.move(np.full(len(points), 3), points)
+    again = with_tails(gaussian, ACTION.images(moved), 5.0, 40, 1e-9)
+    np.testing.assert_allclose(
+        ListedSum((again,), ACTION).log_sum(points[:100]),
+        ListedSum((fits[-1],), ACTION).log_sum(points[:100]),
+        atol=1e-8,
+    )
+
+
+def test_student_components_have_the_moments_of_gaussians_and_integrate_to_one():
+    line = as_student(some_components(dim=1), 5.0)
+    grid = np.linspace(-400.0, 400.0, 800_001)[:, None]
+    density = np.exp(ListedSum((line,), action_of(Trivial(1))).log_sum(grid))
+    assert np.trapezoid(density, grid[:, 0]) == pytest.approx(1.0, abs=1e-8)
+    single = as_student(orbit_gaussian(), 5.0)
+    variances = np.linalg.inv(single.factors[0].T @ single.factors[0]) * 5.0 / 3.0
+    np.testing.assert_allclose(variances, COVARIANCE, atol=1e-12)
+    u = np.random.default_rng(4).normal(size=(50, 3)) * 4.0
+    squares = np.sum(((u - MEAN) @ single.factors[0].T) ** 2, axis=1)
+    pulls = single.pulls(single.log_terms(u))[:, 0]
+    np.testing.assert_allclose(pulls, 8.0 / (5.0 + squares), rtol=1e-9)
+    (kept,) = components_of(as_mixture(single))
+    assert kept.degrees == 5.0
+    np.testing.assert_allclose(kept.log_terms(u), single.log_terms(u), atol=1e-10)
+
+
+@pytest.mark.parametrize("degrees", [math.inf, 5.0])
+def test_tails_are_chosen_by_draws_that_were_held_out(degrees):
+    target = dataclasses.replace(some_components(4), degrees=degrees)
+    task = exact_task(target, 4_000, gradients=False)
+    bench = Bench(np.random.default_rng(5), task, ACTION, 512)
+    how = OrbitMixture(size=3)
+    single = fit_components(
+        bench.generator, ACTION.images(task.training.points), task.training.points, 1, 30
+    )
+    first = how._mixture(bench, single, 3)
+    found = how._tailed(bench, single, first)
+    assert found.degrees == degrees
+    if math.isinf(degrees):
+        assert found is first
+
+
 def test_candidates_of_a_large_group_are_the_likeliest_images():
     group = SignedPermutation(3, 2)
     action = action_of(group)
@@ -152,11 +213,12 @@ def test_draws_of_a_minor_mode_are_trimmed_and_those_of_a_gaussian_are_not():
 # Gauss-Newton and stochastic steps.
 
 
-@pytest.mark.parametrize("at_once", [128, 1024])
-def test_slopes_are_the_derivatives_of_the_orbit_sum(monkeypatch, at_once):
+@pytest.mark.parametrize(("at_once", "degrees"), [(128, math.inf), (1024, math.inf), (1024, 5.0)])
+def test_slopes_are_the_derivatives_of_the_orbit_sum(monkeypatch, at_once, degrees):
     """Against differences in the local coordinates of `moved`, all at once or in parts."""
     monkeypatch.setattr(newton, "POINTS_AT_ONCE", at_once)
-    generator, main = np.random.default_rng(6), some_components()
+    generator = np.random.default_rng(6)
+    main = dataclasses.replace(some_components(), degrees=degrees)
     drawn = generator.normal(size=(300, 3))
     guard = ListedSum(components_of(StudentT(jnp.zeros(3), jnp.eye(3), 5.0)), ACTION)
     summed = ListedSum((main,), ACTION)
@@ -180,6 +242,7 @@ def test_slopes_are_the_derivatives_of_the_orbit_sum(monkeypatch, at_once):
         )
     same = newton._moved(main, np.zeros(size))
     np.testing.assert_allclose(same.factors, main.factors)
+    assert same.degrees == degrees
 
 
 def test_stochastic_slopes_are_those_of_the_clipped_variance():

@@ -102,6 +102,18 @@ class Components:
         squared += self.constants
         return squared
 
+    def pulls(
+        self, terms: Float[np.ndarray, "*n components"]
+    ) -> Float[np.ndarray, "*n components"]:
+        """Return (degrees + dim)/(degrees + |u|²) from the logs of the terms; one for Gaussians.
+
+        It is by how much less a far point pulls at mean and covariance of a Student component.
+        """
+        if math.isinf(self.degrees):
+            return np.ones_like(terms)
+        whole = self.degrees + self.dim
+        return np.exp((terms - self.constants) * (2.0 / whole)) * (whole / self.degrees)
+
     def with_gradients(self, points: HostPoints) -> tuple[Float[np.ndarray, " n"], HostPoints]:
         """Log of the sum and its gradient, Σ_k r_k ∇log p_k with the shares r_k of the components.
 

@@ -154,6 +154,8 @@ def slopes_of_mixture(
     u = u.astype(np.float32)
     rows, columns = np.tril_indices(dim, -1)
     weighted = share[..., None] * u
+    if math.isfinite(main.degrees):
+        weighted *= main.pulls(terms).astype(np.float32)[..., None]
     total = share.sum(axis=1)
     weights = np.exp(main.log_weights).astype(np.float32)
     return np.concatenate(
@@ -207,6 +209,7 @@ def _moved(main: Components, step: Float[np.ndarray, " parameters"]) -> Componen
         log_weights - np.logaddexp.reduce(log_weights),
         main.means + shift[..., 0],
         transform @ main.factors,
+        main.degrees,
     )
 
 

@@ -13,6 +13,7 @@ and those whose labels are ambiguous left out.
 
 from __future__ import annotations
 
+import dataclasses
 import math
 
 import numpy as np
@@ -92,6 +93,35 @@ def fit_components(
     )
     if modes is not None:
         found, spreads = _from_modes(found, spreads, modes)
+    return _iterated(found, images, spreads, iterations, tolerance)
+
+
+def with_tails(
+    gaussians: Components,
+    images: Float[np.ndarray, "n images dim"],
+    degrees: float,
+    iterations: int,
+    tolerance: float = 1e-3,
+) -> Components:
+    """Return Student components fitted to the images of draws, from where Gaussians are."""
+    found = as_student(gaussians, degrees)
+    spreads = np.linalg.inv(np.swapaxes(found.factors, 1, 2) @ found.factors)
+    return _iterated(found, images, spreads, iterations, tolerance)
+
+
+def as_student(gaussians: Components, degrees: float) -> Components:
+    """Return Student components with the means and covariances of Gaussians."""
+    factors = gaussians.factors * math.sqrt(degrees / (degrees - 2.0))
+    return dataclasses.replace(gaussians, factors=factors, degrees=degrees)
+
+
+def _iterated(
+    found: Components,
+    images: Float[np.ndarray, "n images dim"],
+    spreads: Float[np.ndarray, "components dim dim"],
+    iterations: int,
+    tolerance: float,
+) -> Components:
     last = -math.inf
     for _ in range(iterations):
         found, likelihood = _step(found, images, spreads)
@@ -127,7 +157,7 @@ def _step(
     count = components.count
     rows, columns = np.triu_indices(dim)
     mass, first = np.full(count, 1e-10), np.zeros((count, dim))
-    second, total = np.zeros((count, rows.size)), 0.0
+    pulled, second, total = mass.copy(), np.zeros((count, rows.size)), 0.0
     length = max(1, _CHUNK_TERMS // (candidates * max(count, rows.size)))
     for start in range(0, n, length):
         flat = images[start : start + length].reshape(-1, dim)
@@ -138,16 +168,20 @@ def _step(
         mass += shares.sum(axis=0)
         seen = shares.max(axis=1) > NEGLIGIBLE
         flat, shares = flat[seen], shares[seen]
+        if math.isfinite(components.degrees):
+            shares = shares * components.pulls(terms.reshape(-1, count)[seen])
+        pulled += shares.sum(axis=0)
         first += shares.T @ flat
         second += shares.T @ (flat[:, rows] * flat[:, columns])
-    means = first / mass[:, None]
+    means = first / pulled[:, None]
     scatter = np.empty((count, dim, dim))
     scatter[:, rows, columns] = scatter[:, columns, rows] = second
-    scatter -= mass[:, None, None] * means[:, :, None] * means[:, None, :]
+    scatter -= pulled[:, None, None] * means[:, :, None] * means[:, None, :]
     prior = 0.0 if count == 1 else dim + 2.0
     covariances = (scatter + prior * spreads) / (mass + prior)[:, None, None] + 1e-9 * spreads
     factors = np.linalg.inv(np.linalg.cholesky(covariances))
-    return Components(np.log(mass / mass.sum()), means, factors), total / n
+    log_weights = np.log(mass / mass.sum())
+    return Components(log_weights, means, factors, components.degrees), total / n
 
 
 TRIM = 6.0

@@ -21,7 +21,14 @@ from folt.proposals.warped import WarpedComponents
 from folt.training.effort import Effort
 from folt.training.gauss_newton import MOST_PARAMETERS, parameters_per_component, stepped
 from folt.training.margins import FittedMargins
-from folt.training.orbit_em import candidate_images, core_of, fit_components, score_regression
+from folt.training.orbit_em import (
+    as_student,
+    candidate_images,
+    core_of,
+    fit_components,
+    score_regression,
+    with_tails,
+)
 from folt.training.refinement import Refinement
 from folt.training.task import (
     WIDTH,
@@ -53,6 +60,9 @@ _WORTHWHILE, _EXACT_WORTHWHILE = 0.02, 0.002
 
 WIDER, WIDER_SHARE = 2.5, 0.05
 """Factor on the covariances of the tails' components, and their share of the mixture."""
+
+TAILED = 5.0
+"""Degrees of freedom of the components where draws have heavier tails than Gaussians."""
 
 LEAST_MODE = 0.003
 """Share of the mass that a mode must have for a component of its own."""
@@ -197,6 +207,8 @@ class OrbitMixture:
         if size < 2:
             return best
         first = self._mixture(bench, single, size)
+        if self.refinement is None:
+            first = self._tailed(bench, single, first)
         tell = stage(progress, 0.0, 0.2 if self.refinement else 1.0)
         if self.refinement is not None:
             mixture = self._rounds(bench, bench.judge(first), tell)
@@ -238,6 +250,20 @@ class OrbitMixture:
         return fit_components(
             bench.generator, images, labelled, count, self.iterations, modes=modes
         )
+
+    def _tailed(self, bench: Bench, single: Components, first: Components) -> Components:
+        """Student components where held-out draws are likelier so, else the Gaussian ones."""
+        held_out = bench.task.selection.points
+
+        def likelihood(main: Components) -> float:
+            return float(ListedSum((main,), bench.action).log_sum(held_out).mean())
+
+        before = likelihood(first)
+        if likelihood(as_student(first, TAILED)) <= before:
+            return first
+        images = candidate_images(bench.action, bench.task.training.points, single)
+        tailed = with_tails(first, images, TAILED, self.iterations)
+        return tailed if likelihood(tailed) > before else first
 
     def _exact_rounds(
         self, bench: Bench, best: JudgedProposal[Components]
