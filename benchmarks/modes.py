@@ -127,7 +127,7 @@ def rippled(depth=1.0, prior=3.0, far=3.0, dim=20, period=0.2) -> Target:
 
 def drawn(number: int, shape: str = "Gaussian") -> Target:
     """A random mixture: 3 to 36 dimensions, 2 to 4 parts, some exchangeable, some without prior."""
-    rng = np.random.default_rng((47_000 if shape == "Gaussian" else 33_000) + number)
+    rng = np.random.default_rng((61_000 if shape == "Gaussian" else 73_000) + number)
     dim = int(rng.choice([3, 4, 6, 8, 12, 16, 20, 24, 30, 36]))
     parts = int(rng.integers(2, 5))
     blocks = 2 if rng.uniform() < 0.4 and dim % 2 == 0 else None
