@@ -12,6 +12,8 @@ from scipy.special import softmax
 
 import folt
 from brief import brief_fit
+from folt.cli.mixture_data import Observations
+from folt.cli.mixture_results import fit_files
 from folt.fit.memberships import memberships
 from folt.groups import Permutation
 from folt.models import (
@@ -24,7 +26,7 @@ from folt.models import (
 )
 from folt.models.markov import smoothed
 from folt.report.page import page
-from folt.report.sections import membership_section
+from folt.report.sections import membership_section, memberships_figure
 
 Y = np.array([-2.1, -1.8, -2.4, -1.9, 0.1, 1.7, 2.2, 2.4, 1.9, 2.1, 1.6])
 COUNTS = np.array([1.0, 0.0, 2.0, 1.0, 9.0, 11.0, 8.0, 12.0])
@@ -211,6 +213,28 @@ def test_the_caption_of_probabilities_says_what_is_drawn(fit):
     assert "in the colour of its most probable component" not in text
     text = membership_section(fit, memberships(fit)).text
     assert "in the colour of its most probable component" in text
+
+
+def test_a_component_that_is_nobodys_most_probable_one_draws_nothing(fit):
+    found = memberships(fit)
+    sure = np.stack([np.full(len(Y), 0.9), np.full(len(Y), 0.1)], axis=1)
+    figure = memberships_figure(fit, dataclasses.replace(found, mean=sure))
+    assert [len(dots.get_offsets()) for dots in figure.axes[0].collections] == [len(Y)]
+    assert len(figure.legends[0].get_texts()) == 1
+
+
+def test_a_picture_that_cannot_be_made_leaves_the_page_and_the_table(fit, monkeypatch):
+    def broken(*_):
+        raise ValueError("zero-size array")
+
+    monkeypatch.setattr("folt.report.sections.memberships_figure", broken)
+    monkeypatch.setattr("folt.report.sections.data_figure", broken)
+    monkeypatch.setattr("folt.report.page.pairs_of_parameters", broken)
+    table = Observations(Y[:, None], ("y",), False, np.arange(1, len(Y) + 1), source="y.csv")
+    with pytest.warns(UserWarning, match="could not be made: ValueError: zero-size array"):
+        files = fit_files(fit, table)
+    assert set(files) == {"fit.nc", "report.html", "memberships.csv"}
+    assert files["report.html"].count(b"This picture could not be made") == 3
 
 
 def test_terms_may_be_those_of_the_parameters(fit):

@@ -141,7 +141,7 @@ def mixture(
         raise ValueError("expected several files or sizes with --workers or --scheduler")
     ((table,), (problem,)) = tables.values(), problems
     fit = _single(problem, table, numbers[0], asked, out, quiet)
-    files = [out / name for name in FILES]
+    files = [out / name for name in FILES if (out / name).is_file()]
     if as_json:
         print_json("mixture", files, account({numbers[0]: fit}, table))
     else:
@@ -300,7 +300,8 @@ def _tell_comparison(
         files = [out / f"{prefix}{name}" for prefix in prefixes.values() for name in COMPARISON]
         files += [out / "table.csv", out / "index.html"]
         places = [f"{prefixes[path]}k{m}" for path, sizes in fits.items() for m in sizes]
-        files += [out / place / name for place in places for name in FILES]
+        made = [out / place / name for place in places for name in FILES]
+        files += [path for path in made if path.is_file()]
         told = [account(sizes, tables[path]) for path, sizes in fits.items()]
         named = [{"file": str(path), **one} for path, one in zip(fits, told, strict=True)]
         print_json("mixture", files, {"data": named} if several else told[0])

@@ -38,8 +38,8 @@ def fit_files(fit: Fit, table: Observations) -> dict[str, bytes]:
     (first, *others) = model_sections(fit)
     units = table.units[:1].upper() + table.units[1:]
     first = dataclasses.replace(first, text=f"{first.text} {units}".rstrip())
-    more = {
-        "mixture.png": png(cast("Figure", first.figure)),
+    more = {} if first.figure == "" else {"mixture.png": png(cast("Figure", first.figure))}
+    more |= {
         # Rows that were dropped keep their numbers, so that the table can be joined to the file.
         "memberships.csv": memberships(fit)
         .frame()

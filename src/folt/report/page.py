@@ -9,9 +9,10 @@ from __future__ import annotations
 
 import base64
 import dataclasses
+import functools
 import json
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -37,7 +38,7 @@ from folt.report.charts import CORE_SOURCES, certificate_charts, strips
 from folt.report.marginals import PANELS, marginals_figure, pairs_figure
 from folt.report.parameters import EXCHANGED, Parameters, readable_names, readable_order
 from folt.report.rendering import render
-from folt.report.sections import model_sections
+from folt.report.sections import failed_words, model_sections
 from folt.report.style import PALETTE, svg
 from folt.report.traces import BARS, ROOM, Side, traces_figure
 from folt.store import write_whole
@@ -112,11 +113,11 @@ def content(fit: Fit, sections: Sequence[Section] = ()) -> Document:
             for k, section in enumerate([*(sections or fit.sections), *model_sections(fit)])
         ],
         "still": {
-            "traces": _picture(traces_of(parameters), "traces"),
-            "pairs": _picture(pairs_of_parameters(parameters), "pairs"),
+            "traces": _picture(lambda: traces_of(parameters), "traces"),
+            "pairs": _picture(lambda: pairs_of_parameters(parameters), "pairs"),
         },
         "charts": {
-            chart.name: (chart, strips(chart), _picture(chart.figure, chart.name))
+            chart.name: (chart, strips(chart), Markup(svg(chart.figure, chart.name)))
             for chart in certificate_charts(fit)
         },
         "marginals": shown,
@@ -156,10 +157,14 @@ def _value_and_error(found: Any, digits: int) -> str:
     return f"{rounded_number(found.value, digits)} ± {rounded_number(found.standard_error, digits)}"
 
 
-def _picture(figure: Figure, name: str) -> Markup:
+def _picture(make: Callable[[], Figure], name: str) -> Markup:
+    """Return a picture, or a sentence in its place where it cannot be made: the page goes on."""
     from markupsafe import Markup
 
-    return Markup(svg(figure, name))
+    try:
+        return Markup(svg(make(), name))
+    except Exception as error:
+        return Markup("<p>{}</p>").format(failed_words(name, error))
 
 
 def traces_of(parameters: Parameters) -> Figure:
@@ -188,7 +193,8 @@ def _marginals(parameters: Parameters) -> tuple[list[Markup], dict[str, list[Mar
     more: dict[str, list[Markup]] = {}
     for k, family in enumerate(drawn):
         values = parameters.folded.whole[None][..., list(family.members)]
-        made = _picture(marginals_figure({family.title: values}, key=False), f"marginal-{k}")
+        draw = functools.partial(marginals_figure, {family.title: values}, key=False)
+        made = _picture(draw, f"marginal-{k}")
         (shown if k < PANELS else more.setdefault(family.parameter, [])).append(made)
     if len(panels) == len(shown):
         return shown, more, ""

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import warnings
+from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 import jax
@@ -39,21 +41,62 @@ DOTS = 5_000
 
 
 def model_sections(fit: Fit) -> list[Section]:
-    """Return the sections of a ready model, and those of any model that knows its components."""
+    """Return the sections of a ready model, and those of any model that knows its components.
+
+    Warns:
+        UserWarning: a section could not be made; it says so in the place of its picture.
+    """
     if fit.problem is None:
         return []
-    made: list[Section] = []
-    if (figure := data_figure(fit)) is not None:
-        made.append(Section(_DATA, MIXTURE, figure))
-    if fit.problem.log_terms is not None and (found := memberships(fit)).mean.shape[1] > 1:
-        if getattr(fit.problem.log_terms, "paths", None) is not None:
-            made.append(path_section(fit, most_probable_path(fit), found))
-        else:
-            made.append(membership_section(fit, found))
-    if (checks := predictive_checks(fit)) is not None:
-        made.append(Section(_CHECKS, checks.text, checks_figure(checks)))
+    makers = {_DATA: _data_section, _WHO: _who_section, _PATH: _states_section, _CHECKS: _checks}
     there = {section.title for section in fit.sections}
-    return [section for section in made if section.title not in there]
+    made = [_made(title, make, fit) for title, make in makers.items() if title not in there]
+    return [section for section in made if section is not None]
+
+
+def _made(title: str, make: Callable[[Fit], Section | None], fit: Fit) -> Section | None:
+    """Return a section, or the sentence that it failed: one picture is no reason to lose a page."""
+    try:
+        return make(fit)
+    except Exception as error:
+        return Section(title, failed_words(title, error), "")
+
+
+def failed_words(title: str, error: Exception) -> str:
+    """Warn that a picture could not be made, and return the sentence that stands in its place."""
+    what = " ".join(f"{type(error).__name__}: {error}".split())[:500]
+    sentence = f"This picture could not be made: {what}"
+    warnings.warn(f"{title}: {sentence}", UserWarning, stacklevel=3)
+    return sentence
+
+
+def _data_section(fit: Fit) -> Section | None:
+    figure = data_figure(fit)
+    return None if figure is None else Section(_DATA, MIXTURE, figure)
+
+
+def _several(fit: Fit, paths: bool) -> Memberships | None:
+    """Return the memberships in several components, with paths through these or without."""
+    terms = None if fit.problem is None else fit.problem.log_terms
+    if terms is None or (getattr(terms, "paths", None) is not None) != paths:
+        return None
+    found = memberships(fit)
+    return found if found.mean.shape[1] > 1 else None
+
+
+def _who_section(fit: Fit) -> Section | None:
+    found = _several(fit, paths=False)
+    return None if found is None else membership_section(fit, found)
+
+
+def _states_section(fit: Fit) -> Section | None:
+    found = _several(fit, paths=True)
+    return None if found is None else path_section(fit, most_probable_path(fit), found)
+
+
+def _checks(fit: Fit) -> Section | None:
+    checks = predictive_checks(fit)
+    return None if checks is None else Section(_CHECKS, checks.text, checks_figure(checks))
 
 
 def membership_section(fit: Fit, found: Memberships) -> Section:
@@ -95,7 +138,7 @@ def memberships_figure(fit: Fit, found: Memberships) -> Figure:
             names = variable_names(fit, data)
             panel.set_xlabel(literal(names[0]) if several else "observation")
             panel.set_ylabel(literal(names[1 if several else 0]))
-        below(figure, panel, min(len(labels), 4))
+        below(figure, panel, 4)
     return figure
 
 
@@ -132,7 +175,7 @@ def path_figure(fit: Fit, path: Path, found: Memberships) -> Figure:
         lower.stackplot(times, found.mean.T, **look)
         lower.set(xlabel="observation", ylabel="probability", ylim=(0.0, 1.0))
         lower.set_xlim(-0.5, len(times) - 0.5)
-        below(figure, upper, min(len(labels), 4))
+        below(figure, upper, 4)
     return figure
 
 
@@ -148,6 +191,8 @@ def _coloured(
     shown = np.unique(np.linspace(0, len(across) - 1, DOTS).astype(int))
     for k, label in enumerate(labels):
         own = shown[chosen[shown] == k]
+        if not own.size:
+            continue  # nobody's most probable one, for which Matplotlib has no colours either
         look: Document = {"s": 14, "linewidths": 0, "rasterized": True}
         alpha = np.clip(strength[own], 0.15, 1.0)
         panel.scatter(across[own], upwards[own], color=_colour(k), alpha=alpha, **look)
