@@ -289,6 +289,23 @@ def test_what_never_varies_is_not_estimated(fit: folt.Fit) -> None:
     assert "The fit can be trusted" in page(with_constant)
 
 
+def test_what_varies_by_rounding_is_not_estimated_and_not_drawn(fit: folt.Fit) -> None:
+    """The last entry of a correlation matrix's diagonal is 1 up to 1e-16 in PyMC."""
+    generator = np.random.default_rng(0)
+    rounding = 1.0 + 2.3e-16 * generator.integers(-1, 2, size=(*fit.draws.shape[:2], 2))
+    both = {"one": rounding, **fit.posterior, "part": rounding * [[[1.0, 0.0]]] + [[[0.0, 1.0]]]}
+    both["part"][..., 1] += generator.normal(size=fit.draws.shape[:2])
+    shown = with_draws(fit, both, both)
+    names = [row.name for row in text.estimate_rows(shown)]
+    assert names == [*(row.name for row in text.estimate_rows(fit)), "part[1]"]
+    parameters = Parameters.of(shown)
+    assert [f.members for f in parameters.panels() if f.parameter in ("one", "part")] == [(5,)]
+    assert not {0, 1, 4} & set(parameters.showcase())
+    assert "could not be made" not in page(shown)
+    for kind in ("chains", "pairs", "marginals"):
+        shown.plot(kind)
+
+
 def test_decimals_follow_the_deviation() -> None:
     assert text.decimals([1.2]) == 2
     assert text.decimals([0.012, 0.034]) == 4

@@ -152,8 +152,8 @@ def _estimates(rows: Sequence[Estimate]) -> Table:
 def estimate_rows(fit: Fit) -> list[Estimate]:
     """Return mean, deviation, 95 % interval, ESS and R-hat of every scalar that varies.
 
-    One that is the same in every draw of moving chains, such as a uniform initial distribution, is
-    known and not estimated. Of symmetric matrices the upper triangle stands for both.
+    One that is the same in every draw of moving chains, up to rounding, such as a uniform initial
+    distribution or the diagonal of a correlation matrix, is known and not estimated. Of symmetric matrices the upper triangle stands for both.
     """
     from folt.certificate.diagnostics.chains import effective_size, frozen_chains, split_rhat
 
@@ -161,11 +161,11 @@ def estimate_rows(fit: Fit) -> list[Estimate]:
     rows = []
     for parameter, whole in fit.posterior.items():
         flat, mirrored = entries({parameter: whole}, fit), is_mirrored(whole)
-        digits = decimals([float(values.std()) for values in flat.values()])
+        digits = decimals([_spread(values) for values in flat.values()])
         for index, (name, values) in zip(np.ndindex(whole.shape[2:]), flat.items(), strict=True):
             if mirrored and index[-2] > index[-1]:
                 continue
-            if not frozen and np.ptp(values) == 0.0:
+            if not frozen and is_constant(values):
                 continue
             low, high = np.quantile(values, [0.025, 0.975])
             ess = 0.0 if frozen else effective_size(values)
@@ -173,6 +173,23 @@ def estimate_rows(fit: Fit) -> list[Estimate]:
             numbers = (float(values.mean()), float(values.std()), float(low), float(high))
             rows.append(Estimate(name, *numbers, ess, rhat, digits))
     return rows
+
+
+ROUNDING = 1e-12
+"""Spread, as a share of the size, up to which numbers that were computed alike are the same."""
+
+
+def is_constant(values: np.ndarray) -> bool:
+    """Return whether numbers are all the same up to rounding; False if one of them is not finite.
+
+    Another spread says nothing: its effective draws and its histogram would be those of rounding.
+    """
+    largest = float(np.abs(values).max(initial=0.0))
+    return math.isfinite(largest) and float(np.ptp(values)) <= ROUNDING * largest
+
+
+def _spread(values: np.ndarray) -> float:
+    return 0.0 if is_constant(values) else float(values.std())
 
 
 def is_mirrored(values: np.ndarray) -> bool:
@@ -383,8 +400,8 @@ def _means(values: np.ndarray) -> str:
     if len(shape) > 1:
         return _rows(values)
     flat = values.reshape(chains * draws, math.prod(shape))
-    centres, spreads = flat.mean(axis=0), flat.std(axis=0)
-    digits = decimals([float(spread) for spread in spreads])
+    centres, spreads = flat.mean(axis=0), [_spread(one) for one in flat.T]
+    digits = decimals(spreads)
     words = [
         f"{centre:.{digits}f} ± {spread:.{digits}f}"
         for centre, spread in zip(centres[:ENTRIES], spreads[:ENTRIES], strict=True)
@@ -398,7 +415,7 @@ def _means(values: np.ndarray) -> str:
 def _rows(values: np.ndarray) -> str:
     """Return the means of a matrix or a larger array in its own shape, the first few rows."""
     centres = values.mean(axis=(0, 1))
-    digits = decimals([float(spread) for spread in values.std(axis=(0, 1)).ravel()])
+    digits = decimals([_spread(one) for one in values.reshape(-1, centres.size).T])
     table = centres.reshape(-1, centres.shape[-1])
     lines = [f"[{', '.join(f'{x:.{digits}f}' for x in row[:ENTRIES])}]" for row in table[:ENTRIES]]
     cut = len(table) > ENTRIES or table.shape[1] > ENTRIES

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from jaxtyping import Float
 
+from folt.fit.text import ROUNDING
 from folt.report.style import (
     PALETTE,
     QUIET,
@@ -119,7 +120,7 @@ def _density(values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Return a kernel density; a narrow spike for draws that never moved."""
     values = values[np.isfinite(values)]
     # Cells of a histogram must be wider than the distance of neighbouring numbers.
-    least = 2 * CELLS * np.finfo(float).eps * np.abs(values).max(initial=1e-290)
+    least = ROUNDING * np.abs(values).max(initial=1e-290)
     if values.size == 0 or np.ptp(values) <= least:
         centre = float(values[0]) if values.size else 0.0
         width = 1e-3 * (1.0 + abs(centre))

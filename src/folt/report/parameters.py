@@ -7,6 +7,7 @@ label switching shows, because folding gives every member a colour that it keeps
 from __future__ import annotations
 
 import dataclasses
+import functools
 import math
 import re
 from collections.abc import Sequence
@@ -14,7 +15,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from folt.fit.text import entries, index_words, is_mirrored
+from folt.fit.text import entries, index_words, is_constant, is_mirrored
 from folt.report.captions import Labelling, left_remark, right_remark
 from folt.report.traces import Side
 from folt.types import in_float64
@@ -60,7 +61,7 @@ class Family:
     @property
     def title(self) -> str:
         """What stands over its picture."""
-        return self.label.removesuffix(f": all {len(self.members)} together")
+        return re.sub(r": all \d+ together$", "", self.label)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -134,7 +135,7 @@ class Parameters:
 
     def opening(self) -> Family:
         """What a picture opens with: what labels are sorted by, otherwise the most telling."""
-        several = [family for family in self.families if not family.single]
+        several = self._several()
         for family in several if self.sorted else ():
             if np.all(np.diff(self.folded.whole[:, list(family.members)], axis=1) >= 0.0):
                 return family
@@ -148,20 +149,35 @@ class Parameters:
             for member in family.members
             if not family.single and family.parameter != EXCHANGED
         }
-        varies = np.ptp(self.folded.whole, axis=0) != 0.0  # also where a draw is not a number
         found = [
             family
             for family in self.families
             if family.parameter != EXCHANGED
             and (not family.single or family.members[0] not in together)
         ]
-        return [family for family in found if varies[list(family.members)].any()] or found
+        varying = [self._varying(family) for family in found]
+        return [family for family in varying if family.members] or found
+
+    @functools.cached_property
+    def varies(self) -> np.ndarray:
+        """Which scalars differ from draw to draw by more than rounding, or are not numbers."""
+        return np.array([not is_constant(values) for values in self.folded.whole.T], bool)
+
+    def _varying(self, family: Family) -> Family:
+        """Return a family without the members that are the same in every draw."""
+        members = tuple(j for j in family.members if self.varies[j])
+        return dataclasses.replace(family, members=members)
+
+    def _several(self) -> list[Family]:
+        """Return families of several members, all of which vary."""
+        return [f for f in self.families if not f.single and self.varies[list(f.members)].all()]
 
     def most_telling(self) -> Family:
         """The family whose members folding narrows most; the first where nothing is known."""
-        several = [family for family in self.families if not family.single]
+        several, raw = self._several(), self.raw
         moved = [family for family in several if family.parameter in self.moved]
-        candidates, raw = moved or several or list(self.families), self.raw
+        alone = [f for f in self.families if self.varies[list(f.members)].any()]
+        candidates = moved or several or alone or list(self.families)
         if raw is None:
             return candidates[0]
         return max(candidates, key=lambda family: self._narrowing(family, raw))
@@ -176,6 +192,7 @@ class Parameters:
         """Return a few scalars for a static picture of pairs: the opening family, then others."""
         chosen = list(self.opening().members[: max(count - 1, 1)])
         others = [family.members[0] for family in self.families if family.single]
+        others = [j for j in others if self.varies[j]] or others
         new = [j for j in _one_per_parameter(self.names, others, chosen) if j not in chosen]
         return (chosen + new)[:count]
 

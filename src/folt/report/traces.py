@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from folt.fit.text import ROUNDING
 from folt.report.style import (
     LINE,
     PALETTE,
@@ -56,7 +57,8 @@ class Histograms:
         usable = np.where(np.isfinite(values), values, np.nan)
         known = np.where(np.isnan(usable).all(axis=0), 0.0, usable)
         low, high = np.nanquantile(known, [0.0005, 0.9995], axis=0)
-        room = np.where(high > low, 0.0, 1e-3 * (1.0 + np.abs(low)))
+        same = high - low <= ROUNDING * np.maximum(np.abs(low), np.abs(high))
+        room = np.where(same, 1e-3 * (1.0 + np.abs(low)), 0.0)
         low, high = low - room, high + room
         counts = [
             np.histogram(column, BARS, (start, end))[0]
