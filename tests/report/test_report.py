@@ -4,9 +4,11 @@ import dataclasses
 import math
 import re
 import struct
+from collections.abc import Callable
 from html.parser import HTMLParser
 from pathlib import Path
 
+import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
@@ -437,6 +439,42 @@ def test_pictures_open_on_what_relabelling_moves(fit: folt.Fit) -> None:
     raw = {"noise": 7.0 * folded["noise"], "loading": folded["loading"]}
     shown = dataclasses.replace(with_draws(fit, folded, raw), exchanged={"loading": (0,)})
     assert Parameters.of(shown).opening().parameter == "loading"
+
+
+def moving_fit(fit: folt.Fit, extra: Callable[[jax.Array], dict]) -> folt.Fit:
+    """Normal draws of two coordinates, the first of which may be reflected."""
+    problem = folt.Problem(
+        lambda x: -0.5 * jnp.sum((jnp.abs(x) - 3.0) ** 2),
+        folt.groups.Reflection(2, (0,)),
+        constrain=lambda x: {**extra(x), "theta": x[0] * jnp.arange(1.0, 4.0)},
+    )
+    posterior = problem.parameters(fit.draws)
+    return dataclasses.replace(with_draws(fit, posterior, posterior), problem=problem)
+
+
+def test_pictures_open_on_what_a_flip_of_signs_moves(fit: folt.Fit) -> None:
+    """The difficulties of a test, which nothing moves, stood for its abilities and slopes."""
+    shown = moving_fit(fit, lambda x: {"b": x[1] + jnp.arange(4.0), "square": x[0] ** 2})
+    parameters = Parameters.of(shown)
+    assert parameters.sorted  # "b" ascends in every draw, but the group does not sort it
+    assert parameters.moved == {5, 6, 7}
+    assert parameters.opening().parameter == "theta"
+    assert set(parameters.showcase()) == {5, 6, 7}
+
+
+def test_only_entries_that_relabelling_exchanges_have_colours_of_components(fit: folt.Fit) -> None:
+    generator = np.random.default_rng(0)
+    values = {name: generator.normal(size=(2, 50, 3)) for name in ("person", "mu")}
+    shown = dataclasses.replace(with_draws(fit, values, None), exchanged={"mu": (0,)})
+    panels = shown.plot("marginals").axes
+    assert [len({line.get_color() for line in panel.lines[:9:3]}) for panel in panels] == [1, 3]
+
+
+def test_marginals_say_how_many_of_how_many_they_show() -> None:
+    values = np.random.default_rng(0).normal(size=(2, 50, 9))
+    figure = marginals_figure({f"x{k}": values for k in range(13)})
+    assert figure.axes[0].get_title(loc="left") == "x0: 8 of 9"
+    assert figure.get_supxlabel() == "the first 12 of 13 panels"
 
 
 def test_families_run_along_the_first_axis_and_every_scalar_can_be_chosen(fit: folt.Fit) -> None:

@@ -153,7 +153,8 @@ def estimate_rows(fit: Fit) -> list[Estimate]:
     """Return mean, deviation, 95 % interval, ESS and R-hat of every scalar that varies.
 
     One that is the same in every draw of moving chains, up to rounding, such as a uniform initial
-    distribution or the diagonal of a correlation matrix, is known and not estimated. Of symmetric matrices the upper triangle stands for both.
+    distribution or the diagonal of a correlation matrix, is known and not estimated. Of symmetric
+    matrices the upper triangle stands for both.
     """
     from folt.certificate.diagnostics.chains import effective_size, frozen_chains, split_rhat
 

@@ -364,15 +364,9 @@ def label_axes(problem: Problem, point: ArrayLike) -> dict[str, tuple[int, ...]]
     parameter carries labels along an axis if some image exchanges its slices along it, or along
     both sides of a square matrix at once.
     """
-    if problem.group.order == 1:
-        return {}
-    generators = problem.group.generators
-    count = len(jax.tree.leaves(generators)[0])
-    points = np.repeat(np.asarray(point, np.float64)[None], count, axis=0)
-    images = np.asarray(map_points(_image, problem.group, (generators, points)))
-    values = parameters_at(problem, np.concatenate([points[:1], images]))
+    values = _at_images(problem, point)
     found: dict[str, set[int]] = {}
-    for image in range(1, count + 1):
+    for image in range(1, max(map(len, values.values()), default=0)):
         arrangements: set[tuple[int, ...]] = set()
         for name, value in values.items():
             for axis in range(value.ndim - 1):
@@ -384,6 +378,29 @@ def label_axes(problem: Problem, point: ArrayLike) -> dict[str, tuple[int, ...]]
             if any(_both_sides(value[0], value[image], own) for own in arrangements):
                 found.setdefault(name, set()).update((0, 1))
     return {name: tuple(sorted(found[name])) for name in values if name in found}
+
+
+@in_float64
+def moved_entries(problem: Problem, point: ArrayLike) -> dict[str, np.ndarray]:
+    """Which entries of every parameter the group changes, by relabelling or by a flip of signs.
+
+    The parameters at the images under the generators are compared with those at the point.
+    """
+    return {
+        name: ~np.isclose(value[1:], value[:1], rtol=_SAME, atol=_SAME).all(axis=0)
+        for name, value in _at_images(problem, point).items()
+    }
+
+
+def _at_images(problem: Problem, point: ArrayLike) -> dict[str, np.ndarray]:
+    """Return the parameters at a point and at its images under the generators; none if trivial."""
+    if problem.group.order == 1:
+        return {}
+    generators = problem.group.generators
+    count = len(jax.tree.leaves(generators)[0])
+    points = np.repeat(np.asarray(point, np.float64)[None], count, axis=0)
+    images = np.asarray(map_points(_image, problem.group, (generators, points)))
+    return parameters_at(problem, np.concatenate([points[:1], images]))
 
 
 def _image(group: Group, moved: tuple[Element, Point]) -> Point:

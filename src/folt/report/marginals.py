@@ -30,6 +30,8 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
+    from folt.report.parameters import Family
+
 
 CELLS = 512
 """Cells of the histogram that a density is smoothed from, as many as ArviZ has."""
@@ -47,17 +49,19 @@ PANELS = 12
 def marginals_figure(
     posterior: Mapping[str, np.ndarray],
     truth: Mapping[str, float] | None = None,
-    colours: Sequence[str] | None = None,
+    colours: Sequence[str | None] | None = None,
     key: bool = True,
 ) -> Figure:
-    """Marginal densities, one panel per parameter and one curve per component.
+    """Marginal densities, one panel per parameter and one curve per entry.
+
+    What is left out is counted: panels beneath the figure, entries in the title of their panel.
 
     The bar beneath a curve is the 95 % interval, its tick the mean; a diamond is a true value.
 
     Args:
         posterior: `{name: (chain, draw, ...)}`.
         truth: true values by name of scalar parameters, where they are known.
-        colours: one per parameter; by default a colour means a component.
+        colours: one per parameter; where it is None, a colour means a component.
         key: say what bar and tick are.
     """
     shown = dict(list(posterior.items())[:PANELS])
@@ -69,12 +73,19 @@ def marginals_figure(
         figure = blank(*size)
         panels = figure.subplots(rows, columns, squeeze=False).ravel()
         for j, (panel, (name, values)) in enumerate(zip(panels, shown.items(), strict=False)):
-            components = values.reshape(-1, math.prod(values.shape[2:]))[:, : len(PALETTE)]
+            count = math.prod(values.shape[2:])
+            entries = values.reshape(-1, count)[:, : len(PALETTE)]
             known = None if truth is None else truth.get(name)
-            _densities(panel, components, known, (colours[j],) if colours else PALETTE)
-            panel.set_title(literal(name))
+            colour = colours[j] if colours else None
+            _densities(panel, entries, known, PALETTE if colour is None else (colour,))
+            cut = f": {len(PALETTE)} of {count}" if count > len(PALETTE) else ""
+            panel.set_title(literal(f"{name}{cut}"))
         for panel in panels[len(shown) :]:
             panel.set_axis_off()
+        if len(shown) < len(posterior):
+            figure.supxlabel(
+                f"the first {len(shown)} of {len(posterior)} panels", color=QUIET, fontsize=8
+            )
         if key:
             _key(figure, truth is not None)
     return figure
@@ -193,6 +204,11 @@ def _key(figure: Figure, with_truth: bool) -> None:
     if with_truth:
         handles.append(Line2D([], [], linestyle="", marker="D", label="true value", **TRUE_VALUE))
     figure.legend(handles=handles, loc="outside lower center", ncols=len(handles))
+
+
+def family_colours(families: Sequence[Family]) -> list[str | None]:
+    """Return the colours of panels: by component where relabelling exchanges, one else."""
+    return [None if family.components else PALETTE[0] for family in families]
 
 
 def pairs_figure(sides: Sequence[Side], scalars: Sequence[int], labels: Sequence[str]) -> Figure:

@@ -35,7 +35,7 @@ from folt.fit.text import (
 from folt.problem.cards import counted, folding
 from folt.report.captions import chains_caption, conclusions, pairs_caption
 from folt.report.charts import CORE_SOURCES, certificate_charts, strips
-from folt.report.marginals import PANELS, marginals_figure, pairs_figure
+from folt.report.marginals import PANELS, family_colours, marginals_figure, pairs_figure
 from folt.report.parameters import EXCHANGED, Parameters, readable_names, readable_order
 from folt.report.rendering import render
 from folt.report.sections import failed_words, model_sections
@@ -193,7 +193,8 @@ def _marginals(parameters: Parameters) -> tuple[list[Markup], dict[str, list[Mar
     more: dict[str, list[Markup]] = {}
     for k, family in enumerate(drawn):
         values = parameters.folded.whole[None][..., list(family.members)]
-        draw = functools.partial(marginals_figure, {family.title: values}, key=False)
+        one, colours = {family.title: values}, family_colours([family])
+        draw = functools.partial(marginals_figure, one, colours=colours, key=False)
         made = _picture(draw, f"marginal-{k}")
         (shown if k < PANELS else more.setdefault(family.parameter, [])).append(made)
     if len(panels) == len(shown):

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from folt.fit.text import entries, index_words, is_constant, is_mirrored
+from folt.problem.named_values import moved_entries
 from folt.report.captions import Labelling, left_remark, right_remark
 from folt.report.traces import Side
 from folt.types import in_float64
@@ -47,11 +48,13 @@ class Family:
         parameter: the parameter they belong to.
         label: what a reader chooses.
         members: their positions among the scalars.
+        components: whether they are an entry of every component: relabelling exchanges them.
     """
 
     parameter: str
     label: str
     members: tuple[int, ...]
+    components: bool = False
 
     @property
     def single(self) -> bool:
@@ -74,7 +77,7 @@ class Parameters:
         sides: chains before folding, where they were kept, then the draws of the fit.
         labelling: under which labellings the chains before folding stand.
         sorted: whether labels are those of the sorted chamber.
-        moved: parameters whose entries relabelling exchanges.
+        moved: scalars that relabelling moves, as far as it is known.
     """
 
     names: tuple[str, ...]
@@ -82,7 +85,7 @@ class Parameters:
     sides: tuple[Side, ...]
     labelling: Labelling | None
     sorted: bool = False
-    moved: frozenset[str] = frozenset()
+    moved: frozenset[int] = frozenset()
 
     @classmethod
     def of(cls, fit: Fit) -> Parameters:
@@ -106,7 +109,7 @@ class Parameters:
             sides=tuple(sides),
             labelling=labelling,
             sorted=fit.labels.startswith("sorted") and several,
-            moved=frozenset(name for name, axes in fit.exchanged.items() if axes),
+            moved=frozenset(np.flatnonzero(_moved(fit)).tolist()),
         )
 
     @property
@@ -136,6 +139,7 @@ class Parameters:
     def opening(self) -> Family:
         """What a picture opens with: what labels are sorted by, otherwise the most telling."""
         several = self._several()
+        several = self._moving(several) if self.moved else several
         for family in several if self.sorted else ():
             if np.all(np.diff(self.folded.whole[:, list(family.members)], axis=1) >= 0.0):
                 return family
@@ -166,18 +170,28 @@ class Parameters:
     def _varying(self, family: Family) -> Family:
         """Return a family without the members that are the same in every draw."""
         members = tuple(j for j in family.members if self.varies[j])
-        return dataclasses.replace(family, members=members)
+        if len(members) == len(family.members):
+            return family
+        label = f"{family.title}: {len(members)} of {len(family.members)} vary"
+        return dataclasses.replace(family, members=members, label=label)
 
     def _several(self) -> list[Family]:
         """Return families of several members, all of which vary."""
         return [f for f in self.families if not f.single and self.varies[list(f.members)].all()]
 
+    def _moving(self, families: Sequence[Family]) -> list[Family]:
+        """Return those that relabelling moves."""
+        return [family for family in families if self.moved.intersection(family.members)]
+
     def most_telling(self) -> Family:
-        """The family whose members folding narrows most; the first where nothing is known."""
+        """The family whose members folding narrows most; the first where nothing is known.
+
+        What no relabelling moves looks alike before and after folding, and tells nothing of it.
+        """
         several, raw = self._several(), self.raw
-        moved = [family for family in several if family.parameter in self.moved]
-        alone = [f for f in self.families if self.varies[list(f.members)].any()]
-        candidates = moved or several or alone or list(self.families)
+        alone = [f for f in self.families if self.varies[list(f.members)].all()]
+        candidates = self._moving(several) or self._moving(alone) or several or alone
+        candidates = candidates or list(self.families)
         if raw is None:
             return candidates[0]
         return max(candidates, key=lambda family: self._narrowing(family, raw))
@@ -194,7 +208,20 @@ class Parameters:
         others = [family.members[0] for family in self.families if family.single]
         others = [j for j in others if self.varies[j]] or others
         new = [j for j in _one_per_parameter(self.names, others, chosen) if j not in chosen]
-        return (chosen + new)[:count]
+        return (chosen + sorted(new, key=lambda j: j not in self.moved))[:count]
+
+
+def _moved(fit: Fit) -> np.ndarray:
+    """Return which scalars relabelling moves; without its problem, those of exchanged axes."""
+    found = {}
+    if fit.problem is not None and fit.group.order > 1:
+        found = moved_entries(fit.problem, fit.draws[0, -1])
+    masks = []
+    for name, values in fit.posterior.items():
+        mask, shape = found.get(name), values.shape[2:]
+        known = mask is not None and mask.shape == shape
+        masks.append(np.ravel(mask if known else np.full(shape, bool(fit.exchanged.get(name)))))
+    return np.concatenate(masks)
 
 
 def _one_per_parameter(names: tuple[str, ...], others: list[int], chosen: list[int]) -> list[int]:
@@ -308,7 +335,7 @@ def _exchanged(fit: Fit) -> list[Family]:
     if tuple(fit.posterior) != fit.names or any(v.ndim > 2 for v in fit.posterior.values()):
         return []
     return [
-        Family(EXCHANGED, f"{', '.join(fit.names[j] for j in orbit)} together", orbit)
+        Family(EXCHANGED, f"{', '.join(fit.names[j] for j in orbit)} together", orbit, True)
         for orbit in coordinate_orbits(fit.group)
         if 1 < len(orbit) <= _LARGEST
     ]
@@ -347,7 +374,7 @@ def _families(fit: Fit) -> list[Family]:
                 if mirrored and index[-2] > index[-1]:
                     continue  # its mirror image is there
                 label = family_name(fit, name, axis, index)
-                families += _by_eights(name, label, members)
+                families += _by_eights(name, label, members, bool(fit.exchanged.get(name)))
         labels = zip(np.ndindex(shape), entries({name: values}, fit), strict=True)
         families += [
             Family(name, readable[label], (start + j,))
@@ -364,14 +391,15 @@ def component_axis(axes: Sequence[str]) -> int:
     return next((n for n, axis in enumerate(axes) if axis in words), 0)
 
 
-def _by_eights(parameter: str, label: str, members: list[int]) -> list[Family]:
+def _by_eights(parameter: str, label: str, members: list[int], components: bool) -> list[Family]:
     """Return all components in one family, or as many of them as there are colours in each."""
     count = len(members)
     if count <= _LARGEST:
-        return [Family(parameter, f"{label}: all {count} together", tuple(members))]
+        return [Family(parameter, f"{label}: all {count} together", tuple(members), components)]
     found = []
     for first in range(0, count, _LARGEST):
         part = tuple(members[first : first + _LARGEST])
         last = f" to {first + len(part)}" if len(part) > 1 else ""
-        found.append(Family(parameter, f"{label}: {first + 1}{last} of {count}", part))
+        title = f"{label}: {first + 1}{last} of {count}"
+        found.append(Family(parameter, title, part, components))
     return found

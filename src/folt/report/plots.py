@@ -9,7 +9,7 @@ from folt.fit.memberships import memberships, most_probable_path
 from folt.fit.predictions import require_problem
 from folt.report.charts import modes_chart
 from folt.report.checks import checks_figure, predictive_checks
-from folt.report.marginals import marginals_figure
+from folt.report.marginals import family_colours, marginals_figure
 from folt.report.mixtures import data_figure
 from folt.report.page import pairs_of_parameters, traces_of
 from folt.report.parameters import Parameters
@@ -34,9 +34,10 @@ def plot(fit: Fit, kind: str) -> Figure:
 
 def _marginals(fit: Fit) -> Figure:
     parameters = Parameters.of(fit)
-    values = parameters.folded.whole[None]
+    values, panels = parameters.folded.whole[None], parameters.panels()
     return marginals_figure(
-        {family.title: values[..., list(family.members)] for family in parameters.panels()}
+        {family.title: values[..., list(family.members)] for family in panels},
+        colours=family_colours(panels),
     )
 
 
