@@ -501,6 +501,23 @@ def test_a_page_of_many_parameters_holds_them_all_and_stays_light(fit: folt.Fit)
     assert many.count("<tr><td>theta[") == 200
 
 
+def test_very_many_derived_entries_are_cut_and_counted(fit: folt.Fit) -> None:
+    derived = np.random.default_rng(0).normal(size=(4, 500, 240, 3))
+    both = {"part": derived, **fit.posterior}
+    raw = {name: values[:, :100] for name, values in both.items()}
+    many = with_draws(fit, both, raw)
+    lines = many.summary().splitlines()
+    assert len(lines) < 90
+    names = [line.split()[0] for line in lines if line.startswith(("x", "part"))]
+    assert names[:2] == list(fit.posterior)  # what has coordinates comes first
+    assert "663 of 722 rows are left out (663 of part)" in re.sub(r"\s+", " ", many.summary())
+    shown = page(many)
+    assert len(shown) < LARGEST
+    assert "fit.table() has all" in shown
+    assert "part[65,2]" in shown
+    assert "part[66,0]" not in shown
+
+
 @pytest.mark.parametrize(
     ("group", "orbits"),
     [

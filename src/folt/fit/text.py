@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import io
 import math
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
@@ -27,6 +28,9 @@ if TYPE_CHECKING:
     from folt.fit.fit import Fit
 
 SUMMARY_WIDTH = 96
+
+MOST_ROWS = 60
+"""Rows of estimates in a summary; the table has every one."""
 
 NOT_AVAILABLE = "not available"
 """What stands for a number that does not exist: infeasible, infinite, or never measured."""
@@ -92,7 +96,7 @@ def overview(fit: Fit, commands: bool = False) -> Group:
         *cure_lines(status, commands),
         *(Padding(warning, (0, 0, 0, 2)) for warning in warnings),
         Text(),
-        _estimates(rows),
+        *_shortened_estimates(fit, rows),
         Text(),
         verdict_table(fit, rows),
     )
@@ -130,6 +134,80 @@ def cautions(fit: Fit) -> list[str]:
             f"{fit.drawn:,} draws; the others were added later by the same kernel."
         )
     return sentences
+
+
+def _shortened_estimates(fit: Fit, rows: Sequence[Estimate]) -> list[RenderableType]:
+    """Return the table of estimates, and what it leaves out where there are very many."""
+    shown = rows_of(rows, shortened(fit, MOST_ROWS), fit)
+    left = left_out_words(rows, shown)
+    return [_estimates(shown), *([Text(left, style="italic")] if left else [])]
+
+
+def rows_of(
+    rows: Sequence[Estimate], posterior: Mapping[str, np.ndarray], fit: Fit
+) -> list[Estimate]:
+    """Return the rows of some parameters, in the order of these."""
+    known = {row.name: row for row in rows}
+    return [known[name] for name in entry_names(posterior, fit) if name in known]
+
+
+def left_out_words(rows: Sequence[Estimate], shown: Sequence[Estimate]) -> str:
+    """Return how many rows a table leaves out, and of what; empty where it has all."""
+    names = {row.name for row in shown}
+    counts = Counter(_array_of(row.name) for row in rows if row.name not in names)
+    if not counts:
+        return ""
+    whose = ", ".join(f"{count:,} of {name}" for name, count in list(counts.items())[:_CARD_ROWS])
+    more = ", …" if len(counts) > _CARD_ROWS else ""
+    return (
+        f"{counts.total():,} of {len(rows):,} rows are left out ({whose}{more}): "
+        "fit.table() has all."
+    )
+
+
+def shortened(fit: Fit, most: int) -> dict[str, np.ndarray]:
+    """Return parameters with about so many entries in all: large arrays are cut to their beginning.
+
+    What has coordinates of its own comes first; what is derived shares the room that is left.
+    """
+    whole = {name: math.prod(values.shape[2:]) for name, values in fit.posterior.items()}
+    if sum(whole.values()) <= most:
+        return fit.posterior
+    roots = {_array_of(name) for name in fit.names}
+    sampled = [name for name in whole if _array_of(name) in roots]
+    derived = [name for name in whole if name not in sampled]
+    found: dict[str, np.ndarray] = {}
+    room = most
+    for names in (sampled, derived):
+        level = _share([whole[name] for name in names], room)
+        for name in names if level else ():
+            found[name] = _cut(fit.posterior[name], level)
+            room -= math.prod(found[name].shape[2:])
+    return found
+
+
+def _array_of(name: str) -> str:
+    return name.partition("[")[0]
+
+
+def _share(sizes: Sequence[int], room: int) -> int:
+    """Return how many entries each may have at most, so that all together fit into the room."""
+    for place, size in enumerate(sorted(sizes)):
+        share = max(room, 0) // (len(sizes) - place)
+        if size > share:
+            return share
+        room -= size
+    return max(sizes, default=0)
+
+
+def _cut(values: np.ndarray, most: int) -> np.ndarray:
+    """Return the beginning of an array (chain, draw, ...) along its longest axis."""
+    shape = values.shape[2:]
+    if math.prod(shape) <= most:
+        return values
+    axis = int(np.argmax(shape))
+    kept = max(most * shape[axis] // math.prod(shape), 1)
+    return np.take(values, range(kept), axis=2 + axis)
 
 
 def _estimates(rows: Sequence[Estimate]) -> Table:
@@ -215,6 +293,11 @@ def entries(posterior: Mapping[str, np.ndarray], fit: Fit | None = None) -> dict
             # Truth values and whole numbers have means and intervals too.
             flat[label] = np.asarray(values[(slice(None), slice(None), *index)], float)
     return flat
+
+
+def entry_names(posterior: Mapping[str, np.ndarray], fit: Fit | None = None) -> list[str]:
+    """Return the names of all scalars, as `entries` has them."""
+    return list(entries({name: values[:1, :1] for name, values in posterior.items()}, fit))
 
 
 def index_words(name: str, index: tuple[int, ...], fit: Fit | None) -> list[str]:

@@ -26,10 +26,13 @@ from folt.fit.text import (
     cautions,
     estimate_rows,
     fewest_effective_draws,
+    left_out_words,
     order_sentence,
     rounded_number,
     rounded_seconds,
+    rows_of,
     shape_words,
+    shortened,
     step_words,
 )
 from folt.problem.cards import counted, folding
@@ -51,6 +54,9 @@ if TYPE_CHECKING:
 
     from folt.fit import Fit
     from folt.fit.section import Section
+
+MOST_SCALARS = 200
+"""Scalars of a page, in its table and its pictures; each takes some three thousand bytes."""
 
 MOST_CURVES = 36
 """Curves among the marginals of a page; each takes some ten thousand bytes."""
@@ -88,8 +94,10 @@ def content(fit: Fit, sections: Sequence[Section] = ()) -> Document:
     """Return what the template shows: the fit, pictures of it, and the words it is told in."""
     from markupsafe import Markup
 
-    status, parameters, readable = fit.certificate.status, Parameters.of(fit), readable_names(fit)
-    rows = [dataclasses.replace(row, name=readable[row.name]) for row in estimate_rows(fit)]
+    status, short, every = fit.certificate.status, _shortened(fit), estimate_rows(fit)
+    parameters, readable = Parameters.of(short), readable_names(short)
+    found = rows_of(every, short.posterior, fit)
+    rows = [dataclasses.replace(row, name=readable[row.name]) for row in found]
     shown, more, left_out = _marginals(parameters)
     source = fit.provenance.get("source") or "folt report"
     return {
@@ -105,8 +113,9 @@ def content(fit: Fit, sections: Sequence[Section] = ()) -> Document:
         "cure": "" if status.outcome.use is Use.EVERYTHING else status.cure,
         "warnings": cautions(fit),
         "conclusions": conclusions(fit),
-        "fewest": fewest_effective_draws(fit, rows),
+        "fewest": fewest_effective_draws(fit, every),
         "rows": rows,
+        "rows_left_out": left_out_words(every, found),
         "label_words": f"{readable_order(fit, order_sentence(fit))}." if fit.order else "",
         "sections": [
             (section.title, Markup(section.drawing(f"section-{k}")), section.text)
@@ -139,6 +148,19 @@ def content(fit: Fit, sections: Sequence[Section] = ()) -> Document:
         "step_words": step_words,
         "undefined_words": undefined_words,
     }
+
+
+def _shortened(fit: Fit) -> Fit:
+    """Return the fit with as many scalars as a page can hold; large arrays are cut."""
+    kept = shortened(fit, MOST_SCALARS)
+    raw = fit.reference.raw_posterior
+    if kept is fit.posterior:
+        return fit
+    if raw is not None and set(raw) == set(fit.posterior):
+        ends = {name: tuple(map(slice, values.shape[2:])) for name, values in kept.items()}
+        raw = {name: raw[name][(slice(None), slice(None), *end)] for name, end in ends.items()}
+    reference = dataclasses.replace(fit.reference, raw_posterior=raw)
+    return dataclasses.replace(fit, posterior=kept, reference=reference)
 
 
 def _percent(share: float | None, digits: int = 1) -> str:
@@ -200,7 +222,7 @@ def _marginals(parameters: Parameters) -> tuple[list[Markup], dict[str, list[Mar
     if len(panels) == len(shown):
         return shown, more, ""
     below = "; others open below" if more else ""
-    rest = "" if len(drawn) == len(panels) else ". The table and the chooser of the chains have all"
+    rest = "" if len(drawn) == len(panels) else ". The chooser of the chains has the rest"
     return shown, more, f"The first {len(shown)} of {len(panels)} are shown{below}{rest}."
 
 
