@@ -14,7 +14,8 @@ from brief import REFERENCE, from_moments
 from folt.certificate.comparison import compare_evidences
 from folt.certificate.diagnostics.evidence import Evidence
 from folt.cli import run
-from folt.cli.mixture_results import left_words, time_left
+from folt.cli.mixture_data import read_observations
+from folt.cli.mixture_results import comparison_files, left_words, ranking_table, time_left
 from folt.fleet import Here
 from folt.report import mixtures
 from folt.report.page import page
@@ -83,6 +84,14 @@ def test_files_and_comparison(compared):
     fit = folt.load(out / "k2" / "fit.nc")
     means = fit.posterior["mu"].mean(axis=(0, 1))
     np.testing.assert_allclose(means, [-3.0, 2.0], atol=0.6)  # numbered in order
+
+
+def test_one_size_is_compared_with_nothing(compared, table):
+    out, _ = compared
+    fits = {2: folt.load(out / "k2" / "fit.nc")}
+    observed, _ = read_observations(table, columns="x")
+    assert set(comparison_files(fits, observed)) == {"components.csv", "densities.png"}
+    assert "probability" not in [column.header for column in ranking_table(fits).columns]
 
 
 def test_a_second_run_fits_nothing_again(compared, monkeypatch, capsys):

@@ -300,8 +300,8 @@ def _tell_comparison(
         files = [out / f"{prefix}{name}" for prefix in prefixes.values() for name in COMPARISON]
         files += [out / "table.csv", out / "index.html"]
         places = [f"{prefixes[path]}k{m}" for path, sizes in fits.items() for m in sizes]
-        made = [out / place / name for place in places for name in FILES]
-        files += [path for path in made if path.is_file()]
+        files += [out / place / name for place in places for name in FILES]
+        files = [path for path in files if path.is_file()]
         told = [account(sizes, tables[path]) for path, sizes in fits.items()]
         named = [{"file": str(path), **one} for path, one in zip(fits, told, strict=True)]
         print_json("mixture", files, {"data": named} if several else told[0])

@@ -55,7 +55,10 @@ def fit_files(fit: Fit, table: Observations) -> dict[str, bytes]:
 def comparison_files(
     fits: Mapping[int, Fit], table: Observations, prefix: str = ""
 ) -> dict[str, bytes]:
-    """Return the sizes by evidence, as a table and as a picture, and their fitted densities."""
+    """Return the sizes by evidence, as a table and as a picture, and their fitted densities.
+
+    A single size has nothing to be compared with, so that its evidence is not drawn.
+    """
     from folt.report.mixtures import (
         count_panel,
         draw_plane,
@@ -68,7 +71,6 @@ def comparison_files(
 
     ranked = ranking(fits)
     certified = [fits[int(row.name)].certificate.status.outcome.usable for row in ranked]
-    evidence = evidence_figure(ranked, "number of components", certified)
     if table.values.shape[1] > 1:
         draw = functools.partial(draw_plane, table.values, names=table.axes)
     else:
@@ -82,8 +84,12 @@ def comparison_files(
         f"{fits[int(row.name)].certificate.status.name}"
         for row in ranked
     ]
-    contents = (("\n".join(lines) + "\n").encode(), png(evidence), png(densities))
-    return {f"{prefix}{name}": data for name, data in zip(COMPARISON, contents, strict=True)}
+    table_name, evidence_name, densities_name = (f"{prefix}{name}" for name in COMPARISON)
+    contents = {table_name: ("\n".join(lines) + "\n").encode(), densities_name: png(densities)}
+    if len(ranked) > 1:
+        evidence = evidence_figure(ranked, "number of components", certified)
+        contents[evidence_name] = png(evidence)
+    return contents
 
 
 def ranking(fits: Mapping[int, Fit]) -> tuple[Candidate, ...]:
@@ -94,17 +100,18 @@ def ranking(fits: Mapping[int, Fit]) -> tuple[Candidate, ...]:
 
 
 def ranking_table(fits: Mapping[int, Fit]) -> Table:
-    """Return the sizes as they are printed."""
+    """Return the sizes as they are printed, with probabilities where there are several."""
     from folt.certificate.sentences import verdict_words
 
-    table = plain_table(["components"], ["log evidence", "probability", "accepted"], ["verdict"])
+    chances = ["probability"] if len(fits) > 1 else []
+    table = plain_table(["components"], ["log evidence", *chances, "accepted"], ["verdict"])
     for row in ranking(fits):
         fit = fits[int(row.name)]
         doubt = "" if row.believable else " ?"
         table.add_row(
             row.name,
             f"{row.log_evidence:.3f} ± {row.standard_error:.3f}{doubt}",
-            f"{row.probability:.3f} ± {row.probability_error:.3f}",
+            *(f"{row.probability:.3f} ± {row.probability_error:.3f}" for _ in chances),
             f"{100 * fit.accept_rate:.1f} %",
             verdict_words(fit.certificate.status),
         )
