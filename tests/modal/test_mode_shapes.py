@@ -28,11 +28,12 @@ from folt.modal import (
 )
 from folt.modal.geometry import deflection_figure, read_geometry
 from folt.modal.links import Link, linked, tidy_shapes
+from folt.modal.pictures import spectrum_figure
 from folt.modal.results import as_tree, contents
-from folt.modal.shape_pictures import shape_pictures
+from folt.modal.shape_pictures import Curves, shape_pictures
 from folt.modal.shapes import singular_values
-from folt.modal.spectrum import record_of
-from folt.modal.table import mode_rows, mode_sentences
+from folt.modal.spectrum import Measured, record_of
+from folt.modal.table import ModeRow, mode_fields, mode_rows, mode_sentences, modes_table
 from folt.modal.track_pictures import ShapeTracks, shape_tracks_figure
 from folt.report.style import blank
 
@@ -91,6 +92,25 @@ def test_the_page_says_modes_with_their_units(monkeypatch, found):
     fit = dataclasses.replace(found.fit, posterior=wide)
     told = mode_sentences(fit, mode_rows(fit, named.resolution), "")
     assert "damping of mode 2 lies at the upper end" in told
+
+
+def test_tables_name_the_unit_of_the_power():
+    row = ModeRow(1, 1.0, 0.9, 1.1, 1.0, 0.8, 1.2, 3.0, 2.0, 4.0, None)
+    assert mode_fields(row, "m/s²")["power_unit"] == "(m/s²)²"
+    assert "power_unit" not in mode_fields(row, "")
+    headings = [column.header for column in modes_table([row], "m/s²").columns]
+    assert "power, (m/s²)²" in headings
+
+
+@pytest.mark.parametrize(("floor", "seen"), [(0.5, True), (1e-4, False)])
+def test_the_legend_of_a_spectrum_names_the_floor_where_it_is_seen(floor, seen):
+    grid = np.linspace(1.0, 2.0, 20)
+    total = np.tile(1.0 + np.exp(-50.0 * (grid - 1.5) ** 2), (10, 1))
+    drawn = Curves(grid, total, total[:, None] - 0.9, np.full(10, floor))
+    measured = Measured(grid, total[0], None, None, 0.05)
+    figure = spectrum_figure(measured, drawn, np.full((10, 1), 1.5))
+    names = [text.get_text() for text in figure.legends[0].get_texts()]
+    assert ("floor" in names) == seen
 
 
 def made(shapes, frequency):

@@ -14,7 +14,7 @@ from folt.modal.identification import Identification, Settings, identify
 from folt.modal.results import as_tree
 from folt.modal.shapes import measured_channels
 from folt.modal.spectrum import Record
-from folt.modal.table import as_csv, console_table, mode_rows
+from folt.modal.table import as_csv, console_table, mode_fields, mode_rows
 from folt.report.fleet_page import fleet_page
 from folt.report.style import LINE, PALETTE, blank, png, styled
 from folt.store.strict_json import Document
@@ -89,7 +89,7 @@ def band_rows(found: IdentifiedBands) -> list[Document]:
     return [
         {
             **_ends(band),
-            **dataclasses.asdict(row),
+            **mode_fields(row, one.measured.unit),
             "verdict": one.fit.certificate.status.name,
         }
         for band, one in found.items()

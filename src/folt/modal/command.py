@@ -326,7 +326,7 @@ def _one_spectrum(
         if len(found.fits) > 1:
             screen.print(evidence_table(found), "")
         rows = mode_rows(fit, resolution)
-        screen.print(modes_table(rows))
+        screen.print(modes_table(rows, measured.unit))
         if found.model == "shapes" and len(rows) > 1:
             screen.print("", mac_table(mac_rows(fit, resolution)))
         screen.print(f"Merged: the next mode is nearer than the resolution, {resolution:.4g} Hz.\n")

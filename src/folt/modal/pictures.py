@@ -63,7 +63,7 @@ def spectrum_figure(measured: Measured, drawn: Curves, frequency: np.ndarray) ->
         for j in range(frequency.shape[1]):
             _mode(panel, j, drawn, frequency[:, j])
         floor = float(np.median(drawn.floor))
-        panel.axhline(floor, color=QUIET, linewidth=1.1, linestyle=":", label="floor")
+        line = panel.axhline(floor, color=QUIET, linewidth=1.1, linestyle=":", label="floor")
         panel.plot(
             measured.frequency,
             measured.psd,
@@ -79,6 +79,9 @@ def spectrum_figure(measured: Measured, drawn: Curves, frequency: np.ndarray) ->
         positive = measured.psd[measured.psd > 0]
         panel.set_ylim(max(0.1 * positive.min(), min(0.35 * positive.min(), 0.6 * floor)), None)
         panel.set_ylim(top=max(1.4 * min(high.max(), 30 * positive.max()), 2 * positive.max()))
+        bottom, top = panel.get_ylim()
+        if not bottom <= floor <= top:
+            line.remove()  # the legend names what is seen
         panel.set_xlim(drawn.grid[0], drawn.grid[-1])
         panel.set_xlabel("frequency, Hz")
         unit = f", ({measured.unit})²/Hz" if measured.unit else ""

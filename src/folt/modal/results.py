@@ -12,7 +12,7 @@ from folt.modal.identification import Identification
 from folt.modal.pictures import pictures
 from folt.modal.shapes import mac_rows, shape_rows
 from folt.modal.spectrum import Measured
-from folt.modal.table import as_csv, evidence_rows, mode_rows, mode_sentences
+from folt.modal.table import as_csv, evidence_rows, mode_fields, mode_rows, mode_sentences
 from folt.report import style
 from folt.report.saving import files_of, from_source
 from folt.store.strict_json import Document
@@ -103,7 +103,7 @@ def as_tree(found: Identification) -> Document:
     return {
         **shapes,
         "model": found.model,
-        "modes": [dataclasses.asdict(row) for row in rows],
+        "modes": [mode_fields(row, found.measured.unit) for row in rows],
         "resolution_hz": found.measured.resolution,
         "ordinates": int(found.measured.frequency.size),
         "numbers": evidence_rows(found),

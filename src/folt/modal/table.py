@@ -78,6 +78,17 @@ def mode_rows(fit: Fit, resolution: float) -> list[ModeRow]:
     return rows
 
 
+def power_unit(unit: str) -> str:
+    """Return the unit of a power, from that of the channels; empty if it is not known."""
+    return f"({unit})²" if unit else ""
+
+
+def mode_fields(row: ModeRow, unit: str) -> Document:
+    """Return a row as plain values, with the unit of its power where that is known."""
+    told = {"power_unit": power_unit(unit)} if unit else {}
+    return {**dataclasses.asdict(row), **told}
+
+
 def mode_sentences(fit: Fit, rows: Iterable[ModeRow], unit: str) -> str:
     """Return the modes in words with their units, and which dampings the prior range cuts off.
 
@@ -90,7 +101,7 @@ def mode_sentences(fit: Fit, rows: Iterable[ModeRow], unit: str) -> str:
     assert isinstance(posterior, ModalPosterior | ModalPowersPosterior | ModalShapesPosterior)
     scores = np.asarray(posterior.damping.pull(jnp.asarray(flat(fit, "damping"))))
     cut_off = (scores > _END_OF_PRIOR).mean(axis=0) > _CUT_OFF
-    square = f" ({unit})²" if unit else ""
+    square = f" {power_unit(unit)}" if unit else ""
     words = []
     for row, high in zip(rows, cut_off, strict=True):
         power = ""
@@ -142,12 +153,18 @@ def console_table(headings: Sequence[str], rows: Iterable[Sequence[str]]) -> Tab
     return table
 
 
-def modes_table(rows: Sequence[ModeRow]) -> Table:
-    """Return the modes for a console."""
+def modes_table(rows: Sequence[ModeRow], unit: str = "") -> Table:
+    """Return the modes for a console.
+
+    Args:
+        rows: of the modes.
+        unit: of the channels; empty if it is not known.
+    """
     powers = rows[0].power is not None
+    power = f"power, {power_unit(unit)}" if unit else "power"
     headings = ["mode", "frequency, Hz", "95 % interval", "damping, %", "95 % interval"]
     return console_table(
-        [*headings, *(["power"] if powers else []), "P(merged)"],
+        [*headings, *([power] if powers else []), "P(merged)"],
         [
             (
                 f"{row.mode}",
