@@ -12,6 +12,7 @@ from scipy.special import softmax
 
 import folt
 from brief import brief_fit
+from folt.fit.labels import component_names
 from folt.fit.memberships import memberships
 from folt.groups import Permutation
 from folt.models import (
@@ -185,6 +186,28 @@ def test_the_page_shows_who_belongs_where(fit):
     assert "Who belongs where" in text
     counts = fit.memberships()["most_probable"].value_counts()
     assert f"{counts['0']} to component 1, {counts['1']} to component 2" in text
+
+
+def test_components_are_not_numbered_along_an_axis_of_other_length(fit):
+    """A spike and two rates: the plate of the rates has no third place, and another first."""
+    rate = fit.posterior["mu"]
+    spiked = dataclasses.replace(
+        fit,
+        posterior={"rate": rate, "w": np.full((*rate.shape[:2], 3), 1.0 / 3.0)},
+        dims={"rate": ("k",)},
+        coords={"k": np.arange(2)},
+        exchanged={"rate": (0,), "w": (0,)},
+    )
+    assert component_names(spiked, 3) == ("component 1", "component 2", "component 3")
+    assert component_names(spiked, 2) == ("k 1", "k 2")
+    named = dataclasses.replace(
+        spiked,
+        dims={"rate": ("k",), "w": ("part",)},
+        coords={"part": np.array(["zero", "low", "high"])},
+        exchanged={"rate": (0,)},
+        labelled=("part",),
+    )
+    assert component_names(named, 3) == ("zero", "low", "high")
 
 
 def test_observations_keep_the_labels_of_their_axis(fit):

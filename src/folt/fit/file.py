@@ -134,6 +134,7 @@ def _read(data: bytes) -> tuple[Fit, Document]:
             if axis not in ("chain", "draw")
         },
         exchanged={name: tuple(axes) for name, axes in meta.get("exchanged", {}).items()},
+        labelled=_labelled(meta, posterior),
         sections=tuple(
             Section(title, text, require_harmless(_text(own[f"section_{k}"])))
             for k, (title, text) in enumerate(meta["sections"])
@@ -142,6 +143,17 @@ def _read(data: bytes) -> tuple[Fit, Document]:
         learnt=_learnt(own, meta),
     )
     return fit, certificate["status"]
+
+
+def _labelled(meta: Document, posterior: xarray.Dataset) -> tuple[str, ...]:
+    """Return the axes whose labels were given: in older files those that do not count from zero."""
+    if "labelled" in meta:
+        return tuple(meta["labelled"])
+    axes = [axis for axis in posterior.coords if axis not in ("chain", "draw")]
+    counted = {axis: np.arange(posterior[axis].size) for axis in axes}
+    return tuple(
+        str(axis) for axis in axes if not np.array_equal(posterior[axis].values, counted[axis])
+    )
 
 
 def _terms(data: bytes) -> TermBlocks | None:
@@ -223,6 +235,7 @@ def _own(fit: Fit) -> xarray.Dataset:
         **{name: getattr(fit, name) for name in PLAIN},
         "dims": fit.dims,
         "exchanged": fit.exchanged,
+        "labelled": fit.labelled,
         "sections": [(section.title, section.text) for section in fit.sections],
         "learnt": fit.learnt
         and {

@@ -18,6 +18,7 @@ from folt.certificate.conditions import MIXED
 from folt.certificate.outcomes import Use
 from folt.certificate.sentences import chain_rows, mixing_steps, modes_words, tone, undefined_words
 from folt.certificate.sentences import headline as headline_words
+from folt.fit.labels import are_places, given_label, has_labels, place_number
 from folt.fit.relabelling import LARGEST, LIKELIEST, SIGNS_BY, SORTED_BY
 from folt.problem.cards import Card, counted, folding, order_words
 
@@ -200,12 +201,18 @@ def entries(posterior: Mapping[str, np.ndarray], fit: Fit | None = None) -> dict
 
 
 def index_words(name: str, index: tuple[int, ...], fit: Fit | None) -> list[str]:
-    """Return the labels of an entry along every axis, its position where an axis has none."""
+    """Return the labels of an entry along every axis, its position where an axis has none.
+
+    Labels along an axis that relabelling permutes are places: they are numbered, and not named.
+    """
     axes = fit.dims.get(name, ()) if fit is not None else ()
     if fit is None or len(axes) != len(index):
         return [str(i) for i in index]
     pairs = zip(axes, index, strict=True)
-    return [str(fit.coords[axis][i]) if axis in fit.coords else str(i) for axis, i in pairs]
+    return [
+        (given_label(fit, axis, i) or place_number(axis, i)) if has_labels(fit, axis) else str(i)
+        for axis, i in pairs
+    ]
 
 
 def fewest_effective_draws(fit: Fit, rows: Sequence[Estimate] | None = None) -> float:
@@ -271,8 +278,10 @@ def order_of_labels(fit: Fit) -> str:
 
 def order_sentence(fit: Fit) -> str:
     """Return what the numbers or labels of exchangeable components stand for."""
-    axes = ", ".join(axis for axis in fit.exchanged_dims if not axis.endswith("_to"))
-    places = f"; labels of {axes} are places in this order" if axes else ""
+    axes = [axis for axis in fit.exchanged_dims if not axis.endswith("_to")]
+    places = f"; labels of {', '.join(axes)} are places in this order" if axes else ""
+    if any(has_labels(fit, axis) and are_places(fit, axis) for axis in axes):
+        places += ", not names"
     order, mixed = f"{fit.order}{places}", fit.certificate.symmetry.boundary.mixed or 0.0
     if mixed <= MIXED:
         return order
