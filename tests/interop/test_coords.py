@@ -186,9 +186,12 @@ def test_parameters_stand_in_the_order_of_the_model():
         weight = pm.Dirichlet("weight", np.ones(2))
         mu = pm.Normal("mu", 0.0, 3.0, shape=2)
         sigma = pm.HalfNormal("sigma", 1.0, shape=2)
+        pm.Deterministic("gap", mu[1] - mu[0])
+        pm.Deterministic("far", mu[1] + mu[0])
         pm.NormalMixture("y", weight, mu, sigma, observed=Y)
     problem = folt.from_pymc(model)
-    assert list(problem.parameters(np.zeros((1, problem.dim)))) == ["weight", "mu", "sigma"]
+    found = list(problem.parameters(np.zeros((1, problem.dim))))
+    assert found == ["weight", "mu", "sigma", "gap", "far"]
 
 
 def test_conventions_of_a_model_are_refused_before_a_fit_and_take_labels():
