@@ -2,6 +2,7 @@
 
 import dataclasses
 import itertools
+import types
 
 import jax
 import jax.numpy as jnp
@@ -13,7 +14,7 @@ from scipy.special import softmax
 import folt
 from brief import brief_fit
 from folt.fit.labels import component_names
-from folt.fit.memberships import memberships
+from folt.fit.memberships import _observations, memberships
 from folt.groups import Permutation
 from folt.models import (
     bayesian_mixture,
@@ -220,6 +221,13 @@ def test_observations_keep_the_labels_of_their_axis(fit):
     found = brief_fit(folt.from_pymc(model), draws=50).memberships()
     assert found.index.name == "person"
     assert found.index.tolist() == people
+
+
+def test_rows_of_several_variables_are_known_by_the_labels_of_their_first_axis(fit):
+    labels = {"bottle": tuple("abc"), "feature": ("alcohol", "ash")}
+    problem = types.SimpleNamespace(dims=(("y", ("bottle", "feature")),), coords=labels)
+    assert _observations(problem, fit, 3) == ("bottle", ("a", "b", "c"))
+    assert _observations(problem, fit, 6) == ("observation", None)  # an observation per entry
 
 
 def test_the_caption_of_probabilities_says_what_is_drawn(fit):

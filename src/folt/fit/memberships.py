@@ -220,9 +220,12 @@ def _of_points(problem: Problem, given: object, point: np.ndarray) -> TermsOfPoi
 
 
 def _observations(problem: Problem, fit: Fit, count: int) -> tuple[str, tuple[Any, ...] | None]:
-    """The axis of the observations and its labels, where an observed site names them."""
+    """The axis of the observations and its labels, where an observed site names them.
+
+    It is the first: of several variables measured on every one, the others are these.
+    """
     for name, axes in problem.dims:
-        if name in fit.posterior or len(axes) != 1:
+        if name in fit.posterior or not axes:
             continue
         labels = problem.coords.get(axes[0])
         if labels is not None and len(labels) == count:
