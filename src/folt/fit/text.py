@@ -273,7 +273,7 @@ def order_of_labels(fit: Fit) -> str:
     if not sign:
         return order
     entry = "the largest entry" if sign == LARGEST else sign
-    return f"{order}; signs then chosen so that {entry} is positive"
+    return f"{order}{_SIGNS_CHOSEN}{entry} is positive"
 
 
 def order_sentence(fit: Fit) -> str:
@@ -416,6 +416,12 @@ def _rows(values: np.ndarray) -> str:
     )
 
 
+_SIGNS_CHOSEN = "; signs then chosen so that "
+"""Stands in an order before the entry that the user wants to be positive."""
+
+_LONGEST_ORDER = 100
+"""Letters of an order that a paragraph tells; of a longer one it says only whose it is."""
+
 CITATION = (
     "J. Hu, Folded Transport MCMC: Eliminating Label Switching by Sampling on a Fundamental Domain"
 )
@@ -440,9 +446,12 @@ def _symmetry_sentence(fit: Fit) -> str:
     sampled = f"The posterior in {dim} was sampled with folt {version} (seed {seed}; {CITATION})"
     if fit.group.order == 1:
         return f"{sampled}."
+    order, signs, entry = fit.order.partition(_SIGNS_CHOSEN)
+    if len(order) > _LONGEST_ORDER:
+        order = "labels are in the order of the fold"
     return (
         f"{sampled}. Its {fit.group.order:,} equivalent labellings were folded into one, in which "
-        f"{fit.order}."
+        f"{order}{signs}{entry}."
     )
 
 
