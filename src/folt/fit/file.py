@@ -134,7 +134,7 @@ def _read(data: bytes) -> tuple[Fit, Document]:
             if axis not in ("chain", "draw")
         },
         exchanged={name: tuple(axes) for name, axes in meta.get("exchanged", {}).items()},
-        labelled=_labelled(meta, posterior),
+        labelled=tuple(meta.get("labelled", ())),
         sections=tuple(
             Section(title, text, require_harmless(_text(own[f"section_{k}"])))
             for k, (title, text) in enumerate(meta["sections"])
@@ -143,17 +143,6 @@ def _read(data: bytes) -> tuple[Fit, Document]:
         learnt=_learnt(own, meta),
     )
     return fit, certificate["status"]
-
-
-def _labelled(meta: Document, posterior: xarray.Dataset) -> tuple[str, ...]:
-    """Return the axes whose labels were given: in older files those that do not count from zero."""
-    if "labelled" in meta:
-        return tuple(meta["labelled"])
-    axes = [axis for axis in posterior.coords if axis not in ("chain", "draw")]
-    counted = {axis: np.arange(posterior[axis].size) for axis in axes}
-    return tuple(
-        str(axis) for axis in axes if not np.array_equal(posterior[axis].values, counted[axis])
-    )
 
 
 def _terms(data: bytes) -> TermBlocks | None:

@@ -17,8 +17,14 @@ if TYPE_CHECKING:
 
 
 def has_labels(fit: Fit, axis: str) -> bool:
-    """Return whether the labels of an axis are the user's, and not only positions."""
-    return axis in fit.labelled and axis in fit.coords
+    """Return whether the labels of an axis are the user's, and not only positions.
+
+    Files of older versions do not say it: there, what counts from zero is taken for positions.
+    """
+    labels = fit.coords.get(axis)
+    if labels is None:
+        return False
+    return axis in fit.labelled or not np.array_equal(labels, np.arange(len(labels)))
 
 
 def are_places(fit: Fit, axis: str) -> bool:
