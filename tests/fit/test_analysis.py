@@ -112,6 +112,8 @@ def test_the_paragraph_for_a_paper_has_the_numbers(fit):
         f"“{fit.certificate.status.name}”",
     ):
         assert words in text
+    many = dataclasses.replace(fit, labels=f"sorted by {', '.join(f'key_{k}' for k in range(40))}")
+    assert "in which labels are in the order of the fold. " in many.methods()
 
 
 def test_labels_get_another_order_without_a_new_fit(fit, tmp_path):

@@ -2,6 +2,7 @@
 
 import dataclasses
 import itertools
+import types
 
 import jax
 import jax.numpy as jnp
@@ -14,7 +15,8 @@ import folt
 from brief import brief_fit
 from folt.cli.mixture_data import Observations
 from folt.cli.mixture_results import fit_files
-from folt.fit.memberships import memberships
+from folt.fit.labels import component_names
+from folt.fit.memberships import _observations, memberships
 from folt.groups import Permutation
 from folt.models import (
     bayesian_mixture,
@@ -189,6 +191,28 @@ def test_the_page_shows_who_belongs_where(fit):
     assert f"{counts['0']} to component 1, {counts['1']} to component 2" in text
 
 
+def test_components_are_not_numbered_along_an_axis_of_other_length(fit):
+    """A spike and two rates: the plate of the rates has no third place, and another first."""
+    rate = fit.posterior["mu"]
+    spiked = dataclasses.replace(
+        fit,
+        posterior={"rate": rate, "w": np.full((*rate.shape[:2], 3), 1.0 / 3.0)},
+        dims={"rate": ("k",)},
+        coords={"k": np.arange(2)},
+        exchanged={"rate": (0,), "w": (0,)},
+    )
+    assert component_names(spiked, 3) == ("component 1", "component 2", "component 3")
+    assert component_names(spiked, 2) == ("k 1", "k 2")
+    named = dataclasses.replace(
+        spiked,
+        dims={"rate": ("k",), "w": ("part",)},
+        coords={"part": np.array(["zero", "low", "high"])},
+        exchanged={"rate": (0,)},
+        labelled=("part",),
+    )
+    assert component_names(named, 3) == ("zero", "low", "high")
+
+
 def test_observations_keep_the_labels_of_their_axis(fit):
     import pymc as pm
 
@@ -199,6 +223,13 @@ def test_observations_keep_the_labels_of_their_axis(fit):
     found = brief_fit(folt.from_pymc(model), draws=50).memberships()
     assert found.index.name == "person"
     assert found.index.tolist() == people
+
+
+def test_rows_of_several_variables_are_known_by_the_labels_of_their_first_axis(fit):
+    labels = {"bottle": tuple("abc"), "feature": ("alcohol", "ash")}
+    problem = types.SimpleNamespace(dims=(("y", ("bottle", "feature")),), coords=labels)
+    assert _observations(problem, fit, 3) == ("bottle", ("a", "b", "c"))
+    assert _observations(problem, fit, 6) == ("observation", None)  # an observation per entry
 
 
 def test_the_caption_of_probabilities_says_what_is_drawn(fit):

@@ -1,5 +1,6 @@
 """Names and labels of axes go from a model through fit, file, summary, page and ArviZ and back."""
 
+import dataclasses
 import functools
 
 import jax
@@ -12,7 +13,9 @@ from jax.scipy.stats import norm
 import folt
 from brief import brief_fit
 from folt.groups import Permutation
+from folt.problem.named_values import entry_name
 from folt.report.page import page
+from folt.report.parameters import readable_names
 
 pm = pytest.importorskip("pymc")
 numpyro = pytest.importorskip("numpyro")
@@ -59,10 +62,12 @@ def test_names_and_labels_of_a_pymc_model_reach_arviz_file_summary_and_page(tmp_
         assert posterior["group"].attrs["folt_order"] == "exchangeable labels; mu ascends"
         assert one.exchanged == {"weight": (0,), "mu": (0,), "gap": (0,)}
         assert (np.diff(posterior["mu"].values) >= 0).all()
-        assert "mu[left]" in one.summary()
+        assert "mu[group 1]" in one.summary()
+        assert "labels of group are places in this order, not names" in one.summary()
         assert "mu ascends" in one.summary()
     shown = page(loaded)
-    assert "mu, left" in shown
+    assert "mu, group 1" in shown
+    assert "mu, left" not in shown
     assert "mu ascends" in shown
     terms = fit.to_arviz().log_likelihood["y"]
     assert terms.dims == ("chain", "draw", "row")
@@ -130,7 +135,41 @@ def own_problem(**options):
 def test_own_densities_have_coords_too():
     fit = brief_fit(own_problem(dims={"mu": ["side"]}, coords={"side": GROUPS}))
     assert fit.to_arviz().posterior["side"].values.tolist() == GROUPS
-    assert "mu[left]" in fit.summary()
+    assert "mu[side 1]" in fit.summary()
+
+
+def test_labels_of_permuted_axes_are_names_only_in_an_order_of_the_user(tmp_path):
+    _, fit = fitted("pymc")
+    assert set(fit.memberships()["most_probable"]) == {"group 1", "group 2"}
+    assert fit.memberships().index.tolist() == ROWS
+    chosen = fit.relabelled(sort_by="mu")
+    for one in (chosen, folt.load(chosen.save(tmp_path / "fit.nc"))):
+        assert "mu[left]" in one.summary()
+    assert "mean[left]" in chosen.memberships()
+    assert "mu, left" in page(chosen)
+
+
+def test_numbers_that_were_given_as_labels_are_shown_as_given(tmp_path):
+    _, fit = fitted("pymc")
+    theta = np.random.default_rng(0).normal(size=(*fit.draws.shape[:2], 3))
+    given = dataclasses.replace(
+        fit,
+        posterior={**fit.posterior, "theta": theta},
+        dims={**fit.dims, "theta": ("person",)},
+        coords={**fit.coords, "person": np.arange(3)},
+        labelled=("group", "person"),
+    )
+    for one in (given, folt.load(given.save(tmp_path / "fit.nc"))):
+        assert "theta, person 0" in readable_names(one).values()
+    without = dataclasses.replace(given, labelled=("group",))
+    assert "theta, person 3" in readable_names(without).values()
+
+
+def test_places_are_numbered_in_the_names_that_a_convention_takes():
+    dims, names = {"loading": ("item", "factor")}, ("loading[0,0]", "loading[1,0]")
+    coords = {"item": ["a", "b"], "factor": ["x"]}
+    assert entry_name("loading[b,factor 1]", names, dims, coords) == "loading[1,0]"
+    assert entry_name("loading[b,factor 0]", names, dims, coords) is None
 
 
 def test_one_axis_may_be_named_by_a_word():
@@ -147,9 +186,12 @@ def test_parameters_stand_in_the_order_of_the_model():
         weight = pm.Dirichlet("weight", np.ones(2))
         mu = pm.Normal("mu", 0.0, 3.0, shape=2)
         sigma = pm.HalfNormal("sigma", 1.0, shape=2)
+        pm.Deterministic("gap", mu[1] - mu[0])
+        pm.Deterministic("far", mu[1] + mu[0])
         pm.NormalMixture("y", weight, mu, sigma, observed=Y)
     problem = folt.from_pymc(model)
-    assert list(problem.parameters(np.zeros((1, problem.dim)))) == ["weight", "mu", "sigma"]
+    found = list(problem.parameters(np.zeros((1, problem.dim))))
+    assert found == ["weight", "mu", "sigma", "gap", "far"]
 
 
 def test_conventions_of_a_model_are_refused_before_a_fit_and_take_labels():

@@ -10,9 +10,9 @@ import pytest
 import folt
 from brief import brief_fit
 from cases import GROUPS
-from folt.groups import Joint, Permutation, Product, ZeroSum
+from folt.groups import Joint, Permutation, Product, SignedPermutation, ZeroSum
 from folt.models import bayesian_mixture, gaussian_mixture, label_switching
-from folt.problem.cards import CARD_WIDTH, MOST_CARD_LINES, Card
+from folt.problem.cards import CARD_WIDTH, MOST_CARD_LINES, Card, order_words
 from folt.reference import HostChains
 from folt.sampling.progress import Lines, Stages
 from folt.sampling.spending import forecast, reference_work
@@ -80,6 +80,12 @@ def test_one_sign_that_is_folded_is_not_said_to_ascend():
     sign = "positive" if folded[0] <= 0 else "negative"
     problem = folt.Problem(lambda x: -(((x**2).sum() - 1.0) ** 2), group, names=["l[0]", "l[1]"])
     assert f"l[0] not {sign}" in str(problem)
+
+
+def test_an_order_by_entries_of_several_arrays_names_each_array_once():
+    names = [f"{name}[{unit}]" for unit in range(6) for name in ("w1", "b1", "w2")]
+    words = order_words(SignedPermutation(3, 6), names)
+    assert words == "the sum of w1, b1, w2 not negative and ascends"
 
 
 def test_a_model_that_cannot_be_traced_still_has_a_face():

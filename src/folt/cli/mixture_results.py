@@ -30,6 +30,7 @@ def fit_files(fit: Fit, table: Observations) -> dict[str, bytes]:
     """Return the fit, its page with the data in it, that picture, and who belongs where."""
     import pandas
 
+    from folt.fit.labels import component_names
     from folt.fit.memberships import memberships
     from folt.report.saving import files_of, from_source
     from folt.report.sections import model_sections
@@ -38,11 +39,13 @@ def fit_files(fit: Fit, table: Observations) -> dict[str, bytes]:
     (first, *others) = model_sections(fit)
     units = table.units[:1].upper() + table.units[1:]
     first = dataclasses.replace(first, text=f"{first.text} {units}".rstrip())
+    members = memberships(fit)
+    # Components are called as on the page, which counts them from one.
+    members = dataclasses.replace(members, labels=component_names(fit, len(members.labels)))
     more = {} if first.figure == "" else {"mixture.png": png(cast("Figure", first.figure))}
     more |= {
         # Rows that were dropped keep their numbers, so that the table can be joined to the file.
-        "memberships.csv": memberships(fit)
-        .frame()
+        "memberships.csv": members.frame()
         .set_index(pandas.Index(table.rows, name="row"))
         .to_csv(float_format="%.6g")
         .encode(),

@@ -52,8 +52,9 @@ class Analysis(Shown):
         Returns:
             A row per observation: `mean[k]` is the probability of component k, `low[k]` and
             `high[k]` the 95 % interval of the probability given the parameters, and
-            `most_probable` the component with the largest mean. Components are named as the axis
-            of labels is.
+            `most_probable` the component with the largest mean. Components are named by
+            the labels of their axis, and by its places (`cultivar 1`) where relabelling permutes
+            it: such labels are names only after `relabelled(sort_by=...)`.
 
         Raises:
             ValueError: the model has no components, or the fit was loaded without its problem.

@@ -134,6 +134,7 @@ def _read(data: bytes) -> tuple[Fit, Document]:
             if axis not in ("chain", "draw")
         },
         exchanged={name: tuple(axes) for name, axes in meta.get("exchanged", {}).items()},
+        labelled=tuple(meta.get("labelled", ())),
         sections=tuple(
             Section(title, text, require_harmless(_text(own[f"section_{k}"])))
             for k, (title, text) in enumerate(meta["sections"])
@@ -223,6 +224,7 @@ def _own(fit: Fit) -> xarray.Dataset:
         **{name: getattr(fit, name) for name in PLAIN},
         "dims": fit.dims,
         "exchanged": fit.exchanged,
+        "labelled": fit.labelled,
         "sections": [(section.title, section.text) for section in fit.sections],
         "learnt": fit.learnt
         and {

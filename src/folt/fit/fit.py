@@ -83,6 +83,7 @@ class Fit(Analysis):
             older version does not say.
         proposals: all that was proposed to the chains, on D, which `expectation` averages over;
             None after loading.
+        labelled: the axes whose labels were given; those of the others are positions.
     """
 
     draws: np.ndarray
@@ -107,6 +108,7 @@ class Fit(Analysis):
     log_likelihood: TermBlocks | None = None
     learnt: Learnt | None = None
     proposals: Proposals | None = None
+    labelled: tuple[str, ...] = ()
 
     @classmethod
     def assemble(
@@ -151,6 +153,7 @@ class Fit(Analysis):
             dims=dims,
             coords=fitting_coords(problem.coords, dims, shapes),
             exchanged=label_axes(problem, draws[0, -1]),
+            labelled=tuple(problem.coords),
             learnt=learnt,
             proposals=chains.proposals,
         )

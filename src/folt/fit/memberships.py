@@ -12,6 +12,7 @@ from jaxtyping import Array, Float, PyTree
 from scipy.special import logsumexp, softmax
 
 from folt.batching import map_points
+from folt.fit.labels import component_labels
 from folt.fit.predictions import require_problem
 from folt.problem import Problem
 from folt.problem.observed import LogTerms as ModelTerms
@@ -188,7 +189,7 @@ def memberships(fit: Fit, log_terms: TermsOfPoint | None = None) -> Memberships:
         raise ValueError("expected log terms of which one at least is finite, got none in a row")
     low, high = np.quantile(shares, [0.025, 0.975], axis=0)
     axis, rows = _observations(problem, fit, shape[0])
-    return Memberships(shares.mean(axis=0), low, high, _labels(fit, shape[1]), axis, rows)
+    return Memberships(shares.mean(axis=0), low, high, component_labels(fit, shape[1]), axis, rows)
 
 
 def _of_points(problem: Problem, given: object, point: np.ndarray) -> TermsOfPoint:
@@ -219,9 +220,12 @@ def _of_points(problem: Problem, given: object, point: np.ndarray) -> TermsOfPoi
 
 
 def _observations(problem: Problem, fit: Fit, count: int) -> tuple[str, tuple[Any, ...] | None]:
-    """The axis of the observations and its labels, where an observed site names them."""
+    """The axis of the observations and its labels, where an observed site names them.
+
+    It is the first: of several variables measured on every one, the others are these.
+    """
     for name, axes in problem.dims:
-        if name in fit.posterior or len(axes) != 1:
+        if name in fit.posterior or not axes:
             continue
         labels = problem.coords.get(axes[0])
         if labels is not None and len(labels) == count:
@@ -255,11 +259,3 @@ def _shape(problem: Problem, function: TermsOfPoint, point: np.ndarray) -> tuple
     if len(shape) != 2 or not all(shape):
         raise ValueError(f"expected log terms of shape (observation, component), got {shape}")
     return shape[0], shape[1]
-
-
-def _labels(fit: Fit, count: int) -> tuple[str, ...]:
-    """The labels of the axis that relabelling permutes, where it has as many; numbers else."""
-    for axis in fit.exchanged_dims:
-        if axis in fit.coords and len(fit.coords[axis]) == count:
-            return tuple(str(label) for label in fit.coords[axis])
-    return tuple(map(str, range(count)))

@@ -19,6 +19,7 @@ from folt.certificate.conditions import MIXED
 from folt.certificate.outcomes import Use
 from folt.certificate.sentences import chain_rows, mixing_steps, modes_words, tone, undefined_words
 from folt.certificate.sentences import headline as headline_words
+from folt.fit.labels import are_places, given_label, has_labels, place_number
 from folt.fit.relabelling import LARGEST, LIKELIEST, SIGNS_BY, SORTED_BY
 from folt.problem.cards import Card, counted, folding, order_words
 
@@ -301,12 +302,18 @@ def entry_names(posterior: Mapping[str, np.ndarray], fit: Fit | None = None) -> 
 
 
 def index_words(name: str, index: tuple[int, ...], fit: Fit | None) -> list[str]:
-    """Return the labels of an entry along every axis, its position where an axis has none."""
+    """Return the labels of an entry along every axis, its position where an axis has none.
+
+    Labels along an axis that relabelling permutes are places: they are numbered, and not named.
+    """
     axes = fit.dims.get(name, ()) if fit is not None else ()
     if fit is None or len(axes) != len(index):
         return [str(i) for i in index]
     pairs = zip(axes, index, strict=True)
-    return [str(fit.coords[axis][i]) if axis in fit.coords else str(i) for axis, i in pairs]
+    return [
+        (given_label(fit, axis, i) or place_number(axis, i)) if has_labels(fit, axis) else str(i)
+        for axis, i in pairs
+    ]
 
 
 def fewest_effective_draws(fit: Fit, rows: Sequence[Estimate] | None = None) -> float:
@@ -367,13 +374,15 @@ def order_of_labels(fit: Fit) -> str:
     if not sign:
         return order
     entry = "the largest entry" if sign == LARGEST else sign
-    return f"{order}; signs then chosen so that {entry} is positive"
+    return f"{order}{_SIGNS_CHOSEN}{entry} is positive"
 
 
 def order_sentence(fit: Fit) -> str:
     """Return what the numbers or labels of exchangeable components stand for."""
-    axes = ", ".join(axis for axis in fit.exchanged_dims if not axis.endswith("_to"))
-    places = f"; labels of {axes} are places in this order" if axes else ""
+    axes = [axis for axis in fit.exchanged_dims if not axis.endswith("_to")]
+    places = f"; labels of {', '.join(axes)} are places in this order" if axes else ""
+    if any(has_labels(fit, axis) and are_places(fit, axis) for axis in axes):
+        places += ", not names"
     order, mixed = f"{fit.order}{places}", fit.certificate.symmetry.boundary.mixed or 0.0
     if mixed <= MIXED:
         return order
@@ -508,6 +517,12 @@ def _rows(values: np.ndarray) -> str:
     )
 
 
+_SIGNS_CHOSEN = "; signs then chosen so that "
+"""Stands in an order before the entry that the user wants to be positive."""
+
+_LONGEST_ORDER = 100
+"""Letters of an order that a paragraph tells; of a longer one it says only whose it is."""
+
 CITATION = (
     "J. Hu, Folded Transport MCMC: Eliminating Label Switching by Sampling on a Fundamental Domain"
 )
@@ -532,9 +547,12 @@ def _symmetry_sentence(fit: Fit) -> str:
     sampled = f"The posterior in {dim} was sampled with folt {version} (seed {seed}; {CITATION})"
     if fit.group.order == 1:
         return f"{sampled}."
+    order, signs, entry = fit.order.partition(_SIGNS_CHOSEN)
+    if len(order) > _LONGEST_ORDER:
+        order = "labels are in the order of the fold"
     return (
         f"{sampled}. Its {fit.group.order:,} equivalent labellings were folded into one, in which "
-        f"{fit.order}."
+        f"{order}{signs}{entry}."
     )
 
 

@@ -246,7 +246,8 @@ def _from_pymc(
     ]
     if not model.observed_RVs and not model.potentials:
         warn_without_data(described)
-    graph = Graph(plain, jaxify, [variable.name for variable in model.free_RVs])
+    shown = [variable.name for variable in (*model.free_RVs, *model.deterministics)]
+    graph = Graph(plain, jaxify, shown)
     data = graph.data()
     found = arrange(described, exchangeable, graph, data, "pymc")
     axes = {

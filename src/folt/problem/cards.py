@@ -92,11 +92,19 @@ def _verb(names: str, verb: str) -> str:
 
 
 def common(names: Sequence[str]) -> str:
-    """Entries of one array in short: `mu` for mu[0], mu[1], and `mu[·,1]` for mu[0,1], mu[1,1]."""
-    found = [INDEXED.fullmatch(name) for name in names]
-    parts = [match.groups() for match in found if match is not None]
-    if not parts or len(parts) < len(names) or len({part[:2] for part in parts}) > 1:
-        return ", ".join(names)
+    """Entries of arrays in short: `mu` for mu[0], mu[1], and `mu[·,1]` for mu[0,1], mu[1,1]."""
+    arrays: dict[tuple[str, ...], list[tuple[str, ...]]] = {}
+    for name in names:
+        match = INDEXED.fullmatch(name)
+        parts = match.groups() if match is not None else ("", name, "")
+        arrays.setdefault((*parts[:2], str(parts[2].count(","))), []).append(parts)
+    return ", ".join(map(_common, arrays.values()))
+
+
+def _common(parts: Sequence[tuple[str, ...]]) -> str:
+    """Return entries of one array, as sign, name and index, in short."""
+    if not parts[0][2]:
+        return ", ".join(name for _, name, _ in parts)
     columns = list(zip(*(part[2].split(",") for part in parts), strict=True))
     fixed = [column[0] if len(set(column)) == 1 else "·" for column in columns]
     stem = "".join(parts[0][:2])

@@ -264,15 +264,23 @@ def entry_name(
     dims: Mapping[str, tuple[str, ...]],
     coords: Mapping[str, Iterable[Any]],
 ) -> str | None:
-    """Return the coordinate that is meant by its own name, or by labels as in `loading[0,arm]`."""
+    """Return the coordinate that is meant by its own name, or by labels as in `loading[0,arm]`.
+
+    A place may also be named as the summary names it, counted from one: `loading[factor 1,arm]`.
+    """
     if entry in names:
         return entry
     stem, _, rest = entry.partition("[")
     axes, words = dims.get(stem, ()), rest.removesuffix("]").split(",")
     places = []
     for axis, word in zip(axes, words, strict=False):
-        labels = [str(label) for label in coords.get(axis, ())]
-        places.append(str(labels.index(word.strip())) if word.strip() in labels else word.strip())
+        labels, word = [str(label) for label in coords.get(axis, ())], word.strip()
+        number = word.removeprefix(f"{axis} ")
+        if word in labels:
+            word = str(labels.index(word))
+        elif number != word and number.isdecimal():
+            word = str(int(number) - 1)
+        places.append(word)
     found = f"{stem}[{','.join(places)}]"
     return found if len(axes) == len(words) and found in names else None
 

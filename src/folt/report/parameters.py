@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from folt.fit.labels import is_makeshift, place_number, read_label
 from folt.fit.text import entries, index_words, is_constant, is_mirrored
 from folt.problem.named_values import moved_entries
 from folt.report.captions import Labelling, left_remark, right_remark
@@ -246,15 +247,15 @@ def readable_names(fit: Fit) -> dict[str, str]:
     for name, values in fit.posterior.items():
         shape, axes = values.shape[2:], fit.dims.get(name, ())
         between = "and" if is_mirrored(values) else "to"
-        named = len(axes) == len(shape) and not any(_is_makeshift(axis, name) for axis in axes)
+        named = len(axes) == len(shape) and not any(is_makeshift(axis, name) for axis in axes)
         for index, label in zip(np.ndindex(shape), entries({name: values}, fit), strict=True):
             words = [name]
             for axis, i in zip(axes, index, strict=True) if named else ():
-                place = _place(fit, axis, i)
+                place = read_label(fit, axis, i)
                 if axis.endswith("_to") and place is None:
                     words[-1] += f" {between} {i + 1}"
                 else:
-                    words.append(place or f"{axis.removesuffix('_to')} {i + 1}")
+                    words.append(place or place_number(axis, i))
             found[label] = ", ".join(words) if named else label
     return found
 
@@ -264,7 +265,7 @@ def family_name(fit: Fit, name: str, axis: int, index: tuple[int, ...]) -> str:
     axes = fit.dims.get(name, ())
     if not index:
         return name
-    if len(axes) != len(index) + 1 or any(_is_makeshift(own, name) for own in axes):
+    if len(axes) != len(index) + 1 or any(is_makeshift(own, name) for own in axes):
         where = index_words(name, (*index[:axis], 0, *index[axis:]), fit)
         where[axis] = "·"
         return f"{name}[{','.join(where)}]"
@@ -274,7 +275,7 @@ def family_name(fit: Fit, name: str, axis: int, index: tuple[int, ...]) -> str:
         stem = own.removesuffix("_to")
         # Components run along the axis that an entry comes from: this is where it goes.
         to = "to " if stem != own and stem not in others else ""
-        words.append(to + (_place(fit, own, i) or f"{stem} {i + 1}"))
+        words.append(to + (read_label(fit, own, i) or place_number(own, i)))
     return ", ".join(words)
 
 
@@ -292,14 +293,6 @@ def readable_order(fit: Fit, sentence: str) -> str:
     return re.sub(r"(\w+)\[([·\d,]+)\]", replaced, sentence)
 
 
-def place_names(fit: Fit, labels: Sequence[str]) -> tuple[str, ...]:
-    """Return labels of components as a reader calls them: those given, or numbers from one."""
-    if list(labels) != [str(k) for k in range(len(labels))]:
-        return tuple(labels)
-    axes = [axis for axis in fit.exchanged_dims if not _is_makeshift(axis, "")]
-    return tuple(f"{axes[0] if axes else 'component'} {k + 1}" for k in range(len(labels)))
-
-
 def variable_names(fit: Fit, observed: np.ndarray) -> tuple[str, ...]:
     """Names of the columns of the data, where the problem knows them; numbers from one else."""
     count = 1 if observed.ndim == 1 else observed.shape[1]
@@ -315,19 +308,6 @@ def variable_names(fit: Fit, observed: np.ndarray) -> tuple[str, ...]:
         if np.array_equal(values, observed)
     ]
     return (names[0] if names else "value",)
-
-
-def _place(fit: Fit, axis: str, i: int) -> str | None:
-    """The label somebody gave to a place of an axis; None where it only has its number."""
-    labels = fit.coords.get(axis)
-    if labels is None or np.array_equal(labels, np.arange(len(labels))):
-        return None
-    return str(labels[i])
-
-
-def _is_makeshift(axis: str, name: str) -> bool:
-    """Return whether a front-end made the name of an axis because the model gave none."""
-    return "_dim_" in axis or axis in (name, f"{name}_dim")
 
 
 def _exchanged(fit: Fit) -> list[Family]:

@@ -9,11 +9,12 @@ from typing import TYPE_CHECKING
 import jax
 import numpy as np
 
+from folt.fit.labels import component_names
 from folt.fit.memberships import Memberships, Path, memberships, most_probable_path
 from folt.fit.section import Section
 from folt.report.checks import checks_figure, predictive_checks
 from folt.report.mixtures import data_figure
-from folt.report.parameters import place_names, variable_names
+from folt.report.parameters import variable_names
 from folt.report.style import LINE, PALETTE, below, blank, literal, styled
 from folt.store.strict_json import Document
 
@@ -103,7 +104,7 @@ def membership_section(fit: Fit, found: Memberships) -> Section:
     """Return observations in the colour of their most probable component."""
     doubtful = int((found.mean.max(axis=1) < DOUBTFUL).sum())
     counts = np.bincount(found.most_probable, minlength=len(found.labels))
-    labels = place_names(fit, found.labels)
+    labels = component_names(fit, len(found.labels))
     shares = ", ".join(f"{count:,} to {label}" for label, count in zip(labels, counts, strict=True))
     drawn = (
         "Every observation in the colour of its most probable component, the fainter the less "
@@ -121,7 +122,7 @@ def membership_section(fit: Fit, found: Memberships) -> Section:
 
 def memberships_figure(fit: Fit, found: Memberships) -> Figure:
     """Values in order, two variables, or probabilities where the observations are not known."""
-    data, labels = _observed(fit, len(found.mean)), place_names(fit, found.labels)
+    data, labels = _observed(fit, len(found.mean)), component_names(fit, len(found.labels))
     with styled():
         figure = blank(6.6, 3.6)
         panel = figure.subplots()
@@ -144,7 +145,7 @@ def memberships_figure(fit: Fit, found: Memberships) -> Figure:
 
 def path_section(fit: Fit, path: Path, found: Memberships) -> Section:
     """Return the series in the colours of the path, above the probabilities of the states."""
-    labels = place_names(fit, path.labels)
+    labels = component_names(fit, len(path.labels))
     counts = np.bincount(path.states, minlength=len(labels))
     shares = ", ".join(f"{count:,} in {label}" for label, count in zip(labels, counts, strict=True))
     changes = int(np.sum(path.states[1:] != path.states[:-1]))
@@ -160,7 +161,7 @@ def path_section(fit: Fit, path: Path, found: Memberships) -> Section:
 
 def path_figure(fit: Fit, path: Path, found: Memberships) -> Figure:
     """Return the series in the colours of the path, above the probabilities of the states."""
-    data, labels = _observed(fit, len(path.states)), place_names(fit, path.labels)
+    data, labels = _observed(fit, len(path.states)), component_names(fit, len(path.labels))
     times = np.arange(len(path.states))
     with styled():
         figure = blank(6.6, 4.4)
