@@ -44,6 +44,15 @@ _POINTS = 16
 _UNDEFINED = 0.5
 """Share of the points tried at which the density may be NaN, which counts as outside."""
 
+_HOPELESS = 300.0
+"""Nats below the best of the points tried from which on NaN at an image is no disagreement: such
+differences of nearly equal numbers as log(1 - F) are rounding there, and hold no mass."""
+
+_EDGE = (
+    "It is a number there and -inf or NaN at the image, or the other way round, which may also be "
+    "rounding in a far tail, such as log(1 - F) where F is nearly one."
+)
+
 TURNING = 4
 """Names of turning parameters that a sentence lists."""
 
@@ -147,6 +156,8 @@ def check_symmetry(
     moved = _values(problem, images.reshape(-1, dim)).reshape(-1, count)
     pace = (time.perf_counter() - begun) / _evaluated(problem, moved.size)
     _require_numbers(problem, moved.reshape(-1), images.reshape(-1, dim))
+    hopeless = plain < np.max(plain, where=np.isfinite(plain), initial=-np.inf) - _HOPELESS
+    moved = np.where(np.isnan(moved) & hopeless[:, None], plain[:, None], moved)
     plain, moved = _nan_outside(plain), _nan_outside(moved)
     account = _account(problem, points, elements, plain, moved)
     found = None
@@ -184,10 +195,12 @@ def require_symmetry(problem: Problem, seed: int = 0) -> SymmetryAccount:
     account = check_symmetry(problem, seed=seed)
     if problem.invariant and not account.holds:
         point = np.array2string(account.point, precision=4, separator=", ")
+        edge = "" if np.isfinite(account.defect) else f" {_EDGE}"
         raise SymmetryError(
             f"the log density is declared invariant but changes by {account.defect:.6g} under "
-            f"'{account.element}' at the point {point}. Either give the group the density really "
-            "has, or pass invariant=False to Problem, which needs no symmetry."
+            f"'{account.element}' at the point {point}.{edge} "
+            "Either give the group the density really has, or pass invariant=False to Problem, "
+            "which needs no symmetry."
         )
     return account
 
