@@ -10,6 +10,7 @@ import pytest
 
 import folt
 from brief import EFFORT, brief_fit
+from folt.groups import Joint, ZeroSum
 from folt.models import gaussian_mixture
 
 DATA = np.concatenate([np.linspace(-3.0, -1.0, 20), np.linspace(2.0, 4.0, 30)])
@@ -165,6 +166,30 @@ def test_signs_are_chosen_by_an_entry_without_a_new_fit(tmp_path):
         fit.relabelled(sign="sigma")
     with pytest.raises(ValueError, match="expected sign='largest'"):
         folt.sample(problem, sign="sigma")
+
+
+def test_signs_without_labels_are_chosen_by_sign_and_messages_say_so():
+    """Abilities and slopes that flip together: the fold goes by an ability around zero."""
+    group = Joint(2, [ZeroSum(), ZeroSum()])
+    centre = jnp.array([0.1, 2.0])
+
+    def log_density(x):
+        return jnp.logaddexp(-4.0 * ((x - centre) ** 2).sum(), -4.0 * ((x + centre) ** 2).sum())
+
+    fit = brief_fit(folt.Problem(log_density, group, names=["theta[0]", "a[0]"]))
+    assert fit.summary().count('fit.relabelled(sign="largest")') == 1
+    assert (fit.relabelled(sign="a[0]").posterior["a[0]"] > 0).all()
+    with pytest.raises(ValueError, match=r"such as 'theta\[0\]', 'a\[0\]', got 'a'"):
+        fit.relabelled(sign="a")
+    with pytest.raises(ValueError, match="as nothing has labels but signs, which sign='largest'"):
+        fit.relabelled(sort_by="a")
+    named = "p\\['x0'\\], p\\['x1'\\].*constrain="
+    plain = dataclasses.replace(
+        fit, group=folt.groups.Permutation(2, 1), problem=folt.models.gaussian_pair(2)
+    )
+    plain = dataclasses.replace(plain, names=plain.problem.names)
+    with pytest.raises(ValueError, match=named):
+        plain.relabelled(sort_by="x1")
 
 
 def test_a_problem_says_what_its_fits_are_sorted_by(fit):

@@ -161,6 +161,11 @@ def test_loaded_relabelled_and_extended_fits_have_expectations_too(fit, tmp_path
     assert made["with problem"].method is not ExpectationMethod.CHAIN
 
 
+def test_an_unknown_parameter_is_answered_with_those_there_are(fit):
+    with pytest.raises(KeyError, match="no parameter 'nu' among '"):
+        fit.expectation(lambda p: p["nu"])
+
+
 def test_values_of_any_shape_and_truth_values(fit):
     mean, error = fit.expectation(
         lambda p: np.stack([[p["x0"], p["x0"] > 0], [p["x1"], 1.0 + 0 * p["x1"]]]).transpose(

@@ -83,6 +83,20 @@ def test_round_trip_is_equal_in_every_field(fit, saved):
     assert isinstance(back.group, Permutation)
 
 
+def test_another_problem_is_refused_on_loading(fit, saved):
+    """Of the same dimension, with other names, another group or another log density."""
+    own = fit.problem
+    assert folt.load(saved, problem=own).problem is own
+    others = {
+        "log density at its draws": Problem(lambda x: own.log_density(x) - x @ x, own.group),
+        "coordinates x0": Problem(own.log_density, own.group, names=list("abcd")),
+        "a group Permutation": Problem(own.log_density, folt.groups.Trivial(4)),
+    }
+    for words, other in others.items():
+        with pytest.raises(ValueError, match=words):
+            folt.load(saved, problem=other)
+
+
 def test_names_of_axes_survive(fit, tmp_path):
     named = dataclasses.replace(
         fit, posterior={"mu": fit.draws[..., :2]}, dims={"mu": ("component",)}

@@ -73,6 +73,13 @@ def test_a_problem_without_symmetry_says_so():
     assert "symmetry broken" in repr(broken)
 
 
+def test_parameters_at_a_point_are_in_double_precision():
+    problem = folt.Problem(lambda x: -x @ x, folt.groups.Trivial(2))
+    values = problem.parameters(np.array([0.1, 0.2]))
+    assert values["x1"].dtype == np.float64
+    assert values["x1"] == 0.2
+
+
 def test_one_sign_that_is_folded_is_not_said_to_ascend():
     """Two labels of parts that sum to zero are one coordinate with a sign."""
     group = Joint(2, [ZeroSum(), ZeroSum()])

@@ -25,6 +25,7 @@ from folt.problem.black_box import BlackBox
 from folt.symmetry import Reason
 from folt.symmetry.account import account_of, attempt_in_words
 from folt.symmetry.findings import Remark, SymmetryFound
+from folt.symmetry.probe import Probe
 
 
 def told(attempts):
@@ -142,6 +143,18 @@ def loadings(x, power):
     solved = jnp.linalg.solve(covariance, sample.T @ sample)
     likelihood = -0.5 * (13 * jnp.linalg.slogdet(covariance)[1] + jnp.trace(solved))
     return likelihood - jnp.sum(jnp.abs(w) ** power) - log_noise**2
+
+
+def test_points_outside_the_support_on_both_sides_do_not_differ():
+    """A swap that leads from outside to outside says nothing against it."""
+
+    def evaluate(points):
+        inside = np.abs(points).max(axis=1) < 1.0
+        return np.where(inside, -(points**2).sum(axis=1), -np.inf)[:, None]
+
+    probe = Probe(evaluate, ("likelihood",), np.zeros(2), np.ones(2))
+    before, after = np.array([[0.1, 2.0], [0.1, 2.0]]), np.array([[2.0, 0.1], [0.1, 0.2]])
+    np.testing.assert_array_equal(probe.differ(before, after), [0.0, np.inf])
 
 
 def test_a_sparse_factor_model_has_signed_permutations():

@@ -84,6 +84,35 @@ def test_a_symmetry_of_the_support_counts_too():
     assert folt.check(bounded).holds
 
 
+def test_nan_at_a_few_points_counts_as_outside():
+    """A support whose edge is NaN is tried where there are numbers, and may not be broken."""
+    group = Reflection(1, (0,))
+    points = np.array([[0.1], [0.3], [0.7], [2.0]])
+    even = Problem(lambda x: -(x[0] ** 2) + 0.0 * jnp.log(1.5 - jnp.abs(x[0])), group)
+    assert folt.check(even, points=points).holds
+    odd = Problem(lambda x: -(x[0] ** 2) + 0.0 * jnp.log(x[0] + 1.5), group)
+    account = folt.check(odd, points=points)
+    assert account.defect == np.inf
+    assert account.point == 2.0
+
+
+def test_nan_at_an_image_counts_where_the_density_is_not_hopeless():
+    """Far out, where there is no mass, rounding decides which order of a sum is a number."""
+    group = Reflection(1, (0,))
+    edge = Problem(lambda x: -(x[0] ** 2) + 0.0 * jnp.log(x[0] + 15.0), group)
+    assert folt.check(edge, points=np.array([[0.1], [0.3], [20.0]])).holds
+    assert not folt.check(edge, points=np.array([[0.1], [0.3], [16.0]])).holds
+
+
+def test_nan_at_most_points_is_refused_in_the_users_parameters():
+    group = Reflection(1, (0,))
+    mostly = Problem(
+        lambda x: jnp.log(jnp.abs(x[0]) - 1.0), group, constrain=lambda x: {"rate": 2.0 * x[0]}
+    )
+    with pytest.raises(ValueError, match=r"nan at .*\(rate = 0\.2\) and at 3 of the 4 points"):
+        folt.check(mostly, points=np.array([[0.1], [0.3], [0.7], [2.0]]))
+
+
 def test_every_generator_is_tested():
     """A density broken under the last sign flip alone is found."""
     group = SignedPermutation(2, 1)
@@ -132,6 +161,7 @@ BAD = {
     "wrong dimension": (lambda x: jnp.sum(x.reshape(3, 2)), r"point of shape \(2,\)"),
     "mismatched sum": (lambda x: jnp.sum(x + jnp.ones(5)), r"point of shape \(2,\)"),
     "unpacking": (lambda x: sum(a * b for a, b in [tuple(x), tuple(x[:1])]), r"shape \(2,\)"),
+    "NumPy": (lambda x: np.sum(np.asarray(x)), r"folt.from_callable\(function, 2, symmetry\)"),
     "branches on values": (lambda x: x[0] if x[0] > 0 else -x[0], r"point of shape \(2,\)"),
 }
 

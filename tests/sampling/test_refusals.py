@@ -254,6 +254,14 @@ def test_a_command_refuses_in_one_line(command, words, message, folder, capsys):
     assert {path.name for path in folder.iterdir()} == before
 
 
+def test_a_model_with_its_data_is_no_problem_and_the_way_to_one_is_said():
+    for function in (folt.sample, folt.check):
+        with pytest.raises(TypeError, match=r"got 2 things: make one by folt.from_numpyro\(model"):
+            function(quiet, np.ones(3))
+        with pytest.raises(TypeError, match="options have names, such as seed=1"):
+            function(problem(), 1)
+
+
 def test_there_are_enough_of_them():
     assert len(COMMANDS) + len(CALLS) >= 80
 
@@ -275,6 +283,8 @@ def problem(**parts):
 
 CALLS = [
     (lambda: folt.sample(3), "expected a folt.Problem, got int"),
+    (lambda: folt.sample(quiet), r"got function: make one by folt.from_numpyro\(model"),
+    (lambda: folt.sample(problem(), effort="quick"), r"Effort.quick\(\).*default\(\).*'quick'"),
     (lambda: folt.sample(problem(), draws=100.0), "draws to be a whole number"),
     (lambda: folt.sample(problem(), draws=True), "draws to be a whole number"),
     (lambda: folt.sample(problem(), draws=0), "draws to be a whole number of at least 1"),

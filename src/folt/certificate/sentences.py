@@ -125,7 +125,7 @@ def label_trouble(certificate: Certificate) -> str:
             "else in "
             f"{100.0 * (facts.boundary.mixed or 0.0):.0f} % of the cases: summaries by label "
             "mislead, so name components by the proposal, or sort them by the parameter in "
-            "which they differ (sort_by=)."
+            "which they differ (sort_by=); signs are named by an entry far from zero (sign=)."
         )
     return (
         "The draws can be used, but the label of a component is a matter of chance in "

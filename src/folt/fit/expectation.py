@@ -333,7 +333,16 @@ def _values(
     Raises:
         ValueError: it does not keep the leading axes.
     """
-    values = np.asarray(quantity(parameters))
+    try:
+        values = np.asarray(quantity(parameters))
+    except KeyError as error:
+        if error.args and error.args[0] in parameters:
+            raise  # a fault of the function's own
+        known = ", ".join(map(repr, parameters))
+        raise KeyError(
+            f"no parameter {error.args[0]!r} among {known}: names come from constrain= of the "
+            "problem, or from names="
+        ) from error
     if values.shape[:2] != lead:
         raise ValueError(
             "expected a function from {name: (chain, draw, ...)} to values with the leading axes "

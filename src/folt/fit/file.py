@@ -34,6 +34,8 @@ from folt.fit.serial import (
     unsealed,
 )
 from folt.problem import Problem
+from folt.problem.ratio import LogRatio, Target
+from folt.problem.symmetry import ROUNDINGS
 from folt.store import write_whole
 from folt.store.strict_json import Document
 from folt.types import in_float64
@@ -45,6 +47,9 @@ PLAIN = ("wall", "evaluations", "labels", "whole_orbit", "provenance")
 
 LEARNT = ("exact", "rounded")
 """Kinds of digests of the draws that a proposal has learnt from."""
+
+_SAME = 1e-4
+"""Change of a log density in nats that another machine or another order of sums may cause."""
 
 ORDER = "folt_parameters"
 """Attribute of the posterior with the names of the parameters in order; HDF5 sorts by alphabet."""
@@ -82,7 +87,8 @@ def load(path: str | Path, problem: Problem | None = None) -> Fit:
         problem: the problem, if the fit is to be extended; functions are not stored.
 
     Raises:
-        ValueError: the file is missing, damaged, of another format, or holds what no fit holds.
+        ValueError: the file is missing, damaged, of another format, or holds what no fit holds, or
+            the problem is another one than that of the fit.
     """
     path = Path(path)
     data = unsealed(path, FIT_FORMAT)
@@ -95,11 +101,8 @@ def load(path: str | Path, problem: Problem | None = None) -> Fit:
     except Exception as error:  # whatever a forged file makes of its parts
         said = error.args[0] if isinstance(error, KeyError) and error.args else error
         raise ValueError(f"{path} is not a fit file that can be relied on: {said}") from error
-    if problem is not None and problem.dim != fit.group.dim:
-        raise ValueError(
-            f"expected a problem of dimension {fit.group.dim} for this fit, "
-            f"got dimension {problem.dim}"
-        )
+    if problem is not None:
+        _require_same(fit, problem)
     if said_then["rules"] != RULES:
         warnings.warn(
             f"{path} was certified under rules {said_then['rules']} and called "
@@ -107,6 +110,40 @@ def load(path: str | Path, problem: Problem | None = None) -> Fit:
             stacklevel=3,
         )
     return dataclasses.replace(fit, problem=problem)
+
+
+def _require_same(fit: Fit, problem: Problem) -> None:
+    """Refuse a problem that is not the one the fit was made of.
+
+    The ratio of the densities of target and proposal is kept with every draw, so that two draws
+    tell other data or another prior.
+    """
+    if problem.dim != fit.group.dim:
+        raise ValueError(
+            f"expected a problem of dimension {fit.group.dim} for this fit, "
+            f"got dimension {problem.dim}"
+        )
+    for what, own, given in (
+        ("coordinates", ", ".join(fit.names), ", ".join(problem.names)),
+        ("a group", type(fit.group).__name__, type(problem.group).__name__),
+        ("a group of order", fit.group.order, problem.group.order),
+    ):
+        if own != given:
+            raise ValueError(f"expected a problem with {what} {own} for this fit, got {given}")
+    if fit.proposal is None or not fit.whole_orbit:
+        return
+    points = np.stack([fit.draws[0, 0], fit.draws[-1, -1]])
+    stored = np.array([fit.log_ratio[0, 0], fit.log_ratio[-1, -1]])
+    with problem.evaluating():
+        values = problem.log_folds(points)
+        found = LogRatio(Target(problem), fit.proposal, fit.group).at(points, values)
+    rounding = ROUNDINGS * np.finfo(float).eps * np.abs(values)
+    if not np.all(np.abs(found - stored) <= _SAME + rounding):
+        change = float(np.max(np.abs(found - stored)))
+        raise ValueError(
+            f"expected the problem that this fit was made of, got one whose log density at its "
+            f"draws differs by {change:.3g}: other data, another prior or another constant"
+        )
 
 
 def _read(data: bytes) -> tuple[Fit, Document]:

@@ -177,7 +177,9 @@ def memberships(fit: Fit, log_terms: TermsOfPoint | None = None) -> Memberships:
         raise ValueError(
             "this model does not say what its components are: give fit.memberships(log_terms), "
             "from a point (and data), or from the parameters by name, to log weight plus log "
-            "density, (observation, component)"
+            "density, (observation, component). Such terms take observations as independent: "
+            "the states of a hidden Markov model need smoothing, which folt.models.hidden_markov "
+            "brings"
         )
     points = fit.draws.reshape(-1, fit.group.dim)
     terms = terms if log_terms is None else _of_points(problem, terms, points[0])

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import warnings
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
 import jax
@@ -26,6 +26,7 @@ from folt.groups import (
 )
 from folt.groups.permutation import Relabelling
 from folt.groups.signed import SignedArrangement
+from folt.problem.cards import INDEXED
 from folt.problem.named_values import SortKey, entry_name
 from folt.problem.ratio import label_errors
 from folt.proposals.fold import Folded
@@ -189,7 +190,7 @@ def _signed(fit: Fit, sign: str) -> Fit:
     place = fit.names.index(entry) if entry in fit.names else None
     known = {at for blocks in parts for block in blocks for at in block}
     if sign != LARGEST and place not in known:
-        names = ", ".join(repr(fit.names[at]) for at in sorted(known)[:4])
+        names = ", ".join(map(repr, _examples([fit.names[at] for at in sorted(known)])))
         raise ValueError(
             f"expected sign={LARGEST!r} or an entry whose sign may be flipped, such as {names}, "
             f"got {sign!r}"
@@ -203,6 +204,23 @@ def _signed(fit: Fit, sign: str) -> Fit:
             draws[..., list(block)] *= np.where(fit.draws[..., key] < 0.0, -1.0, 1.0)[..., None]
     order = fit.labels.partition(SIGNS_BY)[0]
     return _moved_to(fit, draws, f"{order}{SIGNS_BY}{sign}")
+
+
+def _examples(names: Sequence[str]) -> list[str]:
+    """Return the first entry of every parameter among these."""
+    found: dict[str, str] = {}
+    for name in names:
+        match = INDEXED.fullmatch(name)
+        found.setdefault(name if match is None else match[2], name)
+    return list(found.values())
+
+
+def cure_of_order(fit: Fit) -> str:
+    """Return how another order of the labels is asked for, or other signs where there are any."""
+    signs = f'fit.relabelled(sign="{LARGEST}")'
+    if not sign_blocks(fit.group):
+        return "fit.relabelled(sort_by=...)"
+    return f"fit.relabelled(sort_by=...) or {signs}" if fit.exchanged else signs
 
 
 def sign_blocks(group: Group) -> list[list[tuple[int, ...]]]:
@@ -238,8 +256,8 @@ def _key(fit: Fit, sort_by: str | SortKey) -> tuple[SortKey, str]:
         return lambda posterior: np.asarray(sort_by(posterior), float), plain
     carrying = [name for name, axes in fit.exchanged.items() if len(axes) == 1]
     if sort_by not in carrying:
-        among = f"one of {', '.join(map(repr, carrying))}, which have labels"
-        expected = f"a function or {among}" if carrying else "a function, as nothing has labels"
+        among = f"or one of {', '.join(map(repr, carrying))}, which have labels"
+        expected = f"a function {among}" if carrying else f"a function, {_why_a_function(fit)}"
         raise ValueError(f"expected sort_by to be {expected}, got {sort_by!r}")
     if fit.posterior[sort_by].ndim != 3:
         raise ValueError(
@@ -247,6 +265,19 @@ def _key(fit: Fit, sort_by: str | SortKey) -> tuple[SortKey, str]:
             f"lambda posterior: posterior[{sort_by!r}][..., 0]"
         )
     return lambda posterior: np.asarray(posterior[sort_by], float), sort_by
+
+
+def _why_a_function(fit: Fit) -> str:
+    """Return why no parameter can be named to sort by, and what else can be done."""
+    if sign_blocks(fit.group):
+        return f"as nothing has labels but signs, which sign={LARGEST!r} or sign=an entry chooses"
+    if require_problem(fit).constrain is None and len(fit.names) > 1:
+        first, second = fit.names[:2]
+        return (
+            f"such as lambda p: np.stack([p[{first!r}], p[{second!r}]], axis=-1), as coordinates "
+            "are no arrays with labels unless constrain= of the problem makes some of them"
+        )
+    return "as nothing has labels"
 
 
 def _evaluated(

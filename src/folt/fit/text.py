@@ -20,7 +20,7 @@ from folt.certificate.outcomes import Use
 from folt.certificate.sentences import chain_rows, mixing_steps, modes_words, tone, undefined_words
 from folt.certificate.sentences import headline as headline_words
 from folt.fit.labels import are_places, given_label, has_labels, place_number
-from folt.fit.relabelling import LARGEST, LIKELIEST, SIGNS_BY, SORTED_BY
+from folt.fit.relabelling import LARGEST, LIKELIEST, SIGNS_BY, SORTED_BY, cure_of_order
 from folt.problem.cards import Card, counted, folding, order_words
 
 if TYPE_CHECKING:
@@ -388,7 +388,7 @@ def order_sentence(fit: Fit) -> str:
         return order
     return (
         f"{order}; in {100 * mixed:.0f} % of the draws this order confuses components that differ "
-        "in something else: fit.relabelled(sort_by=...)"
+        f"in something else: {cure_of_order(fit)}"
     )
 
 

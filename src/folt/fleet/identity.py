@@ -161,7 +161,7 @@ def _file(path: Path) -> object:
         known = path.stat()
         require_readable(path)
     except OSError as error:
-        raise ValueError(f"expected a file at {path}, got '{error.strerror}'") from error
+        raise ValueError(f"expected a file at {path}: {error.strerror}") from error
     return {"file": _digest_once(path.absolute(), known.st_size, known.st_mtime_ns)}
 
 

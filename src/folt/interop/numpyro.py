@@ -66,6 +66,7 @@ def from_numpyro(
     """
     if not callable(model):
         raise ValueError(f"expected a NumPyro model, a function, got {type(model).__name__}")
+    args, kwargs = jax.tree.map(_as_array, (args, kwargs))
     shown = two_runs(model, args, kwargs)
     shown.require_numbers()
     data, call = split_call(
@@ -105,6 +106,23 @@ def _forgotten(
         return []
     given.apply_defaults()
     return [name for name in latent if name in given.arguments and given.arguments[name] is None]
+
+
+def _as_array(leaf: object) -> object:
+    """Return the numbers of a pandas table or column, which JAX does not take; the rest as it is.
+
+    Raises:
+        ValueError: it holds something else than numbers.
+    """
+    if type(leaf).__module__.partition(".")[0] != "pandas" or not hasattr(leaf, "to_numpy"):
+        return leaf
+    values = leaf.to_numpy()
+    if values.dtype.kind not in "fiub":
+        raise ValueError(
+            f"expected numbers as data of the model, got a pandas {type(leaf).__name__} of "
+            f"{values.dtype}"
+        )
+    return values
 
 
 def _on_host(leaf: object) -> object:

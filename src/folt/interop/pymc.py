@@ -197,7 +197,9 @@ def from_pymc(
 
     Returns:
         A problem whose `constrain` gives free and deterministic variables, with pointwise
-        log-likelihood. Replicates are PyMC's own: `pm.sample_posterior_predictive(fit.to_arviz())`.
+        log-likelihood. Replicates are PyMC's own: `pm.sample_posterior_predictive(posterior)`
+        with every fiftieth draw,
+        `posterior = fit.to_arviz(log_likelihood=False).sel(draw=slice(None, None, 50))`.
         `symmetry_found` holds what was tried, what was found and what nearly held.
 
     Warns:

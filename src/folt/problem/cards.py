@@ -209,14 +209,23 @@ def problem_card(problem: Problem) -> Card:
         ("Symmetry", " ".join(repr(problem.group).split())),
         *([("Order", order)] if (order := _order(problem)) else []),
         ("Parameters", _parameter_words(problem)),
-        ("Data", shapes((name, leaf) for name, leaf in leaves) or "none beside the density"),
-        ("Prior", "given" if problem.prior is not None else "none of its own"),
+        (
+            "Data",
+            shapes((name, leaf) for name, leaf in leaves)
+            or _without(problem, "none beside the density"),
+        ),
+        ("Prior", "given" if problem.prior is not None else _without(problem, "none of its own")),
     ]
     if problem.quotient is not None:
         rows.insert(1, ("Divided out", problem.quotient.words()))
     held = "" if problem.invariant else ", symmetry broken"
     headline = f"Problem in {problem.dim} dimensions, {folding(problem.group)}{held}"
     return Card(headline, tuple(rows))
+
+
+def _without(problem: Problem, words: str) -> str:
+    """Return that a problem has no such part, unless the model that it is made of brings it."""
+    return words if problem.symmetry_found is None else "in the model"
 
 
 def _name_of(path: jax.tree_util.KeyPath) -> str:

@@ -260,11 +260,16 @@ class Problem(Evaluated):
     def parameters(self, points: ArrayLike) -> dict[str, PyTree]:
         """Return the user's parameters at one point (dim,), or at many (..., dim).
 
-        The coordinates by name where nothing else was given. At many points the values are NumPy
-        arrays with the same leading axes.
+        The coordinates by name where nothing else was given. Values are NumPy arrays in double
+        precision, at many points with the same leading axes; of a point that JAX traces they are
+        what it traces.
         """
+        if isinstance(points, jax.core.Tracer):
+            return self._parameters(points)
         if np.ndim(points) == 1:
-            return self._parameters(points)  # type: ignore[arg-type]
+            with jax.enable_x64(True):
+                alone = self._parameters(np.asarray(points, np.float64))
+                return jax.tree.map(np.asarray, alone)
         many = np.asarray(points, np.float64)
         flat = parameters_at(self, many.reshape(-1, self.dim))
         return {

@@ -45,6 +45,12 @@ def require_scalar(problem: Problem) -> None:
     try:
         with _indices_checked():
             result = eqx.filter_eval_shape(_call, problem.log_density, arguments)
+    except jax.errors.TracerArrayConversionError as error:
+        raise ValueError(
+            "the log density calls NumPy, SciPy or another function that cannot be traced by JAX: "
+            "write it with jax.numpy, or give it as it is by folt.from_callable(function, "
+            f"{problem.dim}, symmetry)"
+        ) from error
     except (TypeError, ValueError, IndexError) as error:
         raise ValueError(
             f"the log density cannot be evaluated at a point of shape ({problem.dim},), the "

@@ -41,6 +41,18 @@ ROUNDINGS = 64.0
 
 _POINTS = 16
 
+_UNDEFINED = 0.5
+"""Share of the points tried at which the density may be NaN, which counts as outside."""
+
+_HOPELESS = 300.0
+"""Nats below the best of the points tried from which on NaN at an image is no disagreement: such
+differences of nearly equal numbers as log(1 - F) are rounding there, and hold no mass."""
+
+_EDGE = (
+    "It is a number there and -inf or NaN at the image, or the other way round, which may also be "
+    "rounding in a far tail, such as log(1 - F) where F is nearly one."
+)
+
 TURNING = 4
 """Names of turning parameters that a sentence lists."""
 
@@ -136,19 +148,22 @@ def check_symmetry(
         points = scattered_points(point_key, problem, _POINTS)
     points = np.asarray(points, np.float64)
     plain = _values(problem, points)
-    _require_numbers(plain, points)
+    _require_numbers(problem, plain, points)
     require_gradient(problem, jax.random.fold_in(root, 2), points, plain)
     elements, images = _tested(problem, element_key, points)
     count, dim = images.shape[1], problem.dim
     begun = time.perf_counter()
     moved = _values(problem, images.reshape(-1, dim)).reshape(-1, count)
     pace = (time.perf_counter() - begun) / _evaluated(problem, moved.size)
-    _require_numbers(moved.reshape(-1), images.reshape(-1, dim))
-    account = _account(problem, points, elements, np.asarray(plain), np.asarray(moved))
+    _require_numbers(problem, moved.reshape(-1), images.reshape(-1, dim))
+    hopeless = plain < np.max(plain, where=np.isfinite(plain), initial=-np.inf) - _HOPELESS
+    moved = np.where(np.isnan(moved) & hopeless[:, None], plain[:, None], moved)
+    plain, moved = _nan_outside(plain), _nan_outside(moved)
+    account = _account(problem, points, elements, plain, moved)
     found = None
     if account.holds:
         values = functools.partial(_values, problem)
-        found = rotation_found(problem.group, points, np.asarray(plain), values, _TOLERANCE)
+        found = rotation_found(problem.group, points, plain, values, _TOLERANCE)
     if found is None:
         return dataclasses.replace(account, pace=pace)
     if not (allow_rotation or problem.allow_rotation):
@@ -180,10 +195,12 @@ def require_symmetry(problem: Problem, seed: int = 0) -> SymmetryAccount:
     account = check_symmetry(problem, seed=seed)
     if problem.invariant and not account.holds:
         point = np.array2string(account.point, precision=4, separator=", ")
+        edge = "" if np.isfinite(account.defect) else f" {_EDGE}"
         raise SymmetryError(
             f"the log density is declared invariant but changes by {account.defect:.6g} under "
-            f"'{account.element}' at the point {point}. Either give the group the density really "
-            "has, or pass invariant=False to Problem, which needs no symmetry."
+            f"'{account.element}' at the point {point}.{edge} "
+            "Either give the group the density really has, or pass invariant=False to Problem, "
+            "which needs no symmetry."
         )
     return account
 
@@ -209,14 +226,40 @@ def _evaluated(problem: Problem, count: int) -> int:
     return -(-count // VALUES_PER_BLOCK) * VALUES_PER_BLOCK
 
 
-def _require_numbers(values: np.ndarray, points: HostPoints) -> None:
-    faulty = np.flatnonzero(~np.isfinite(values) & ~np.isneginf(values))
-    if faulty.size:
-        point = np.array2string(np.asarray(points[faulty[0]]), precision=6, separator=", ")
-        raise ValueError(
-            f"the log density is {float(values[faulty[0]])} at the point {point}; expected a "
-            "finite number, or -inf outside the support"
-        )
+def _require_numbers(problem: Problem, values: np.ndarray, points: HostPoints) -> None:
+    """Refuse +inf anywhere, and NaN at so many points that few are left to try."""
+    faulty = np.flatnonzero((values == np.inf) | np.isnan(values))
+    nans = int(np.isnan(values).sum())
+    if not np.any(values == np.inf) and nans <= _UNDEFINED * len(values):
+        return
+    place = faulty[np.argmin(np.isnan(values[faulty]))]
+    often = f" and at {nans} of the {len(values)} points tried" if np.isnan(values[place]) else ""
+    raise ValueError(
+        f"the log density is {float(values[place])} at the point "
+        f"{_where(problem, np.asarray(points[place]))}{often}; expected a finite number, or "
+        "-inf outside the support"
+    )
+
+
+def _nan_outside(values: np.ndarray) -> np.ndarray:
+    """Return the values with NaN as -inf: sampling takes both for outside the support."""
+    return np.where(np.isnan(values), -np.inf, values)
+
+
+def _where(problem: Problem, point: np.ndarray) -> str:
+    """Return the coordinates of a point, and its parameters where they are something else."""
+    words = np.array2string(point, precision=6, separator=", ")
+    if problem.constrain is None:
+        return words
+    try:
+        named = problem.parameters(point[None])
+    except Exception:  # a function that fails outside the support must not hide the fault
+        return words
+    values = ", ".join(
+        f"{name} = {np.array2string(value[0], precision=4, separator=', ', threshold=8)}"
+        for name, value in named.items()
+    )
+    return f"{words} ({' '.join(values.split())})"
 
 
 def _tested(problem: Problem, key: Key, points: HostPoints) -> tuple[Element, np.ndarray]:

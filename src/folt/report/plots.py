@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from folt.fit.memberships import memberships, most_probable_path
-from folt.fit.predictions import require_problem
+from folt.fit.predictions import FRONT_ENDS, require_problem
 from folt.report.charts import modes_chart
 from folt.report.checks import checks_figure, predictive_checks
 from folt.report.marginals import family_colours, marginals_figure
@@ -62,13 +62,16 @@ def _data(fit: Fit) -> Figure:
 
 def _checks(fit: Fit) -> Figure:
     """Replicated data beside the observed ones."""
-    require_problem(fit)
+    if require_problem(fit).predictive is None:
+        raise ValueError(
+            "this problem does not say how observations are drawn: compare the data yourself with "
+            f"{FRONT_ENDS}"
+        )
     checks = predictive_checks(fit)
     if checks is None:
         raise ValueError(
-            "expected a model of folt.models whose data are one series or table of numbers; "
-            "compare replicates (fit.replicates(), or those of PyMC and NumPyro) with other data "
-            "yourself"
+            "this picture needs data that are one series or table of numbers and replicates of "
+            "the same shape: compare fit.replicates() with the data yourself"
         )
     return checks_figure(checks)
 

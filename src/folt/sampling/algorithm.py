@@ -28,7 +28,7 @@ from folt.problem.symmetry import require_symmetry
 from folt.reference import AdaptiveRandomWalk, Exact, Given, HostChains
 from folt.reference.landscape import require_numbers_around
 from folt.sampling.checks import require_possible
-from folt.sampling.options import Options, cap_cautions
+from folt.sampling.options import Options, cap_cautions, one_problem
 from folt.sampling.progress import Stages
 from folt.sampling.spending import Spending, draws_within_budget, forecast, reference_work
 from folt.store.strict_json import Document
@@ -43,6 +43,7 @@ _FRESH = (AdaptiveRandomWalk, Exact, HostChains)
 """Samplers whose draws are new whenever their key is."""
 
 
+@one_problem
 @in_float64
 @one_blas_thread
 def sample(

@@ -18,7 +18,7 @@ from folt.problem.requirements import require_parts, require_scalar
 from folt.problem.symmetry import SymmetryAccount, scattered_points
 from folt.problem.symmetry import check_symmetry as check_symmetry
 from folt.proposals.sums import HostDistribution
-from folt.sampling.options import Options
+from folt.sampling.options import Options, one_problem
 from folt.sampling.spending import FEWEST, in_bytes, require_memory
 from folt.types import HostPoints, host_generator, in_float64, root_key
 
@@ -66,6 +66,7 @@ class Account(SymmetryAccount):
         )
 
 
+@one_problem
 @in_float64
 @one_blas_thread
 def check(

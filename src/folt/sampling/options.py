@@ -6,11 +6,12 @@ Nothing is evaluated here.
 from __future__ import annotations
 
 import dataclasses
+import functools
 import importlib
 import inspect
 import math
 from collections.abc import Callable
-from typing import Any
+from typing import Any, ParamSpec, TypeVar
 
 import numpy as np
 
@@ -107,7 +108,9 @@ class Options:
             ValueError: with what was expected and what came.
         """
         if not isinstance(problem, Problem):
-            raise ValueError(f"expected a folt.Problem, got {type(problem).__name__}")
+            raise ValueError(
+                f"expected a folt.Problem, got {type(problem).__name__}{_maker(problem)}"
+            )
         if self.evaluations is not None:
             whole_number("evaluations", self.evaluations, 1)
         whole_number("seed", self.seed, 0, LARGEST_SEED)
@@ -135,6 +138,9 @@ class Options:
         naming.require(problem)
 
 
+Given, Made = ParamSpec("Given"), TypeVar("Made")
+
+
 def require_preset(preset: object, effort: object = None) -> None:
     """Refuse a protocol that does not exist, and an effort that it does not take.
 
@@ -146,10 +152,41 @@ def require_preset(preset: object, effort: object = None) -> None:
         raise ValueError(f"expected preset {known}, got {preset!r}")
     if effort is not None and not isinstance(effort, Effort):
         raise ValueError(
-            f"expected an effort such as folt.Effort.thorough(), got {type(effort).__name__}"
+            "expected effort to be folt.Effort.quick(), folt.Effort.default() or "
+            f"folt.Effort.thorough(), got {named(effort)}"
         )
     if effort is not None and preset != "default":
         raise ValueError(f"expected no effort with preset {preset!r}, which has its own")
+
+
+def one_problem(function: Callable[Given, Made]) -> Callable[Given, Made]:
+    """Say what is missing where a model and its data are given instead of one problem."""
+
+    @functools.wraps(function)
+    def of_problem(*given: Given.args, **options: Given.kwargs) -> Made:
+        if len(given) > 1:
+            name = getattr(function, "__name__", "this")
+            raise TypeError(
+                f"expected {name}(problem) and options by name, got {len(given)} things"
+                f"{_maker(given[0]) or ': options have names, such as seed=1'}"
+            )
+        return function(*given, **options)
+
+    return of_problem
+
+
+def _maker(model: object) -> str:
+    """Return how a problem is made of a model of another library, where it is one."""
+    rooms = {kind.__module__.partition(".")[0] for kind in type(model).__mro__}
+    if "pymc" in rooms:
+        return ": make one of a PyMC model by folt.from_pymc(model)"
+    if callable(model):
+        return (
+            ": make one by folt.from_numpyro(model, *data) of a NumPyro model, by "
+            "folt.Problem(log_density, symmetry) of a log density in JAX, or by "
+            "folt.from_callable(function, dim, symmetry) of any other"
+        )
+    return ""
 
 
 def _protocol(preset: str) -> tuple[Effort, Trainer]:

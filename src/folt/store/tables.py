@@ -88,7 +88,7 @@ def text_of(path: Path) -> Source:
         if suffix in OPENERS:
             data = _opened(path, data, OPENERS[suffix])
     except OSError as error:
-        raise ValueError(f"expected a CSV file at {path}, got '{error.strerror}'") from error
+        raise ValueError(f"expected a CSV file at {path}: {error.strerror}") from error
     return Source(_decoded(path, data))
 
 

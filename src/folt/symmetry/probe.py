@@ -142,9 +142,10 @@ class Probe:
     @staticmethod
     def _each(before: TermValues, after: TermValues, part: slice) -> np.ndarray:
         with np.errstate(invalid="ignore"):
-            change = np.abs(after[:, part].sum(axis=1) - before[:, part].sum(axis=1))
-            relative = change / (1.0 + np.abs(before[:, part]).sum(axis=1))
-        return np.where(np.isfinite(relative), relative, np.inf)
+            one, other = before[:, part].sum(axis=1), after[:, part].sum(axis=1)
+            relative = np.abs(other - one) / (1.0 + np.abs(before[:, part]).sum(axis=1))
+        outside = ~np.isfinite(one) & ~np.isfinite(other)  # on both sides, which is no change
+        return np.where(outside, 0.0, np.where(np.isfinite(relative), relative, np.inf))
 
     def _likely_points(self) -> HostPoints:
         """Return the likeliest of normal points of several scales.
