@@ -220,8 +220,9 @@ def _moved(fit: Fit) -> np.ndarray:
     masks = []
     for name, values in fit.posterior.items():
         mask, shape = found.get(name), values.shape[2:]
-        known = mask is not None and mask.shape == shape
-        masks.append(np.ravel(mask if known else np.full(shape, bool(fit.exchanged.get(name)))))
+        if mask is None or mask.shape != shape:
+            mask = np.full(shape, bool(fit.exchanged.get(name)))
+        masks.append(mask.ravel())
     return np.concatenate(masks)
 
 

@@ -138,7 +138,8 @@ class Options:
         naming.require(problem)
 
 
-Given, Made = ParamSpec("Given"), TypeVar("Made")
+Asked = ParamSpec("Asked")
+Made = TypeVar("Made")
 
 
 def require_preset(preset: object, effort: object = None) -> None:
@@ -159,11 +160,11 @@ def require_preset(preset: object, effort: object = None) -> None:
         raise ValueError(f"expected no effort with preset {preset!r}, which has its own")
 
 
-def one_problem(function: Callable[Given, Made]) -> Callable[Given, Made]:
+def one_problem(function: Callable[Asked, Made]) -> Callable[Asked, Made]:
     """Say what is missing where a model and its data are given instead of one problem."""
 
     @functools.wraps(function)
-    def of_problem(*given: Given.args, **options: Given.kwargs) -> Made:
+    def of_problem(*given: Asked.args, **options: Asked.kwargs) -> Made:
         if len(given) > 1:
             name = getattr(function, "__name__", "this")
             raise TypeError(

@@ -145,6 +145,8 @@ class Probe:
             one, other = before[:, part].sum(axis=1), after[:, part].sum(axis=1)
             relative = np.abs(other - one) / (1.0 + np.abs(before[:, part]).sum(axis=1))
         outside = ~np.isfinite(one) & ~np.isfinite(other)  # on both sides, which is no change
+        if outside.all():  # and where all are, nothing was compared
+            return np.full(len(one), np.inf)
         return np.where(outside, 0.0, np.where(np.isfinite(relative), relative, np.inf))
 
     def _likely_points(self) -> HostPoints:
