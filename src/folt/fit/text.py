@@ -265,7 +265,7 @@ def is_constant(values: np.ndarray) -> bool:
     Another spread says nothing: its effective draws and its histogram would be those of rounding.
     """
     largest = float(np.abs(values).max(initial=0.0))
-    return math.isfinite(largest) and float(np.ptp(values)) <= ROUNDING * largest
+    return math.isfinite(largest) and float(np.ptp(np.asarray(values, float))) <= ROUNDING * largest
 
 
 def _spread(values: np.ndarray) -> float:
