@@ -1,5 +1,6 @@
 """The declared symmetry is checked before anything else, and a failure names what failed."""
 
+import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
@@ -96,12 +97,24 @@ def test_nan_at_a_few_points_counts_as_outside():
     assert account.point == 2.0
 
 
-def test_nan_at_an_image_counts_where_the_density_is_not_hopeless():
-    """Far out, where there is no mass, rounding decides which order of a sum is a number."""
-    group = Reflection(1, (0,))
-    edge = Problem(lambda x: -(x[0] ** 2) + 0.0 * jnp.log(x[0] + 15.0), group)
-    assert folt.check(edge, points=np.array([[0.1], [0.3], [20.0]])).holds
-    assert not folt.check(edge, points=np.array([[0.1], [0.3], [16.0]])).holds
+def test_rounding_in_a_far_tail_breaks_no_symmetry():
+    """Where log(1 - F) is rounding, or NaN, the order of a sum decides; elsewhere nothing does."""
+    group = Permutation(3, 1)
+
+    def censored(x, skew=0.0):
+        shares = jnp.exp(-jnp.exp(x))  # of an F that is nearly one where x is large
+        one, two, three = 0.9 * jax.nn.softmax(x) * (1.0 - shares)
+        below = ((0.1 + one) + two) + three
+        return 100.0 * jnp.log(1.0 - below) - jnp.sum(x**2) + skew * x[0]
+
+    normal = np.random.default_rng(0).normal
+    likely, tails = normal(size=(8, 3)), 3.4 + 0.05 * normal(size=(8, 3))
+    points = np.concatenate([likely, tails])
+    assert folt.check(Problem(censored, group), points=points).holds
+    assert not folt.check(Problem(lambda x: censored(x, 1e-3), group), points=points).holds
+    # Rounding accounts for no change at the only point: nothing else was seen to be symmetric.
+    alone = [folt.check(Problem(censored, group), points=point[None]) for point in tails]
+    assert not all(account.holds for account in alone)
 
 
 def test_nan_at_most_points_is_refused_in_the_users_parameters():

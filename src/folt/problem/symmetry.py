@@ -44,14 +44,15 @@ _POINTS = 16
 _UNDEFINED = 0.5
 """Share of the points tried at which the density may be NaN, which counts as outside."""
 
-_HOPELESS = 300.0
-"""Nats below the best of the points tried from which on NaN at an image is no disagreement: such
-differences of nearly equal numbers as log(1 - F) are rounding there, and hold no mass."""
+_COPIES, _NUDGE = 16, 16.0 * np.finfo(float).eps
+"""Copies of a point, and how far each is moved, relatively, to see what rounding does there: where
+log(1 - F) has F within 1e-15 of one, four units in the last place change it by tens of nats."""
 
-_EDGE = (
-    "It is a number there and -inf or NaN at the image, or the other way round, which may also be "
-    "rounding in a far tail, such as log(1 - F) where F is nearly one."
-)
+_ROUNDED = 0.5
+"""Share of the points at which rounding may account for a change: a density that changes by as
+much wherever it is tried has not been seen to be symmetric anywhere."""
+
+_EDGE = "It is a number there and -inf or NaN at the image, or the other way round."
 
 TURNING = 4
 """Names of turning parameters that a sentence lists."""
@@ -156,10 +157,14 @@ def check_symmetry(
     moved = _values(problem, images.reshape(-1, dim)).reshape(-1, count)
     pace = (time.perf_counter() - begun) / _evaluated(problem, moved.size)
     _require_numbers(problem, moved.reshape(-1), images.reshape(-1, dim))
-    hopeless = plain < np.max(plain, where=np.isfinite(plain), initial=-np.inf) - _HOPELESS
-    moved = np.where(np.isnan(moved) & hopeless[:, None], plain[:, None], moved)
     plain, moved = _nan_outside(plain), _nan_outside(moved)
-    account = _account(problem, points, elements, plain, moved)
+    defect, allowed = _defects(plain, moved), allowance(plain)
+    broken = np.flatnonzero(np.max(defect, axis=1) > allowed)
+    if 0 < broken.size <= _ROUNDED * len(points):
+        worst = images[broken, np.argmax(defect[broken], axis=1)]
+        rounding = np.maximum(_rounding(problem, points[broken]), _rounding(problem, worst))
+        allowed[broken] = np.maximum(allowed[broken], rounding)
+    account = _account(problem, points, elements, defect, allowed)
     found = None
     if account.holds:
         values = functools.partial(_values, problem)
@@ -297,16 +302,34 @@ def allowance(values: np.ndarray) -> np.ndarray:
     return np.maximum(np.minimum(_TOLERANCE * (1.0 + size), MATTERS), rounding)
 
 
-def _account(
-    problem: Problem, points: HostPoints, elements: object, plain: np.ndarray, moved: np.ndarray
-) -> SymmetryAccount:
+def _defects(plain: np.ndarray, moved: np.ndarray) -> np.ndarray:
+    """Return |log π(g·x) - log π(x)|, a row for each point; outside on both sides is none."""
     both_outside = np.isneginf(plain)[:, None] & np.isneginf(moved)
-    allowed = allowance(plain)[:, None]
     with np.errstate(invalid="ignore"):
-        defect = np.where(both_outside, 0.0, np.abs(moved - plain[:, None]))
-    excess = np.where(np.isfinite(defect), defect / allowed, np.inf)
+        return np.where(both_outside, 0.0, np.abs(moved - plain[:, None]))
+
+
+def _rounding(problem: Problem, points: HostPoints) -> np.ndarray:
+    """Return by how much log π differs among copies of each point that differ in last places."""
+    nudges = host_generator(root_key(0)).uniform(-_NUDGE, _NUDGE, (_COPIES, *points.shape))
+    copies = (points * (1.0 + nudges)).reshape(-1, problem.dim)
+    values = _nan_outside(_values(problem, copies)).reshape(_COPIES, -1)
+    with np.errstate(invalid="ignore"):
+        spread = values.max(axis=0) - values.min(axis=0)
+    return np.where(np.isnan(spread), 0.0, spread)
+
+
+def _account(
+    problem: Problem,
+    points: HostPoints,
+    elements: object,
+    defect: np.ndarray,
+    allowed: np.ndarray,
+) -> SymmetryAccount:
+    with np.errstate(invalid="ignore"):
+        excess = np.nan_to_num(defect / allowed[:, None], nan=0.0, posinf=np.inf)
     row, column = np.unravel_index(np.argmax(excess), excess.shape)
-    count = moved.shape[1]
+    count = defect.shape[1]
     words = tuple(
         problem.group.describe(jax.tree.map(lambda leaf: np.asarray(leaf)[i], elements))  # noqa: B023
         for i in range(count)
@@ -316,7 +339,7 @@ def _account(
         tested=words,
         points=points.shape[0],
         defect=float(defect[row, column]),
-        allowed=float(allowed[row, 0]),
+        allowed=float(allowed[row]),
         element=words[column],
         point=np.asarray(points[row]),
         holds=bool(excess[row, column] <= 1.0),
