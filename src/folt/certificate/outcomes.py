@@ -280,6 +280,9 @@ class Status:
     shortfalls: Shortfalls = ()
     step: NextStep | None = None
 
+    def __str__(self) -> str:
+        return f"{self.name}: {self.advice}"
+
     @property
     def name(self) -> str:
         """The outcome's label."""

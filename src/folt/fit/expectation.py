@@ -28,7 +28,7 @@ from scipy.special import gammaincinv, ndtri
 from folt.certificate.diagnostics.chains import effective_size, frozen_chains
 from folt.certificate.diagnostics.evidence import PLAIN_LIMIT
 from folt.certificate.diagnostics.pareto import pareto_tail
-from folt.fit.relabelling import SIGNS_BY, SORTED_BY, labelled
+from folt.fit.relabelling import SIGNS_BY, SORTED_BY, labelled, signed
 from folt.problem.ratio import IDENTITY_ONLY, LogRatio, Target
 from folt.proposals.action import action_of
 from folt.proposals.components import Components
@@ -220,20 +220,26 @@ class Averages:
         return None if parameters is None else Weighted(parameters, weights)
 
     def _parameters(self, points: np.ndarray) -> dict[str, np.ndarray] | None:
-        """The user's parameters; None where order or signs of the labels cannot be had again."""
+        """The user's parameters; None where the order of the labels cannot be had again."""
         fit = self.fit
-        if fit.problem is None or fit.proposal is None or SIGNS_BY in fit.labels:
+        if fit.problem is None or fit.proposal is None:
             return None
-        if not fit.labels.startswith(SORTED_BY):
-            return fit.problem.parameters(labelled(points, fit.proposal, fit.group, fit.labels))
-        by = fit.labels.removeprefix(SORTED_BY)
-        if by not in fit.posterior:
-            return None
-        plain = fit.problem.parameters(points)
-        same = dataclasses.replace(fit, draws=points, posterior=plain, labels="sorted")
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", UserWarning)  # said when the fit was sorted
-            return same.relabelled(by).posterior
+        order, _, sign = fit.labels.partition(SIGNS_BY)
+        if order.startswith(SORTED_BY):
+            by = order.removeprefix(SORTED_BY)
+            if by not in fit.posterior:
+                return None
+            plain = fit.problem.parameters(points)
+            same = dataclasses.replace(fit, draws=points, posterior=plain, labels="sorted")
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore", UserWarning)  # said when the fit was sorted
+                same = same.relabelled(by)
+        else:
+            points = labelled(points, fit.proposal, fit.group, order)
+            if not sign:
+                return fit.problem.parameters(points)
+            same = dataclasses.replace(fit, draws=points, labels=order)
+        return signed(same, sign, like=fit.draws).posterior if sign else same.posterior
 
     def _key(self, number: int) -> jax.Array:
         key = jax.random.fold_in(root_key(self.fit.provenance["seed"]), STREAM)

@@ -125,7 +125,20 @@ def relabelled(fit: Fit, sort_by: str | SortKey | None, sign: str | None) -> Fit
         raise ValueError("expected sort_by, sign or both, got neither")
     if sort_by is not None:
         fit = _likeliest(fit) if sort_by == LIKELIEST else _sorted(fit, sort_by)
-    return _judged(fit if sign is None else _signed(fit, sign))
+    return _judged(fit if sign is None else signed(fit, sign))
+
+
+def with_signs_told_apart(fit: Fit) -> Fit:
+    """Return the fit with its largest entries positive where the fold's own signs say less.
+
+    The fold takes the sign of one entry that it knows before any draw. Where that entry is near
+    zero its sign is a matter of chance, and so would be every summary.
+    """
+    mixed = fit.certificate.symmetry.boundary.mixed or 0.0
+    if mixed <= MIXED or fit.problem is None or not sign_blocks(fit.group):
+        return fit
+    other = relabelled(fit, None, LARGEST)
+    return other if (other.certificate.symmetry.boundary.mixed or 0.0) < mixed else fit
 
 
 def _judged(fit: Fit) -> Fit:
@@ -181,8 +194,14 @@ def _sorted(fit: Fit, sort_by: str | SortKey) -> Fit:
     )
 
 
-def _signed(fit: Fit, sign: str) -> Fit:
-    """Flip the signs that may be flipped, so that one entry of each is positive."""
+def signed(fit: Fit, sign: str, like: np.ndarray | None = None) -> Fit:
+    """Flip the signs that may be flipped, so that one entry of each is positive.
+
+    Args:
+        fit: what is flipped.
+        sign: LARGEST or an entry.
+        like: draws that decide which entries are the largest, those of the fit if None.
+    """
     parts = sign_blocks(fit.group)
     if not parts:
         raise ValueError("this fit has no signs that could be chosen: nothing may be flipped in it")
@@ -195,11 +214,11 @@ def _signed(fit: Fit, sign: str) -> Fit:
             f"expected sign={LARGEST!r} or an entry whose sign may be flipped, such as {names}, "
             f"got {sign!r}"
         )
-    draws = fit.draws.copy()
+    draws, judges = fit.draws.copy(), fit.draws if like is None else like
     for blocks in parts:
         within = [block.index(place) for block in blocks if place in block]
         for block in blocks:
-            sizes = np.abs(fit.draws[..., list(block)]).mean(axis=(0, 1))
+            sizes = np.abs(judges[..., list(block)]).mean(axis=(0, 1))
             key = block[within[0] if within else int(np.argmax(sizes))]
             draws[..., list(block)] *= np.where(fit.draws[..., key] < 0.0, -1.0, 1.0)[..., None]
     order = fit.labels.partition(SIGNS_BY)[0]

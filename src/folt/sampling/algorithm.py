@@ -21,6 +21,7 @@ from folt.certificate.facts import ReferenceFacts, SymmetryFacts
 from folt.certificate.learnt import Learnt, known_first, split_by_chain
 from folt.chains import one_blas_thread, run_chains
 from folt.fit import Fit, ReferenceSummary
+from folt.fit.relabelling import with_signs_told_apart
 from folt.problem import Problem
 from folt.problem.named_values import Naming, SortKey
 from folt.problem.ratio import IDENTITY_ONLY, LogRatio, Target
@@ -185,13 +186,13 @@ def _as_asked(fit: Fit, naming: Naming) -> Fit:
 
     What the draws say of a sort key is known last, when a refusal would lose the fit.
     """
-    if not naming:
-        return fit
-    try:
-        return fit.relabelled(naming.sort_by, naming.sign)
-    except ValueError as error:
-        warnings.warn(f"{error}; labels stay as they are: {fit.order}", UserWarning, stacklevel=5)
-        return fit
+    if naming:
+        try:
+            fit = fit.relabelled(naming.sort_by, naming.sign)
+        except ValueError as error:
+            words = f"{error}; labels stay as they are: {fit.order}"
+            warnings.warn(words, UserWarning, stacklevel=5)
+    return fit if naming.sign is not None else with_signs_told_apart(fit)
 
 
 def _affordable(target: Target, fresh: int, steps: int, chains: int, width: int) -> int:
