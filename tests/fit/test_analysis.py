@@ -12,6 +12,7 @@ import folt
 from brief import EFFORT, brief_fit
 from folt.groups import Joint, ZeroSum
 from folt.models import gaussian_mixture
+from folt.proposals.action import action_of
 
 DATA = np.concatenate([np.linspace(-3.0, -1.0, 20), np.linspace(2.0, 4.0, 30)])
 
@@ -178,12 +179,25 @@ def test_signs_without_labels_are_chosen_by_sign_and_messages_say_so():
     def log_density(x):
         return jnp.logaddexp(-4.0 * ((x - centre) ** 2).sum(), -4.0 * ((x + centre) ** 2).sum())
 
-    fit = brief_fit(folt.Problem(log_density, group, names=["theta[0]", "a[0]"]))
+    def constrain(x):
+        return {"theta[0]": x[0], "a[0]": x[1]}
+
+    def unconstrain(values):
+        return jnp.stack([values["theta[0]"], values["a[0]"]])
+
+    names = ["theta[0]", "a[0]"]
+    fit = brief_fit(
+        folt.Problem(
+            log_density, group, names=names, constrain=constrain, unconstrain=unconstrain
+        )
+    )
     assert fit.order.endswith("signs then chosen so that the largest entry is positive")
     assert (fit.posterior["a[0]"] > 0).all()
     chance = fit.relabelled(sign="theta[0]")
     assert chance.summary().count('fit.relabelled(sign="largest")') == 1
     assert (chance.relabelled(sign="a[0]").posterior["a[0]"] > 0).all()
+    fit = brief_fit(folt.Problem(log_density, group, names=names))
+    assert action_of(group).contains(fit.draws.reshape(-1, 2)).all()  # where draws are the points
     with pytest.raises(ValueError, match=r"such as 'theta\[0\]', 'a\[0\]', got 'a'"):
         fit.relabelled(sign="a")
     with pytest.raises(ValueError, match="as nothing has labels but signs, which sign='largest'"):
