@@ -187,9 +187,7 @@ def test_signs_without_labels_are_chosen_by_sign_and_messages_say_so():
 
     names = ["theta[0]", "a[0]"]
     fit = brief_fit(
-        folt.Problem(
-            log_density, group, names=names, constrain=constrain, unconstrain=unconstrain
-        )
+        folt.Problem(log_density, group, names=names, constrain=constrain, unconstrain=unconstrain)
     )
     assert fit.order.endswith("signs then chosen so that the largest entry is positive")
     assert (fit.posterior["a[0]"] > 0).all()
