@@ -13,7 +13,7 @@ from __future__ import annotations
 import math
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 
 import jax
 import numpy as np
@@ -97,17 +97,29 @@ class Kernels:
 
     def independence(self) -> None:
         """Some independence steps of every chain."""
-        states, steps = self.states, self.steps
-        values = states.values - self.chamber.log_shares(states.points)
-        here = self.ratio.at(self.action.fold(states.points), values)
-        key = jax.random.key(int(self.generator.integers(1 << 30)))
-        points, there = self.ratio.draw(key, CHAINS * steps)
-        points, there = points.reshape(steps, CHAINS, -1), there.reshape(steps, CHAINS)
-        at = states.points
-        for new, ratio in zip(points, there, strict=True):
-            moved = np.log(self.generator.uniform(size=CHAINS)) < ratio - here
-            at, here = np.where(moved[:, None], new, at), np.where(moved, ratio, here)
+        values = self.states.values - self.chamber.log_shares(self.states.points)
+        at = self.states.points
+        here = self.ratio.at(self.action.fold(at), values)
+        for _ in range(self.steps):
+            new, there = next(self.proposals)
+            moved = np.log(self.generator.uniform(size=CHAINS)) < there - here
+            at, here = np.where(moved[:, None], new, at), np.where(moved, there, here)
         self.states = self.paths.at(self.chamber.aligned(at))
+
+    def independence_alone(self) -> None:
+        """The same without a path between: only log ratios are carried on, as a fit does."""
+        for _ in range(self.steps):
+            new, there = next(self.proposals)
+            moved = np.log(self.generator.uniform(size=CHAINS)) < there - self.here
+            self.at = np.where(moved[:, None], new, self.at)
+            self.here = np.where(moved, there, self.here)
+
+    def proposed(self) -> Iterator[tuple[np.ndarray, np.ndarray]]:
+        """Proposals of all chains with their log ratios, drawn in one batch as a fit does."""
+        key = jax.random.key(int(self.generator.integers(1 << 30)))
+        points, ratios = self.ratio.draw(key, CHAINS * self.steps * DRAWS)
+        shape = (self.steps * DRAWS, CHAINS)
+        yield from zip(points.reshape(*shape, -1), ratios.reshape(shape), strict=True)
 
     def path(self) -> None:
         """One Hamiltonian path of every chain."""
@@ -120,10 +132,14 @@ class Kernels:
 
     def worth(self, move: Callable[[], None]) -> tuple[object, ...]:
         """Return effective draws of the worst mean and the worst square, and what they cost."""
+        self.proposals = self.proposed()  # made, and timed, when the first is asked for
+        self.at = self.action.fold(self.states.points)
+        self.here = self.ratio.at(self.at)
         begun, recorded = time.process_time(), []
         for _ in range(DRAWS):
             move()
-            recorded.append(self.states.points)
+            alone = move == self.independence_alone
+            recorded.append(self.at if alone else self.states.points)
         spent = time.process_time() - begun
         draws = self.action.fold(np.concatenate(recorded)).reshape(DRAWS, CHAINS, -1)
         draws = draws.swapaxes(0, 1)
@@ -143,7 +159,7 @@ def moves(name: str) -> list[tuple[object, ...]]:
     kernels = Kernels(fit, ratio)
     words = f"{kernels.steps} independence steps"
     named = {
-        words: kernels.independence,
+        words: kernels.independence_alone,
         "one path": kernels.path,
         f"one path, {words}": kernels.both,
     }

@@ -129,8 +129,10 @@ class Explorer:
 
     def _shortened(self, progress: Progress) -> Explored:
         """A thin ladder and descents; and from these a shorter ladder, if there is one mode."""
+        before = self._spent
         thin = self._ladder(5, self.start, THIN, THIN_SHARE, lambda *_: None)
-        found = self._searched(6, thin, None, THIN_LADDERS)
+        whole = THIN_LADDERS * (self._spent - before)
+        found = self._searched(6, thin, None, before + whole)
         if found.modes is None or not one_mode(found, self.action):
             return found
         ladder = from_one_mode(
@@ -172,7 +174,7 @@ class Explorer:
         return temper(*parts, particles, self.plan.mover, share, progress)
 
     def _searched(
-        self, key: int, ladder: Ladder, known: Modes | None, ladders: int = 1
+        self, key: int, ladder: Ladder, known: Modes | None, funds: float | None = None
     ) -> Explored:
         """Return the modes that descents end in, and their masses; those known before are kept.
 
@@ -180,9 +182,9 @@ class Explorer:
             key: number of the key.
             ladder: gives a quarter of the starts.
             known: modes found before.
-            ladders: how many times what was spent funds the search.
+            funds: gradients of which a share pays for the search; those spent so far if None.
         """
-        funds = ladders * self._spent
+        funds = self._spent if funds is None else funds
         generator, action = host_generator(self.keys[key]), self.action
         centre, scale = self._middle_and_widths
         starts = StretchedStarts(self.keys[key], generator, self.start, centre, ladder.rungs)
