@@ -31,6 +31,6 @@ def from_moments(key, task, start, progress):
     return StudentT.from_moments(points.mean(axis=0), 1.5 * np.cov(points.T), degrees=5.0)
 
 
-def brief_fit(problem, draws=150):
+def brief_fit(problem, draws=150, **options):
     """The whole of `folt.sample` at its cheapest."""
-    return folt.sample(problem, draws=draws, effort=EFFORT, progress=False)
+    return folt.sample(problem, draws=draws, effort=EFFORT, progress=False, **options)

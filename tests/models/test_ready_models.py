@@ -8,6 +8,7 @@ import pytest
 from numpy.testing import assert_allclose
 
 import folt
+from brief import brief_fit
 from cases import MODELS
 from folt.coordinates import Normal
 from folt.coordinates.tails import normal_log_density
@@ -230,6 +231,21 @@ def test_log_gamma_coordinates_have_a_normalised_prior():
     grid = jnp.linspace(-60, 30, 20_001)[:, None]
     logs = jax.jit(jax.vmap(LogGammas(np.array([1.3])).log_prior))(grid)
     assert_allclose(jnp.sum(jnp.exp(logs)) * (grid[1, 0] - grid[0, 0]), 1.0, rtol=1e-6)
+
+
+def test_a_model_without_a_sort_key_says_so_and_its_fits_follow_the_proposal():
+    """Factors: likeliest labels and largest entries, unless another order is asked for."""
+    problem = factor_analysis(simulate_factor_analysis(KEY, 40), 2)
+    assert "fits take labels from the proposal and have the largest entry" in str(problem)
+    fit = brief_fit(problem)
+    assert fit.labels == "proposal; signs by largest"
+    parts = fit.certificate.symmetry.boundary
+    assert parts.mixed < 0.01
+    sums = brief_fit(problem, sort_by=lambda posterior: posterior["loading"].sum(axis=-1))
+    assert sums.labels.startswith("sorted by")
+    assert brief_fit(problem, labels="proposal", sign="loading[0,1]").labels == (
+        "proposal; signs by loading[0,1]"
+    )
 
 
 def test_normal_loadings_rotate_and_sparse_ones_do_not():

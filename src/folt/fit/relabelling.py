@@ -27,7 +27,7 @@ from folt.groups import (
 from folt.groups.permutation import Relabelling
 from folt.groups.signed import SignedArrangement
 from folt.problem.cards import INDEXED
-from folt.problem.named_values import SortKey, entry_name
+from folt.problem.named_values import LIKELIEST, SortKey, entry_name
 from folt.problem.ratio import label_errors
 from folt.proposals.fold import Folded
 from folt.types import Distribution, Key, Point, Scalars, in_float64
@@ -94,9 +94,6 @@ SIGNS_BY = "; signs by "
 
 LARGEST = "largest"
 """The convention by which the entry that is largest on average is positive."""
-
-LIKELIEST = "proposal"
-"""The order by the labels that the proposal finds likeliest."""
 
 JUDGED_DRAWS = 2_048
 """Draws by which an order of the labels is judged."""

@@ -20,8 +20,9 @@ from folt.certificate.outcomes import Use
 from folt.certificate.sentences import chain_rows, mixing_steps, modes_words, tone, undefined_words
 from folt.certificate.sentences import headline as headline_words
 from folt.fit.labels import are_places, given_label, has_labels, place_number
-from folt.fit.relabelling import LARGEST, LIKELIEST, SIGNS_BY, SORTED_BY, cure_of_order
+from folt.fit.relabelling import LARGEST, SIGNS_BY, SORTED_BY, cure_of_order
 from folt.problem.cards import Card, counted, folding, order_words
+from folt.problem.named_values import LIKELIEST
 
 if TYPE_CHECKING:
     from folt.certificate.diagnostics.mixing import Mixing

@@ -12,9 +12,10 @@ the posterior of three factors from 200 observations was still an arc along the 
 orbit mixture does not follow (acceptance .30, coverage .88); under the default of 0.15 it is a mode
 (acceptance .45, coverage .99).
 
-There is no natural sort key: sample with labels="proposal". Signs fixed by the sum of a factor's
-loadings would put a boundary through the middle of a factor that loads positively on some
-variables and negatively on others.
+There is no natural sort key: fits have the labels that the proposal finds likeliest, and the
+largest loading of every factor positive, unless another order is asked for. Signs fixed by the sum
+of a factor's loadings would put a boundary through the middle of a factor that loads positively on
+some variables and negatively on others.
 """
 
 from __future__ import annotations
@@ -44,6 +45,7 @@ from folt.models.observations import (
     table,
 )
 from folt.problem import Problem
+from folt.problem.named_values import LIKELIEST
 from folt.problem.observed import Forecast, Pointwise, Predictive
 from folt.problem.quotient import independent_rows
 from folt.proposals import standard_normal
@@ -256,6 +258,8 @@ def _problem(
         ),
         dims={"loading": ("factor", "variable"), **({} if posterior.common else NOISE_AXIS)},
         coords=coords,
+        sort_by=LIKELIEST if m > 1 and isinstance(signs, SignedPermutation) else None,
+        sign="largest" if isinstance(signs, SignedPermutation) else None,
     )
 
 

@@ -195,9 +195,9 @@ def shapes(arrays: Iterable[tuple[str, ArrayLike | tuple[int, ...]]]) -> str:
 
 
 def _order(problem: Problem) -> str:
-    """Return the order of the fold, and what fits are sorted by where that is another."""
+    """Return what fits are sorted by where it is not the order of the fold, and the latter."""
     words = order_words(problem.group, problem.names)
-    return f"{words}; fits {problem.naming}" if problem.naming else words
+    return f"fits {problem.naming}; the fold: {words}" if problem.naming else words
 
 
 def problem_card(problem: Problem) -> Card:

@@ -196,6 +196,10 @@ SortKey = Callable[[Mapping[str, np.ndarray]], np.ndarray]
 """From the posterior, arrays with leading axes (chain, draw), to one number per label."""
 
 
+LIKELIEST = "proposal"
+"""The order by the labels that the proposal finds likeliest."""
+
+
 @dataclasses.dataclass(frozen=True, eq=False)
 class Naming:
     """What labels are to be sorted by, and which signs are to be reported.
@@ -204,8 +208,8 @@ class Naming:
     computation reads it.
 
     Args:
-        sort_by: a parameter with one number per label, or a function of the posterior; None for
-            the order of the fold.
+        sort_by: a parameter with one number per label, or a function of the posterior; LIKELIEST
+            for the labels that the proposal finds likeliest; None for the order of the fold.
         sign: "largest", or a coordinate that is to be positive; None for the signs of the fold.
     """
 
@@ -226,6 +230,8 @@ class Naming:
     def __str__(self) -> str:
         name = getattr(self.sort_by, "__name__", self.sort_by)
         order = [f"are sorted by {name}"] if self.sort_by is not None else []
+        if self.sort_by == LIKELIEST:
+            order = ["take labels from the proposal"]
         entry = "the largest entry" if self.sign == "largest" else self.sign
         signs = [f"have {entry} positive"] if self.sign is not None else []
         return " and ".join([*order, *signs])
@@ -238,7 +244,8 @@ class Naming:
         """
         if self and problem.group.order == 1:
             raise ValueError("expected a symmetry to sort or to choose signs in, got none")
-        if isinstance(self.sort_by, str) and self.sort_by not in (known := own_shapes(problem)):
+        known = [*own_shapes(problem), LIKELIEST] if isinstance(self.sort_by, str) else []
+        if known and self.sort_by not in known:
             raise ValueError(
                 f"expected sort_by among {', '.join(map(repr, known))}, got {self.sort_by!r}"
             )

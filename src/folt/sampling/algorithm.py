@@ -90,7 +90,8 @@ def sample(
         preset: "default", or "paper" for the architecture and objective of the paper.
         labels: report draws in the order of the fold, which `print(problem)` names, or under the
             labels the proposal finds likeliest.
-        sort_by: sort labels by this parameter, or function, instead, as `Fit.relabelled` does;
+        sort_by: sort labels by this parameter, or function, instead, as `Fit.relabelled` does, or
+            "proposal" for the labels that the proposal finds likeliest;
             where it does not tell them apart, a warning says the share of draws in which their
             order is a matter of chance, and they stay in the order of the fold.
         sign: "largest", or a coordinate that is made positive, where signs may be flipped.
@@ -178,7 +179,7 @@ def _sampled(problem: Problem, asked: Options, width: int) -> Fit:
             "spent": spending.so_far(),
         },
     )
-    return _as_asked(fit, asked.naming or problem.naming)
+    return _as_asked(fit, asked.naming_of(problem))
 
 
 def _as_asked(fit: Fit, naming: Naming) -> Fit:

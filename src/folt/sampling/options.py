@@ -54,10 +54,11 @@ class Options:
     whole_orbit: bool = True
     progress: bool = True
 
-    @property
-    def naming(self) -> Naming:
-        """How labels are ordered and signs chosen."""
-        return Naming(self.sort_by, self.sign)
+    def naming_of(self, problem: Problem) -> Naming:
+        """Return how labels are ordered and signs chosen: as asked for, or as the problem says."""
+        own = problem.naming
+        order = own.sort_by if self.sort_by is None and self.labels == "sorted" else self.sort_by
+        return Naming(order, own.sign if self.sign is None else self.sign)
 
     def effort_for(self, problem: Problem, pace: float) -> Effort:
         """Return the effort, within the cap on evaluations where there is one.
@@ -132,10 +133,9 @@ class Options:
 
     def _require_naming(self, problem: Problem) -> None:
         """Refuse a convention that no fit of the problem can follow."""
-        naming = self.naming or problem.naming
-        if naming.sort_by is not None and self.labels != "sorted":
+        if self.sort_by is not None and self.labels != "sorted":
             raise ValueError(f"expected sort_by or labels={self.labels!r}, got both")
-        naming.require(problem)
+        self.naming_of(problem).require(problem)
 
 
 Asked = ParamSpec("Asked")
