@@ -8,6 +8,7 @@ import pytest
 from scipy import stats
 
 import folt
+from folt.certificate.diagnostics.chains import effective_size
 from folt.chains import sweeps
 from folt.fit import expectation
 from folt.fit.expectation import (
@@ -100,7 +101,7 @@ def in_a_chain(sets):
     chances = np.log(generator.uniform(size=logs.shape))
     source = sweeps(chances, logs[:, 0], logs).source
     values = np.take_along_axis(total(sets.parameters), np.maximum(source, 0), axis=1)
-    error = values.std() / np.sqrt(folt.certificate.diagnostics.effective_size(values, "mean"))
+    error = values.std() / np.sqrt(effective_size(values, "mean"))
     return expectation._Pair(values.mean(), error)
 
 
