@@ -171,6 +171,37 @@ def test_signs_are_chosen_by_an_entry_without_a_new_fit(tmp_path):
         folt.sample(problem, sign="sigma")
 
 
+def test_labels_that_a_sum_of_signed_entries_confuses_are_those_of_the_proposal():
+    """Columns whose entries differ and whose sums do not."""
+    columns = jnp.array([[3.0, -1.0], [0.5, 1.5]])
+
+    def log_density(x):
+        ways = jnp.stack([columns, columns[::-1]])[:, None] * jnp.array(
+            [[[a], [b]] for a in (1.0, -1.0) for b in (1.0, -1.0)]
+        )
+        away = ((x.reshape(2, 2) - ways) ** 2).sum(axis=(-2, -1))
+        return jax.nn.logsumexp(-4.0 * away)
+
+    def constrain(x):
+        return {"loading": x.reshape(2, 2)}
+
+    def unconstrain(values):
+        return values["loading"].reshape(-1)
+
+    problem = folt.Problem(
+        log_density,
+        folt.groups.SignedPermutation(2, 2),
+        constrain=constrain,
+        unconstrain=unconstrain,
+    )
+    fit = brief_fit(problem)
+    assert fit.labels == "proposal; signs by largest"
+    assert fit.certificate.symmetry.boundary.mixed < 0.01
+    assert np.abs(fit.posterior["loading"]).std(axis=(0, 1)).max() < 0.5
+    kept = brief_fit(problem, sort_by=lambda posterior: posterior["loading"][..., 1] ** 2)
+    assert kept.labels.startswith("sorted by")
+
+
 def test_signs_without_labels_are_chosen_by_sign_and_messages_say_so():
     """Abilities and slopes that flip together: the fold goes by an ability around zero."""
     group = Joint(2, [ZeroSum(), ZeroSum()])

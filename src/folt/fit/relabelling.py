@@ -129,14 +129,20 @@ def with_signs_told_apart(fit: Fit) -> Fit:
     """Return the fit with its largest entries positive where the fold's own signs say less.
 
     The fold takes the sign of one entry that it knows before any draw. Where that entry is near
-    zero its sign is a matter of chance, and so would be every summary. Draws of a density whose
-    parameters are its coordinates stay on the fundamental domain, as nobody asked otherwise.
+    zero its sign is a matter of chance, and so would be every summary. Labels that the fold sorts
+    by sums of entries with signs are then those that the proposal finds likeliest, if that tells
+    more. Draws of a density whose parameters are its coordinates stay on the fundamental domain, as
+    nobody asked otherwise.
     """
-    mixed, problem = fit.certificate.symmetry.boundary.mixed or 0.0, fit.problem
-    if mixed <= MIXED or problem is None or problem.constrain is None or not sign_blocks(fit.group):
+    problem = fit.problem
+    if problem is None or problem.constrain is None or not sign_blocks(fit.group):
         return fit
-    other = relabelled(fit, None, LARGEST)
-    return other if (other.certificate.symmetry.boundary.mixed or 0.0) < mixed else fit
+    for order in (None, LIKELIEST) if fit.labels == "sorted" else (None,):
+        mixed = fit.certificate.symmetry.boundary.mixed or 0.0
+        if mixed > MIXED:
+            other = relabelled(fit, order, LARGEST)
+            fit = other if (other.certificate.symmetry.boundary.mixed or 0.0) < mixed else fit
+    return fit
 
 
 def _judged(fit: Fit) -> Fit:
