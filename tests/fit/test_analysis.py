@@ -198,7 +198,7 @@ def test_labels_that_a_sum_of_signed_entries_confuses_are_those_of_the_proposal(
     assert fit.labels == "proposal; signs by largest"
     assert fit.certificate.symmetry.boundary.mixed < 0.01
     assert np.abs(fit.posterior["loading"]).std(axis=(0, 1)).max() < 0.5
-    kept = brief_fit(problem, sort_by=lambda posterior: posterior["loading"][..., 1] ** 2)
+    kept = brief_fit(problem, sort_by=lambda posterior: posterior["loading"][..., 0] ** 2)
     assert kept.labels.startswith("sorted by")
 
 
