@@ -10,7 +10,15 @@ import numpy as np
 import pytest
 
 from folt.cli import run
-from folt.paper import TABLES, known_targets, modal, shared_fits, table_named, tables_named
+from folt.paper import (
+    TABLES,
+    known_targets,
+    modal,
+    runner,
+    shared_fits,
+    table_named,
+    tables_named,
+)
 from folt.paper.bayes_mixture import MEANS, distance_from_means
 from folt.paper.document import document_page, open_document, read_document
 from folt.paper.rows import (
@@ -162,6 +170,13 @@ def test_a_second_run_makes_nothing_again(tmp_path):
     assert table.made[6:] == [("a", 2), ("b", 2), ("c", 2)]
     order = [(r["case"], r["seed"]) for r in read_document(files[0])["rows"]]
     assert order == [(name, seed) for name in "abc" for seed in range(3)]
+
+
+def test_rows_of_another_version_are_kept_and_told(tmp_path, monkeypatch):
+    reproduce([Counting()], ReproductionSettings(seeds=1), tmp_path, show=False)
+    monkeypatch.setattr(runner, "commit", lambda: "another")
+    with pytest.warns(UserWarning, match="3 of counting made on .* give another --out"):
+        reproduce([Counting()], ReproductionSettings(seeds=1), tmp_path, show=False)
 
 
 def test_an_interrupted_run_keeps_its_rows_and_goes_on(tmp_path):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import shutil
+import warnings
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -13,7 +14,7 @@ from folt.fleet.many import run_jobs
 from folt.fleet.rows import Row as FleetRow
 from folt.fleet.work import FailedJobsError
 from folt.paper import document as documents
-from folt.paper.document import provenance
+from folt.paper.document import commit, provenance
 from folt.paper.rows import ReproductionSettings, TableJob, row
 from folt.paper.shared_fits import SharedFits
 from folt.paper.tables import Experiment, TableRow
@@ -47,10 +48,21 @@ def reproduce(
     Raises:
         ValueError: the folder holds rows that were made with other settings.
         FailedJobsError: a row could not be made; the others are kept.
+
+    Warns:
+        UserWarning: rows that are kept were made at another commit.
     """
     runner = Here() if runner is None else runner
     with Store(out) as store:
         opened = [_Table(store, table, settings) for table in tables]
+        older = [words for one in opened if (words := one.older()) is not None]
+        if older:
+            warnings.warn(
+                f"rows of another version are kept: {'; '.join(older)}; give another --out to make "
+                "them anew",
+                UserWarning,
+                stacklevel=2,
+            )
         failed = _filled(opened, settings, out / _ROWS, runner, show)
         files = [path for one in opened for path in write_table(one.table, one.document, one.entry)]
         if failed:
@@ -84,6 +96,16 @@ class _Table:
             for job in self.order
             if not documents.is_done(self.document, job)
         }
+
+    def older(self) -> str | None:
+        """Return which rows are there already, where another version of folt has made them."""
+        made, now = self.document["provenance"], commit()
+        count = len(self.order) - len(self.missing())
+        if not count or made.get("git") == now:
+            return None
+        return (
+            f"{count} of {self.table.name} made on {made.get('date')} at commit {made.get('git')}"
+        )
 
     def put(self, rows: list[TableRow], seconds: float) -> None:
         """Add the rows of a job, and write the document."""
