@@ -196,27 +196,20 @@ def _mapped(
 ) -> PyTree:
     """The function at the first so many points of a chunk, piece by piece; zeros behind them."""
     function, module = rest.joined(arrays)
-    each = jax.vmap(lambda point: function(module, point))
+    traced = _Traced(function, lambda point: function(module, point), points)
+    each = jax.vmap(traced)
     count = jax.tree.leaves(points)[0].shape[0]
-    piece = math.gcd(count, piece_length(function, module, points))
+    piece = math.gcd(count, piece_length(traced.closed.jaxpr))
+    if piece == count:
+        return each(points)
 
-    def mapped(points: PyTree, asked: jax.Array) -> PyTree:
-        if piece == count:
-            return each(points)
+    def step(number: jax.Array, found: PyTree) -> PyTree:
+        start = number * piece
+        part = each(jax.tree.map(lambda x: _rows(x, start, piece), points))
+        return jax.tree.map(lambda x, new: _put(x, new, start), found, part)
 
-        def part(start: jax.Array) -> PyTree:
-            return each(jax.tree.map(lambda x: _rows(x, start, piece), points))
-
-        def step(number: jax.Array, found: PyTree) -> PyTree:
-            start = number * piece
-            return jax.tree.map(lambda x, new: _put(x, new, start), found, part(start))
-
-        empty = jax.tree.map(
-            lambda x: jnp.zeros((count, *x.shape[1:]), x.dtype), jax.eval_shape(part, asked)
-        )
-        return jax.lax.fori_loop(0, -(-asked // piece), step, empty)
-
-    return _noted(function, mapped, points, asked)
+    empty = jax.tree.map(lambda x: jnp.zeros((count, *x.shape), x.dtype), traced.shapes)
+    return jax.lax.fori_loop(0, -(-asked // piece), step, empty)
 
 
 def _rows(leaf: jax.Array, start: jax.Array, count: int) -> jax.Array:
@@ -227,11 +220,30 @@ def _put(leaf: jax.Array, new: jax.Array, start: jax.Array) -> jax.Array:
     return jax.lax.dynamic_update_slice_in_dim(leaf, new, start, 0)
 
 
-def piece_length(function: Function, module: PyTree, points: PyTree) -> int:
+class _Traced:
+    """What happens at one point, traced once for the sizes, the shapes and the program.
+
+    The function is noted if it has to run alone.
+    """
+
+    def __init__(self, function: Function, at: Callable[[PyTree], PyTree], points: PyTree) -> None:
+        self.closed, self.shapes = jax.make_jaxpr(at, return_shape=True)(_one_of(points))
+        if any(equation.primitive.name in ALONE for equation in _equations(self.closed.jaxpr)):
+            _alone.add(function)
+
+    def __call__(self, point: PyTree) -> PyTree:
+        leaves = core.jaxpr_as_fun(self.closed)(*jax.tree.leaves(point))
+        return jax.tree.unflatten(jax.tree.structure(self.shapes), leaves)
+
+
+def _one_of(points: PyTree) -> PyTree:
+    """The shape and type of one of many points."""
+    return jax.tree.map(lambda leaf: jax.ShapeDtypeStruct(leaf.shape[1:], leaf.dtype), points)
+
+
+def piece_length(jaxpr: core.Jaxpr) -> int:
     """Points that go through together, a power of two: their arrays are small enough."""
-    point = jax.tree.map(lambda leaf: leaf[0], points)
-    closed = jax.make_jaxpr(lambda point: function(module, point))(point)
-    sizes = [_bytes(atom.aval) for atom in _results(closed.jaxpr)]
+    sizes = [_bytes(atom.aval) for atom in _results(jaxpr)]
     room = min(PIECE_BYTES / max([1, *sizes]), ALL_BYTES / max(sum(sizes), 1))
     return 1 << max(0, math.floor(math.log2(min(PIECE, room))))
 
@@ -250,14 +262,15 @@ def _results(jaxpr: core.Jaxpr) -> Iterator[core.Var]:
 
 def _no_rows(function: Function, module: PyTree, points: PyTree) -> PyTree:
     """What a function gives at no points at all: arrays of its shapes and types without rows."""
-    point = jax.tree.map(lambda leaf: jax.ShapeDtypeStruct(leaf.shape[1:], leaf.dtype), points)
-    shapes = eqx.filter_eval_shape(function, module, point)
+    shapes = eqx.filter_eval_shape(function, module, _one_of(points))
     return jax.tree.map(lambda shape: np.empty((0, *shape.shape), shape.dtype), shapes)
 
 
 def _over_keys(function: Function, module: PyTree, key: Key, indices: np.ndarray) -> PyTree:
-    each = jax.vmap(lambda index: function(module, jax.random.fold_in(key, index)))
-    return _noted(function, each, indices)
+    def at(index: jax.Array) -> PyTree:
+        return function(module, jax.random.fold_in(key, index))
+
+    return jax.vmap(_Traced(function, at, indices))(indices)
 
 
 def calls_lapack(density: Density) -> bool:
@@ -269,15 +282,6 @@ def calls_lapack(density: Density) -> bool:
 @eqx.filter_jit
 def _one_value(density: Density, x: np.ndarray) -> Scalar:
     return density.log_prob(x)  # type: ignore[arg-type]
-
-
-def _noted(function: Function, mapped: Function, *arguments: PyTree) -> PyTree:
-    """The mapped function of its arguments; it is noted if it has to run alone."""
-    jaxpr, shapes = jax.make_jaxpr(mapped, return_shape=True)(*arguments)
-    if any(equation.primitive.name in ALONE for equation in _equations(jaxpr.jaxpr)):
-        _alone.add(function)
-    leaves = core.jaxpr_as_fun(jaxpr)(*jax.tree.leaves(arguments))
-    return jax.tree.unflatten(jax.tree.structure(shapes), leaves)
 
 
 def _equations(jaxpr: core.Jaxpr) -> Iterator[core.JaxprEqn]:

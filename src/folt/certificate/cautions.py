@@ -14,11 +14,10 @@ from jaxtyping import Float
 from folt.certificate.diagnostics.chains import effective_size, split_rhat
 from folt.groups import Group
 from folt.proposals.action import action_of
-from folt.types import HostDraws
+from folt.types import HostDraws, Upper
 
 if TYPE_CHECKING:
     from folt.certificate.exploration import ExplorationFacts
-    from folt.reference.exploration import Explored
 
 
 class Concern(enum.StrEnum):
@@ -94,7 +93,8 @@ class Reference:
         pieces: consecutive rows of `draws` that are pieces of one chain.
         known: leading rows of `draws` that a start has learnt from, which may not be sealed.
         sealable: whether draws under seal are surely of other chains than those learnt from.
-        explored: modes and particles that the run found on its way.
+        explored: modes and particles that the run found on its way, a
+            `folt.reference.exploration.Explored`.
         exploration: the numbers of that for the certificate.
         exploring: wall seconds of the run that went into it.
     """
@@ -112,7 +112,7 @@ class Reference:
     pieces: int = 1
     known: int = 0
     sealable: bool = True
-    explored: Explored | None = None
+    explored: Upper = None
     exploration: ExplorationFacts | None = None
     exploring: float = 0.0
 

@@ -6,7 +6,7 @@ Every front-end produces a `Problem`; everything else consumes one.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import equinox as eqx
 import jax
@@ -40,10 +40,7 @@ from folt.problem.quotient import (
     quotient_of,
 )
 from folt.proposals.fold import Folded
-from folt.types import Distribution, HostPoints, Key, Point, Scalar, in_float64
-
-if TYPE_CHECKING:
-    from folt.symmetry.findings import SymmetryFound
+from folt.types import Distribution, HostPoints, Key, Point, Scalar, Upper, in_float64
 
 AnyPoint = Float[Array, " dim"] | Float[np.ndarray, " dim"]
 """A point of JAX or, where a black box makes or takes it, of NumPy."""
@@ -89,7 +86,8 @@ class Problem(Evaluated):
         dims: names of the axes of parameters and observations, `{name: (axis, ...)}`.
         coords: labels along named axes, `{axis: labels}`. Along an axis that relabelling permutes
             they name positions of the order that the fit sorts by, not identities.
-        symmetry_found: what a search for the symmetry tried and found, where there was one.
+        symmetry_found: what a search for the symmetry tried and found, where there was one, a
+            `folt.symmetry.SymmetryFound`.
         allow_rotation: take a density whose signed columns may even be rotated into each other, a
             continuous symmetry that no finite group folds away; it is refused otherwise.
         proportional: whether the log density lacks a constant that nobody knows, so that log Z is
@@ -119,7 +117,7 @@ class Problem(Evaluated):
     log_terms: Callable[..., Array] | None = None
     dims: tuple[tuple[str, tuple[str, ...]], ...] = eqx.field(static=True, default=())
     coords: Coords = eqx.field(static=True, default=Coords())
-    symmetry_found: SymmetryFound | None = eqx.field(static=True, default=None)
+    symmetry_found: Upper = eqx.field(static=True, default=None)
     naming: Naming = eqx.field(static=True, default=Naming())
     allow_rotation: bool = eqx.field(static=True, default=False)
     proportional: bool = eqx.field(static=True, default=False)
@@ -145,7 +143,7 @@ class Problem(Evaluated):
         log_terms: Callable[..., Array] | None = None,
         dims: Mapping[str, str | Sequence[str]] | None = None,
         coords: Mapping[str, Iterable[Any]] | None = None,
-        symmetry_found: SymmetryFound | None = None,
+        symmetry_found: Upper = None,
         allow_rotation: bool = False,
         proportional: bool = False,
         sort_by: str | Callable[..., Any] | None = None,

@@ -108,6 +108,7 @@ class Landscape:
 
     def __init__(self, problem: Problem) -> None:
         self.problem = problem
+        self._values_at, self._gradients_at = problem.log_folds, problem.folded_gradients
         self.values = 0
         self.gradients = 0
         self.faults = 0
@@ -122,7 +123,7 @@ class Landscape:
             keep: which of them may be learnt from later; none by default.
         """
         self.values += points.shape[0] * self.terms
-        values = self._without_faults(self.problem.log_folds(points))
+        values = self._without_faults(self._values_at(points))
         if keep is not None:
             self.visited.append((points[keep], values[keep]))
         return values
@@ -130,7 +131,7 @@ class Landscape:
     def first(self, points: HostPoints) -> HostValues:
         """Return values where a run begins; one of them at least is finite."""
         self.values += points.shape[0] * self.terms
-        values = self.problem.log_folds(points)
+        values = self._values_at(points)
         self.faults += int(np.sum(np.isnan(values) | np.isposinf(values)))
         return usable_start(values, points)
 
@@ -142,7 +143,7 @@ class Landscape:
         if self.ready is not None:
             self.ready.result()
         self.gradients += points.shape[0] * self.terms
-        values, gradients = self.problem.folded_gradients(points)
+        values, gradients = self._gradients_at(points)
         usable = np.isfinite(values) & np.isfinite(gradients).all(axis=1)
         return np.where(usable, values, -np.inf), np.where(usable[:, None], gradients, 0.0)
 
