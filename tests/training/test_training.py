@@ -406,6 +406,44 @@ def test_widening_flattens_what_stays_rough_and_a_start_is_polished():
     assert spread(again, task) < 1.1 * spread(wide, task)
 
 
+def test_proposals_of_the_guard_far_down_do_not_hide_what_a_mixture_gains(monkeypatch):
+    """A ridge beside which the guard proposes thousands of nats down: a mixture was given up."""
+
+    def ridge(points):
+        x, y, rest = points.T
+        return -0.5 * (x**2 + ((y - x**2) / 0.1) ** 2 + rest**2)
+
+    rng, count = np.random.default_rng(0), 1_500
+    draws = rng.normal(size=(2 * count, 3))
+    draws[:, 1] = draws[:, 0] ** 2 + 0.1 * draws[:, 1]
+    train, select = (
+        Sample(draws[:count], ridge(draws[:count])),
+        Sample(draws[count:], ridge(draws[count:])),
+    )
+    guard = guard_of(draws[:count], 0.02)
+    task = TrainingTask(Trivial(3), None, guard, 0.02, ridge, train, select)
+    bench = Bench(np.random.default_rng(1), task, action_of(task.group), 4_096)
+    one = fit_components(bench.generator, draws[:count, None], draws[:count], 1, 5)
+    many = fit_components(bench.generator, draws[:count, None], draws[:count], 12, 25)
+    assert ridge(guard_points := bench.judge(many).fresh.points).min() < -1_000
+    assert len(guard_points) == 4_096
+    assert bench.judge(many).loss < 0.7 * bench.judge(one).loss
+    monkeypatch.setattr("folt.training.task.DEEPEST", np.inf)  # the mutant: all count as they are
+    monkeypatch.setattr(Bench, "_guarded", 0)
+    assert bench.judge(many).loss > 0.7 * bench.judge(one).loss
+
+
+def test_one_component_is_made_flat_where_that_is_asked_for():
+    """The spread that a chain is content with leaves γ at .98."""
+    task = exact_task(orbit_gaussian())
+    near = as_mixture(orbit_gaussian().wider(1.01))
+    flow = OrbitMixture(refinement=Refinement(components=4, rounds=1, steps=20))(
+        jax.random.key(6), task
+    )
+    assert flow.components == 1
+    assert spread(flow, task) < 1e-3 < spread(near, task)
+
+
 def test_no_dense_step_is_made_above_the_limit(monkeypatch):
     monkeypatch.setattr("folt.training.orbit_mixture.MOST_PARAMETERS", 5)
     monkeypatch.setattr(newton, "linearise", lambda *_: pytest.fail("a dense step"))

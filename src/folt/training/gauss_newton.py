@@ -57,10 +57,15 @@ def huber(residuals: np.ndarray, width: float) -> Loss:
     weights = width / np.maximum(size, width)
     weights /= weights.sum()
     centred = residuals - weights @ residuals
-    size = np.abs(centred)
+    value = huber_mean(centred, width)
+    return Loss(value if math.isfinite(value) else math.inf, centred, weights)
+
+
+def huber_mean(residuals: np.ndarray, width: float) -> float:
+    """Return the mean Huber loss of residuals as they are."""
+    size = np.abs(residuals)
     inner = np.minimum(size, width)  # squares of huge residuals would overflow
-    value = np.mean(inner * (size - 0.5 * inner))
-    return Loss(float(value) if np.isfinite(value) else math.inf, centred, weights)
+    return float(np.mean(inner * (size - 0.5 * inner)))
 
 
 class Quadratic(NamedTuple):

@@ -77,8 +77,9 @@ CERTAIN = 0.99
 """Share of its labelling above which a draw says what one component looks like: where two images
 are about as likely, the gradient is that of their sum."""
 
-_FLAT = 0.015
-"""Spread of h at which nothing more is asked."""
+_FLAT, _FLATTER, _LESS_ROUGH = 0.015, 0.004, 0.9
+"""Spread of h at which nothing more is asked; where a flat h is what is asked for, since γ is .99
+only below .005; and the share of the spread that a round must leave at most to count as a gain."""
 
 POLISHING = 3
 """Rounds in which a large mixture is moved from an earlier fit to new draws."""
@@ -153,7 +154,7 @@ class OrbitMixture:
             return self.beyond(key, task, start, progress)
         single = first_component(bench, self.labellings)
         best = bench.judge(single)
-        if _FLAT < best.spread < promising_spread(task) and _steps_afforded(single):
+        if self._flat < best.spread < promising_spread(task) and _steps_afforded(single):
             best = self._exact_rounds(bench, best)
         if self._enough(best):
             return as_mixture(best.main)
@@ -161,9 +162,16 @@ class OrbitMixture:
             return self.beyond(key, task, None, progress)
         return as_distribution(self._richer(bench, best, single, progress))
 
+    @property
+    def _flat(self) -> float:
+        """Spread of h at which nothing more is asked."""
+        return _FLAT if self.refinement is None else _FLATTER
+
     def _enough(self, judged: JudgedProposal[Components]) -> bool:
         """Return whether training ends with a single component."""
-        return judged.spread < _FLAT or (self.refinement is None and judged.accept >= self.goal)
+        return judged.spread < self._flat or (
+            self.refinement is None and judged.accept >= self.goal
+        )
 
     def _bent(
         self, bench: Bench, start: Distribution | None, progress: Progress | None
@@ -278,8 +286,14 @@ class OrbitMixture:
             damping = max(damping / 3.0, EXACT_DAMPING)
             found = bench.judge(current)
             recent = [recent[-1], found.fresh]
-            stale = 0 if found.time < best.time - _EXACT_WORTHWHILE else stale + 1
-            best = found if found.time < best.time else best
+            if self.refinement is None:
+                gained = found.time < best.time - _EXACT_WORTHWHILE
+                better = found.time < best.time
+            else:
+                gained = found.spread < _LESS_ROUGH * best.spread
+                better = found.spread < best.spread
+            stale = 0 if gained else stale + 1
+            best = found if better else best
         return best
 
     def _rounds(

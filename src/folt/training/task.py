@@ -28,7 +28,7 @@ from folt.proposals.components import Components
 from folt.proposals.elliptical import require_positive_definite
 from folt.proposals.sums import ListedSum, OrbitPart, components_of
 from folt.proposals.warped import WarpedComponents
-from folt.training.gauss_newton import Main, Pool, huber, resolve
+from folt.training.gauss_newton import Main, Pool, huber_mean, resolve
 from folt.types import Density, Distribution, Progress
 
 GUARD_DEGREES = 5.0
@@ -156,6 +156,12 @@ LEAST_CHANCE = 0.04
 """Chance to leave below which selection draws count alike: one of them would decide otherwise."""
 
 
+DEEPEST, GUARDED = 3.0, 3.0
+"""Nats below the middle of h from which on fresh proposals count alike, since none of them is
+accepted; and standard deviations of the number of guard draws beyond it that are left out as the
+guard's. Those may lie ten thousand nats down, which hid all that a mixture had gained."""
+
+
 class JudgedProposal(NamedTuple, Generic[Main]):
     """A proposal, what a chain with it would do, and the fresh proposals that told.
 
@@ -164,7 +170,8 @@ class JudgedProposal(NamedTuple, Generic[Main]):
         accept: acceptance rate.
         time: autocorrelation time of the chain.
         spread: standard deviation of h over the selection draws.
-        loss: Huber loss of h over selection draws and over fresh proposals, half each.
+        loss: Huber loss of h around its median over selection draws, over these and over fresh
+            proposals but the guard's, half each.
         fresh: proposals inside the support with their log π_F.
     """
 
@@ -221,7 +228,9 @@ class Bench:
         own = np.where(inside, log_target - proposal.log_sum(points), -np.inf)
         reference = self.ratios(main, self.task.selection)
         chances = chances_to_leave(own, reference)
-        losses = [huber(h, WIDTH).value for h in (reference, own[inside]) if h.size]
+        middle = np.median(reference)
+        fresh = np.maximum(np.sort(own[inside])[self._guarded :] - middle, -DEEPEST)
+        losses = [huber_mean(h, WIDTH) for h in (reference - middle, fresh) if h.size]
         return JudgedProposal(
             main,
             float(chances.mean()),
@@ -230,6 +239,14 @@ class Bench:
             float(np.mean(losses)) if inside.any() else math.inf,
             Sample(points[inside], log_target[inside]),
         )
+
+    @property
+    def _guarded(self) -> int:
+        """Fresh proposals that may be the guard's: the lowest of them are left out of the loss."""
+        if self.task.guard is None:
+            return 0
+        mean = self.task.guard_weight * self.fresh
+        return math.ceil(mean + GUARDED * math.sqrt(mean))
 
     def pool(self, main: OrbitPart, recent: list[Sample]) -> Pool:
         """Training draws, points visited before and recent proposals, resolved under a mixture."""
