@@ -13,6 +13,7 @@ from scipy import stats
 import folt
 from brief import brief_fit
 from folt.certificate.diagnostics.chains import effective_size
+from folt.fit.predictions import replicates
 from folt.models import (
     bayesian_mixture,
     factor_analysis,
@@ -185,6 +186,21 @@ def test_replicates_have_the_moments_of_the_mixture():
     seconds = np.array([p["weight"] @ (p["mu"] ** 2 + p["sigma"] ** 2) for p in by_draw(fit)])
     noise = (seconds - means**2).mean() / drawn.size  # given the parameters, all are independent
     assert abs(drawn.mean() - means.mean()) < LIMIT * np.sqrt(noise)
+
+
+def test_replicates_are_made_of_some_draws_of_every_chain_where_all_would_be_too_many(monkeypatch):
+    fit = at_points(gaussian_mixture(Y, 2), count=60)
+    assert fit.replicates()["y"].shape == (2, 60, len(Y))
+    assert fit.replicates(draws=7)["y"].shape == (2, 7, len(Y))
+    for wrong in (0, 61, 2.5):
+        with pytest.raises(ValueError, match="draws of every chain, 1 to 60, got"):
+            fit.replicates(draws=wrong)
+    monkeypatch.setattr(folt.fit.predictions, "ENTRIES", 2 * 20 * len(Y))
+    assert fit.replicates()["y"].shape == (2, 20, len(Y))
+    made = replicates(fit)
+    np.testing.assert_array_equal(made.at, range(0, 60, 3))
+    some = dataclasses.replace(fit, draws=fit.draws[:, ::3])
+    np.testing.assert_array_equal(some.replicates()["y"], made.values["y"])
 
 
 def test_own_functions_are_predicted_and_other_models_told_what_to_call():

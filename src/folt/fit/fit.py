@@ -360,7 +360,8 @@ class Fit(Analysis):
 
         Args:
             log_likelihood: add the pointwise log-likelihood, if the problem has it.
-            posterior_predictive: add one replicate of the observations per draw.
+            posterior_predictive: add one replicate of the observations per draw. Of both there
+                are at most eight million numbers, those of evenly spaced draws where all have more.
             seed: of the replicates.
         """
         from folt.fit.arviz import to_inference_data

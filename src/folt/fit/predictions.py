@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import dataclasses
+import math
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import jax
 import numpy as np
-from jaxtyping import Array, Float, PyTree
+from jaxtyping import Array, Float, Int, PyTree
 
 from folt.batching import map_points
 from folt.problem import Problem
@@ -26,6 +27,11 @@ Predicted = Callable[[dict[str, np.ndarray], Any], Any]
 
 _NUMBERS = 1 << 24
 """Predicted values in memory at once, draws and values together."""
+
+ENTRIES = 8_000_000
+"""Replicated entries, and log-likelihood terms, that are computed and kept unless more are asked
+for; of more, those of evenly spaced draws. Of 10 000 observations these are 800 draws, more than
+`arviz.loo` needs, and 64 MB."""
 
 CALLS = 2_000
 """Draws, evenly spaced, at which a user's own function is called."""
@@ -166,29 +172,67 @@ def _by_function(fit: Fit, new: object, function: Predicted) -> Prediction:
     return Prediction(values, rows, "new" if fits else "row", columns)
 
 
+class Replicates(NamedTuple):
+    """Data like those observed.
+
+    Attributes:
+        values: `{name: (chain, draw, ...)}`.
+        at: positions of these draws on their chains.
+    """
+
+    values: dict[str, np.ndarray]
+    at: Int[np.ndarray, " draw"]
+
+
 @in_float64
-def replicates(fit: Fit, seed: int = 0, most: int | None = None) -> dict[str, np.ndarray]:
-    """Data like those observed, `{name: (chain, draw, ...)}`, one set per draw.
+def replicates(fit: Fit, seed: int = 0, draws: int | None = None) -> Replicates:
+    """Data like those observed, one set for each of some draws, evenly spaced on every chain.
 
     Args:
         fit: the fit.
         seed: of the replicates.
-        most: of how many draws, evenly spaced, all chains together in one; of all if None.
+        draws: of every chain; as many as make at most `ENTRIES` entries if None.
 
     Raises:
-        ValueError: the model does not say how observations are drawn, or the fit was loaded
-            without its problem.
+        ValueError: the model does not say how observations are drawn, the chains have fewer draws,
+            or the fit was loaded without its problem.
     """
     problem = require_problem(fit)
     if problem.predictive is None:
         raise ValueError(f"this problem does not say how observations are drawn: call {FRONT_ENDS}")
-    points, lead = fit.draws.reshape(-1, fit.group.dim), fit.draws.shape[:2]
-    if most is not None:
-        points = points[:: -(-len(points) // most)]
-        lead = (1, len(points))
+    shapes = jax.eval_shape(_replicated, problem, (jax.random.key(seed), fit.draws[0, 0]))
+    at = _positions(fit, draws, sum(math.prod(shape.shape) for shape in shapes.values()))
+    chosen = fit.draws[:, at]
+    points, lead = chosen.reshape(-1, fit.group.dim), chosen.shape[:2]
     keys = jax.random.split(jax.random.key(seed), len(points))
     values = map_points(_replicated, problem, (keys, points))
-    return {name: value.reshape(*lead, *value.shape[1:]) for name, value in values.items()}
+    return Replicates(
+        {name: value.reshape(*lead, *value.shape[1:]) for name, value in values.items()}, at
+    )
+
+
+def _positions(fit: Fit, draws: int | None, entries: int) -> Int[np.ndarray, " draw"]:
+    """Return positions on the chains: as many as were asked for, or as `ENTRIES` allows."""
+    length = fit.draws.shape[1]
+    if draws is None:
+        return spaced(fit, entries)
+    whole = isinstance(draws, int | np.integer) and not isinstance(draws, bool)
+    if not whole or not 1 <= draws <= length:
+        raise ValueError(
+            f"expected draws to be a number of draws of every chain, 1 to {length:,}, got {draws!r}"
+        )
+    return np.linspace(0, length - 1, draws).round().astype(int)
+
+
+def spaced(fit: Fit, entries: int) -> Int[np.ndarray, " draw"]:
+    """Return evenly spaced positions on the chains with `ENTRIES` entries in all, and one at least.
+
+    Args:
+        fit: the fit.
+        entries: of one draw.
+    """
+    chains, draws = fit.draws.shape[:2]
+    return np.arange(0, draws, -(-chains * draws * max(1, entries) // ENTRIES))
 
 
 def _replicated(problem: Problem, drawn: tuple[Key, Point]) -> dict[str, Array]:

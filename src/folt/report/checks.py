@@ -116,7 +116,9 @@ def predictive_checks(fit: Fit) -> Checks | None:
         return None
     observed = np.asarray(leaves[0], float)
     most = int(np.clip(_NUMBERS // observed.size, _FEWEST, _DRAWS))
-    made = [np.asarray(one[0], float) for one in replicates(fit, most=most).values()]
+    chains, length = fit.draws.shape[:2]
+    found = replicates(fit, draws=min(length, -(-most // chains))).values
+    made = [np.asarray(one, float).reshape(-1, *one.shape[2:]) for one in found.values()]
     if len(made) != 1 or made[0].shape[1:] != observed.shape:
         return None
     series = getattr(fit.problem.log_terms, "paths", None) is not None
