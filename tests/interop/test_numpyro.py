@@ -366,6 +366,22 @@ def test_arviz_takes_the_fit_as_it_is(fit):
     assert data.sample_stats["acceptance_rate"].shape == (4, 200)
 
 
+@pytest.mark.parametrize("rows", [(), (20,)])
+def test_replicates_have_the_shape_of_the_observations_without_a_plate_too(rows):
+    """Every row is drawn on its own, with the spread of its distribution and not of one draw."""
+
+    def model(y, z):
+        mu = numpyro.sample("mu", dist.Normal(0.0, 1.0).expand([3]).to_event(1))
+        numpyro.sample("y", dist.MultivariateNormal(mu, jnp.eye(3)), obs=y)
+        numpyro.sample("z", dist.Normal(mu[0], 1.0), obs=z)
+
+    problem = folt.from_numpyro(model, np.zeros((*rows, 3)), np.zeros(rows))
+    made = problem.replicates(jax.random.key(0), jnp.zeros(problem.dim))
+    assert {name: value.shape for name, value in made.items()} == {"y": (*rows, 3), "z": rows}
+    assert np.unique(made["y"]).size == made["y"].size
+    assert np.unique(made["z"]).size == made["z"].size
+
+
 def test_two_threads_may_trace_a_model_at_once():
     """The first to run waits inside the model until the other has begun, or a second is over."""
     begun = threading.Barrier(2)
