@@ -23,7 +23,7 @@ from cases import GROUPS, bent
 from folt.certificate.certificate import Certificate
 from folt.certificate.diagnostics.coverage import Coverage
 from folt.fit import arviz as thinning
-from folt.fit import predictions
+from folt.fit import replicates
 from folt.fit.file import to_bytes
 from folt.fit.section import Section
 from folt.fit.serial import NotStorableError, pack, unpack
@@ -474,7 +474,7 @@ def test_the_log_likelihood_is_in_the_file(tmp_path):
 
 def test_memory_of_terms_is_bounded_whatever_draws_and_observations(monkeypatch):
     """Blocks that are evaluated, and terms that stay, are counted: no more than was said."""
-    monkeypatch.setattr(predictions, "ENTRIES", 9_000)
+    monkeypatch.setattr(replicates, "ENTRIES", 9_000)
     monkeypatch.setattr(thinning, "TERMS_AT_ONCE", 500)
     counted, blocks = thinning.map_points, []
 

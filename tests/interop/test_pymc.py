@@ -213,7 +213,8 @@ def test_a_fit_goes_to_arviz_with_loo(problem):
     data = fit.to_arviz()
     assert data.posterior["mu"].dims == ("chain", "draw", "component")
     assert np.isfinite(left_out(data).elpd)
-    with pytest.raises(ValueError, match="does not say how observations are drawn"):
+    np.testing.assert_array_equal(data.observed_data["y"], Y)
+    with pytest.raises(ValueError, match=r"are drawn: call pm\.sample_posterior_predictive"):
         fit.to_arviz(posterior_predictive=True)
 
 

@@ -121,7 +121,7 @@ class Analysis(Shown):
             ValueError: the model does not say how observations are drawn, the chains have fewer
                 draws, or the fit was loaded without its problem.
         """
-        from folt.fit.predictions import replicates
+        from folt.fit.replicates import replicates
 
         return replicates(self._fit, seed, draws).values
 

@@ -18,7 +18,7 @@ import numpy as np
 from jaxtyping import Int
 
 from folt.batching import map_points
-from folt.fit.predictions import replicates, spaced
+from folt.fit.replicates import observations, replicates, spaced
 from folt.problem import Problem
 from folt.problem.named_values import fitting_coords, matching_dims
 from folt.store.private import imported_arviz
@@ -37,6 +37,9 @@ _ENOUGH = 5_000
 """Draws per chain that a file holds at least of those that nobody asked for. Four chains of so many
 give a mean to .7 % of the posterior's deviation and the ends of a 95 % interval to 2 %: fewer than
 the digits that anybody reports."""
+
+_GIVEN = ("constant_data", "observed_data")
+"""Groups without axes of chains and draws."""
 
 TERMS_AT_ONCE = 1 << 20
 """Terms of the draws that are evaluated together: 8 MB."""
@@ -175,9 +178,10 @@ def to_inference_data(
     made = replicates(fit, seed) if posterior_predictive else None
     if made is not None:
         groups["posterior_predictive"] = made.values
-    constant = _named_data(fit)
-    if constant:
-        groups["constant_data"] = constant
+    known = {} if fit.problem is None else observations(fit.problem)
+    for group, arrays in (("constant_data", _named_data(fit)), ("observed_data", known)):
+        if arrays:
+            groups[group] = arrays
     with warnings.catch_warnings():
         # ArviZ takes more chains than draws for axes that were mistaken for each other.
         warnings.filterwarnings("ignore", "More chains|Found chain dimension", UserWarning)
@@ -203,7 +207,7 @@ def _made(arviz: Any, groups: Document, axes: Document) -> Any:
 def _axes(fit: Fit, groups: Document) -> Document:
     """Names and labels of the axes of all arrays, where they fit; numbers where there are none."""
     shapes = {
-        name: np.shape(value)[0 if group == "constant_data" else 2 :]
+        name: np.shape(value)[0 if group in _GIVEN else 2 :]
         for group, arrays in groups.items()
         for name, value in arrays.items()
     }

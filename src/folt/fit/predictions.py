@@ -1,21 +1,20 @@
-"""What a fitted model predicts: values for new conditions, and data like those observed."""
+"""What a fitted model predicts for new conditions."""
 
 from __future__ import annotations
 
 import dataclasses
-import math
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import jax
 import numpy as np
-from jaxtyping import Array, Float, Int, PyTree
+from jaxtyping import Array, Float, PyTree
 
 from folt.batching import map_points
 from folt.problem import Problem
 from folt.problem.observed import Forecast, Predictive
 from folt.problem.quotient import Lifted
-from folt.types import Key, Point, in_float64
+from folt.types import Key, in_float64
 
 if TYPE_CHECKING:
     import pandas
@@ -28,19 +27,16 @@ Predicted = Callable[[dict[str, np.ndarray], Any], Any]
 _NUMBERS = 1 << 24
 """Predicted values in memory at once, draws and values together."""
 
-ENTRIES = 8_000_000
-"""Replicated entries, and log-likelihood terms, that are computed and kept unless more are asked
-for; of more, those of evenly spaced draws. Of 10 000 observations these are 800 draws, more than
-`arviz.loo` needs, and 64 MB."""
-
 CALLS = 2_000
 """Draws, evenly spaced, at which a user's own function is called."""
 
-FRONT_ENDS = (
-    "pm.sample_posterior_predictive(posterior, model=model) for a model of PyMC, with every "
-    "fiftieth draw, posterior = fit.to_arviz(log_likelihood=False).sel(draw=slice(None, None, "
-    "50)), and numpyro.infer.Predictive(model, fit.posterior, batch_ndims=2) for one of NumPyro"
-)
+_CALLS_OF = {
+    "pymc": "call pm.sample_posterior_predictive(posterior, model=model) with every fiftieth draw, "
+    "posterior = fit.to_arviz(log_likelihood=False).sel(draw=slice(None, None, 50))",
+    "numpyro": "call numpyro.infer.Predictive(model, fit.posterior, batch_ndims=2)",
+    "stan": "call fit.generated(), which runs the generated quantities of the program",
+}
+"""What runs a model of another language forwards."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -93,7 +89,7 @@ def predictions(
     if forecast is None:
         raise ValueError(
             "this model does not say what it predicts: give fit.predict(new, function) a function "
-            f"of the parameters and new, or call {FRONT_ENDS}"
+            f"of the parameters and new{''.join(f', or {call}' for call in _calls(problem))}"
         )
     asked = np.asarray(forecast.checked(_away(new, forecast), np.asarray(problem.data)), float)
     parameters = {name: _flat(value) for name, value in fit.posterior.items()}
@@ -172,73 +168,6 @@ def _by_function(fit: Fit, new: object, function: Predicted) -> Prediction:
     return Prediction(values, rows, "new" if fits else "row", columns)
 
 
-class Replicates(NamedTuple):
-    """Data like those observed.
-
-    Attributes:
-        values: `{name: (chain, draw, ...)}`.
-        at: positions of these draws on their chains.
-    """
-
-    values: dict[str, np.ndarray]
-    at: Int[np.ndarray, " draw"]
-
-
-@in_float64
-def replicates(fit: Fit, seed: int = 0, draws: int | None = None) -> Replicates:
-    """Data like those observed, one set for each of some draws, evenly spaced on every chain.
-
-    Args:
-        fit: the fit.
-        seed: of the replicates.
-        draws: of every chain; as many as make at most `ENTRIES` entries if None.
-
-    Raises:
-        ValueError: the model does not say how observations are drawn, the chains have fewer draws,
-            or the fit was loaded without its problem.
-    """
-    problem = require_problem(fit)
-    if problem.predictive is None:
-        raise ValueError(f"this problem does not say how observations are drawn: call {FRONT_ENDS}")
-    shapes = jax.eval_shape(_replicated, problem, (jax.random.key(seed), fit.draws[0, 0]))
-    at = _positions(fit, draws, sum(math.prod(shape.shape) for shape in shapes.values()))
-    chosen = fit.draws[:, at]
-    points, lead = chosen.reshape(-1, fit.group.dim), chosen.shape[:2]
-    keys = jax.random.split(jax.random.key(seed), len(points))
-    values = map_points(_replicated, problem, (keys, points))
-    return Replicates(
-        {name: value.reshape(*lead, *value.shape[1:]) for name, value in values.items()}, at
-    )
-
-
-def _positions(fit: Fit, draws: int | None, entries: int) -> Int[np.ndarray, " draw"]:
-    """Return positions on the chains: as many as were asked for, or as `ENTRIES` allows."""
-    length = fit.draws.shape[1]
-    if draws is None:
-        return spaced(fit, entries)
-    whole = isinstance(draws, int | np.integer) and not isinstance(draws, bool)
-    if not whole or not 1 <= draws <= length:
-        raise ValueError(
-            f"expected draws to be a number of draws of every chain, 1 to {length:,}, got {draws!r}"
-        )
-    return np.linspace(0, length - 1, draws).round().astype(int)
-
-
-def spaced(fit: Fit, entries: int) -> Int[np.ndarray, " draw"]:
-    """Return evenly spaced positions on the chains with `ENTRIES` entries in all, and one at least.
-
-    Args:
-        fit: the fit.
-        entries: of one draw.
-    """
-    chains, draws = fit.draws.shape[:2]
-    return np.arange(0, draws, -(-chains * draws * max(1, entries) // ENTRIES))
-
-
-def _replicated(problem: Problem, drawn: tuple[Key, Point]) -> dict[str, Array]:
-    return problem.replicates(*drawn)
-
-
 def require_problem(fit: Fit) -> Problem:
     """Return the problem of a fit.
 
@@ -248,6 +177,30 @@ def require_problem(fit: Fit) -> Problem:
     if fit.problem is None:
         raise ValueError("a loaded fit needs its problem for this: folt.load(path, problem=...)")
     return fit.problem
+
+
+def require_predictive(fit: Fit) -> Problem:
+    """Return the problem of a fit, which can draw observations.
+
+    Raises:
+        ValueError: it cannot, with what can in the language of the model, or the fit was loaded
+            without it.
+    """
+    problem = require_problem(fit)
+    if problem.predictive is not None:
+        return problem
+    own = "give folt.Problem(predictive=...), from a key, a point and the data to {name: values}"
+    if problem.black_box is not None:
+        own = "draw them yourself from the parameters in fit.posterior"
+    advice = [*_calls(problem), own][0]
+    raise ValueError(f"this problem does not say how observations are drawn: {advice}")
+
+
+def _calls(problem: Problem) -> list[str]:
+    """Return the call that runs the model forwards, where another language has one."""
+    found = problem.symmetry_found
+    known = "" if found is None else _CALLS_OF.get(found.front_end, "")
+    return [known] if known else []
 
 
 def _flat(value: np.ndarray) -> Float[np.ndarray, "draw ..."]:

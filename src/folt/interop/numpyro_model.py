@@ -68,6 +68,16 @@ class Call(eqx.Module):
             if is_latent(site) or site["type"] == "deterministic"
         }
 
+    def observations(self, values: SiteValues, data: PyTree) -> SiteValues:
+        """Return the values of the observed sites, which a factor has none of."""
+        _, trace = self.traced(values, data)
+        sites = {name: trace[name] for name in self.observed}
+        return {
+            name: jnp.asarray(site["value"])
+            for name, site in sites.items()
+            if not isinstance(site["fn"], Unit)
+        }
+
     def completed(self, key: Key, values: SiteValues, data: PyTree) -> SiteValues:
         """Return all latent sites of a run of the model forwards."""
         trace = self.run(data, key, values)

@@ -12,7 +12,7 @@ import numpy as np
 from folt.fit.labels import component_names
 from folt.fit.memberships import Memberships, Path, memberships, most_probable_path
 from folt.fit.section import Section
-from folt.report.checks import checks_figure, predictive_checks
+from folt.report.checks import NothingToCheckError, checks_figure, predictive_checks
 from folt.report.mixtures import data_figure
 from folt.report.parameters import variable_names
 from folt.report.style import LINE, PALETTE, below, blank, literal, styled
@@ -96,8 +96,13 @@ def _states_section(fit: Fit) -> Section | None:
 
 
 def _checks(fit: Fit) -> Section | None:
-    checks = predictive_checks(fit)
-    return None if checks is None else Section(_CHECKS, checks.text, checks_figure(checks))
+    if fit.problem is None or fit.problem.predictive is None:
+        return None
+    try:
+        checks = predictive_checks(fit)
+    except NothingToCheckError:
+        return None
+    return Section(_CHECKS, checks.text, checks_figure(checks))
 
 
 def membership_section(fit: Fit, found: Memberships) -> Section:
