@@ -171,7 +171,9 @@ class Fit(Analysis):
 
     @property
     def accept_rate(self) -> float:
-        """Share of steps of the chain that moved, whether or not they were recorded."""
+        """Share of steps that moved: of all draws, those included that a file did not keep."""
+        if self.is_certified_whole:
+            return self.certificate.chains.accept_rate
         return float(self.accepted.mean())
 
     @property
