@@ -125,7 +125,7 @@ class Analysis(Shown):
 
         return replicates(self._fit, seed, draws).values
 
-    def expectation(self, quantity: Quantity) -> Expectation:
+    def expectation(self, quantity: Quantity | str) -> Expectation:
         """Return the posterior mean of a quantity with its standard error, from all proposals.
 
         Every proposal counts with its importance weight, those included that the chain rejected.
@@ -137,10 +137,11 @@ class Analysis(Shown):
         Args:
             quantity: from the parameters, `{name: (chain, draw, ...)}` as in `fit.posterior` but
                 with other numbers of chains and draws, to an array with the same two leading axes
-                and any others, such as `lambda p: p["mu"][..., 0] > 1`.
+                and any others, such as `lambda p: p["mu"][..., 0] > 1`; or the name of a parameter.
 
         Raises:
-            ValueError: the quantity does not keep the leading axes.
+            KeyError: there is no such parameter.
+            ValueError: the quantity is no function or does not keep the leading axes.
         """
         return self._fit._averages.of(quantity)
 

@@ -19,6 +19,7 @@ from folt.certificate.learnt import Learnt
 from folt.chains import Chains, Proposals, continue_chains, one_blas_thread
 from folt.fit.analysis import Analysis
 from folt.fit.arviz import Keep, TermBlocks
+from folt.fit.by_name import ByName
 from folt.fit.relabelling import SIGNS_BY, SORTED_BY, labelled, likely_image, random_image
 from folt.groups import Group
 from folt.problem import Problem
@@ -109,6 +110,10 @@ class Fit(Analysis):
     learnt: Learnt | None = None
     proposals: Proposals | None = None
     labelled: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        """Let the posterior answer an unknown name with those there are."""
+        object.__setattr__(self, "posterior", ByName(self.posterior))
 
     @classmethod
     def assemble(

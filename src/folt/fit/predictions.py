@@ -11,6 +11,7 @@ import numpy as np
 from jaxtyping import Array, Float, PyTree
 
 from folt.batching import map_points
+from folt.fit.by_name import ByName
 from folt.problem import Problem
 from folt.problem.observed import Forecast, Predictive
 from folt.problem.quotient import Lifted
@@ -151,7 +152,9 @@ def _by_function(fit: Fit, new: object, function: Predicted) -> Prediction:
     count = next(iter(parameters.values())).shape[0]
     shown = range(0, count, -(-count // CALLS))
     drawn = [
-        np.asarray(function({name: value[k] for name, value in parameters.items()}, new), float)
+        np.asarray(
+            function(ByName({name: value[k] for name, value in parameters.items()}), new), float
+        )
         for k in shown
     ]
     shapes = {values.shape for values in drawn}
