@@ -393,6 +393,7 @@ def test_observations_are_told_from_covariates():
     found = observations(folt.from_numpyro(line, np.arange(5.0), np.ones(5)))
     assert list(found) == ["y"]
     np.testing.assert_array_equal(found["y"], np.ones(5))
+    assert observations(folt.from_numpyro(hidden_markov, Y)) == {}
 
 
 def test_two_threads_may_trace_a_model_at_once():

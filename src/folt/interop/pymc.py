@@ -147,7 +147,7 @@ class Graph:
 
     def observations(self, values: SiteValues, data: PyTree) -> SiteValues:
         """Return the values of the observed variables."""
-        found = self._observations(*self._called(values, data))
+        found = self._observations(*self._called(values, data)) if self.observed else ()
         return dict(zip(self.observed, map(jnp.asarray, found), strict=True))
 
     def completed(self, key: Key, values: SiteValues, data: PyTree) -> SiteValues:
