@@ -2,6 +2,7 @@
 
 import dataclasses
 
+import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
@@ -163,8 +164,22 @@ def test_loaded_relabelled_and_extended_fits_have_expectations_too(fit, tmp_path
 
 
 def test_an_unknown_parameter_is_answered_with_those_there_are(fit):
-    with pytest.raises(KeyError, match="no parameter 'nu' among '"):
-        fit.expectation(lambda p: p["nu"])
+    for asked in (
+        lambda: fit.expectation(lambda p: p["nu"]),
+        lambda: fit.expectation("nu"),
+        lambda: fit.posterior["nu"],
+        lambda: fit.predict([1.0], lambda p, x: p["nu"] * x),
+    ):
+        with pytest.raises(KeyError, match="no parameter 'nu' among 'x0'"):
+            asked()
+
+
+def test_a_name_stands_for_its_parameter(fit):
+    assert fit.expectation("x0") == fit.expectation(lambda p: p["x0"])
+    with pytest.raises(ValueError, match=r"a parameter's name or a function .* got int"):
+        fit.expectation(3)
+    doubled = jax.tree.map(lambda value: 2.0 * value, fit.posterior)
+    np.testing.assert_array_equal(doubled["x0"], 2.0 * fit.posterior["x0"])
 
 
 def test_values_of_any_shape_and_truth_values(fit):

@@ -23,6 +23,7 @@ from cases import GROUPS, bent
 from folt.certificate.certificate import Certificate
 from folt.certificate.diagnostics.coverage import Coverage
 from folt.fit import arviz as thinning
+from folt.fit import replicates
 from folt.fit.file import to_bytes
 from folt.fit.section import Section
 from folt.fit.serial import NotStorableError, pack, unpack
@@ -473,7 +474,7 @@ def test_the_log_likelihood_is_in_the_file(tmp_path):
 
 def test_memory_of_terms_is_bounded_whatever_draws_and_observations(monkeypatch):
     """Blocks that are evaluated, and terms that stay, are counted: no more than was said."""
-    monkeypatch.setattr(thinning, "_TERMS", 9_000)
+    monkeypatch.setattr(replicates, "ENTRIES", 9_000)
     monkeypatch.setattr(thinning, "TERMS_AT_ONCE", 500)
     counted, blocks = thinning.map_points, []
 
@@ -510,6 +511,7 @@ def test_a_file_keeps_some_of_the_draws_that_nobody_asked_for(fit, tmp_path, mon
     assert back.steps_per_draw == 3 * fit.steps_per_draw
     assert same(back.certificate, fit.certificate)
     assert back.is_certified_whole
+    assert back.accept_rate == fit.accept_rate != back.accepted.mean()
     assert "kept these of 120" in back.summary()
     longer = back.extend(5)
     assert longer.draws.shape == (2, 25, 4)
@@ -539,10 +541,15 @@ def test_terms_of_a_thinned_file_are_those_of_its_draws(fit, tmp_path):
     assert back.to_arviz().log_likelihood.draw.values.tolist() == list(range(0, 30, 3))
 
 
-@pytest.mark.parametrize("name", ["nothing.nc", "."])
-def test_a_missing_file(tmp_path, name):
-    with pytest.raises(ValueError, match="found nothing"):
+@pytest.mark.parametrize(("name", "words"), [("nothing.nc", "found nothing"), (".", "the folder")])
+def test_a_missing_file(tmp_path, name, words):
+    with pytest.raises(ValueError, match=words):
         folt.load(tmp_path / name)
+
+
+def test_a_model_in_the_place_of_its_problem_is_refused_as_by_sample(saved):
+    with pytest.raises(ValueError, match=r"expected a folt\.Problem, got function: .*from_numpyro"):
+        folt.load(saved, problem=lambda y: None)
 
 
 def test_a_broken_symmetry_needs_its_problem_to_unfold(tmp_path):

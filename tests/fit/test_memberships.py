@@ -246,6 +246,18 @@ def test_the_caption_of_probabilities_says_what_is_drawn(fit):
     assert "in the colour of its most probable component" in text
 
 
+def test_observations_whose_dots_would_hide_each_other_are_drawn_by_their_probabilities(fit):
+    found, generator = memberships(fit), np.random.default_rng(0)
+    answers = generator.integers(0, 2, (len(Y), 4)).astype(float)
+    for table, label in ((answers, "probability"), (generator.random((len(Y), 4)), "variable 2")):
+        known = dataclasses.replace(
+            fit, problem=types.SimpleNamespace(data=table, coords={}, dims=())
+        )
+        assert memberships_figure(known, found).axes[0].get_ylabel() == label
+        told = "probability of every component" in membership_section(known, found).text
+        assert told == (label == "probability")
+
+
 def test_a_component_that_is_nobodys_most_probable_one_draws_nothing(fit):
     found = memberships(fit)
     sure = np.stack([np.full(len(Y), 0.9), np.full(len(Y), 0.1)], axis=1)

@@ -13,6 +13,7 @@ from scipy import stats
 import folt
 from brief import brief_fit
 from folt.certificate.diagnostics.chains import effective_size
+from folt.fit.replicates import replicates
 from folt.models import (
     bayesian_mixture,
     factor_analysis,
@@ -23,7 +24,7 @@ from folt.models import (
     poisson_mixture,
     ppca,
 )
-from folt.report.checks import compared
+from folt.report.checks import compared, predictive_checks
 from folt.report.parameters import readable_names
 
 Y = np.array([-2.1, -1.8, -2.4, -1.9, 0.1, 1.7, 2.2, 2.4, 1.9, 2.1, 1.6])
@@ -187,6 +188,21 @@ def test_replicates_have_the_moments_of_the_mixture():
     assert abs(drawn.mean() - means.mean()) < LIMIT * np.sqrt(noise)
 
 
+def test_replicates_are_made_of_some_draws_of_every_chain_where_all_would_be_too_many(monkeypatch):
+    fit = at_points(gaussian_mixture(Y, 2), count=60)
+    assert fit.replicates()["y"].shape == (2, 60, len(Y))
+    assert fit.replicates(draws=7)["y"].shape == (2, 7, len(Y))
+    for wrong in (0, 61, 2.5):
+        with pytest.raises(ValueError, match="draws of every chain, 1 to 60, got"):
+            fit.replicates(draws=wrong)
+    monkeypatch.setattr(folt.fit.replicates, "ENTRIES", 2 * 20 * len(Y))
+    assert fit.replicates()["y"].shape == (2, 20, len(Y))
+    made = replicates(fit)
+    np.testing.assert_array_equal(made.at, range(0, 60, 3))
+    some = dataclasses.replace(fit, draws=fit.draws[:, ::3])
+    np.testing.assert_array_equal(some.replicates()["y"], made.values["y"])
+
+
 def test_own_functions_are_predicted_and_other_models_told_what_to_call():
     fit = mixture_fit()
     x = np.array([1.0, 2.0, 3.0])
@@ -197,10 +213,16 @@ def test_own_functions_are_predicted_and_other_models_told_what_to_call():
     assert fit.predict(list(x), lambda p, x: x[:, None] * p["mu"]).equals(by_column)
     assert list(by_column)[:2] == ["mean[0]", "mean[1]"]
     bare = folt.Problem(lambda x: -0.5 * jnp.sum(x**2), folt.groups.Trivial(2))
-    other = at_points(bare, count=2)
-    for verb in (other.predict, other.replicates):
-        with pytest.raises(ValueError, match="sample_posterior_predictive"):
-            verb()
+    host = folt.from_callable(lambda x: -0.5 * (x**2).sum(), 2, folt.groups.Trivial(2))
+    for problem, words in ((bare, r"folt\.Problem\(predictive="), (host, r"from .*fit\.posterior")):
+        other = at_points(problem, count=2)
+        with pytest.raises(ValueError, match=r"fit\.predict\(new, function\)") as caught:
+            other.predict()
+        assert "pm." not in str(caught.value)
+        for verb in (other.replicates, lambda fit=other: fit.plot("checks")):
+            with pytest.raises(ValueError, match=words) as caught:
+                verb()
+            assert "pm." not in str(caught.value)
     with pytest.raises(ValueError, match="hidden Markov"):
         fit.path()
 
@@ -265,6 +287,53 @@ def test_checks_find_what_replicates_do_not_have_and_nothing_else():
     table = generator.normal(size=(100, 80, 5))
     assert "Of 5 variables the first 3" in compared(table[0], table, tuple("abcde")).text
     assert "variables" not in alike.text
+
+
+def regression(data, predicted="y"):
+    """Straight lines; the problem knows how responses are drawn, and of several arrays which."""
+
+    def predictive(key, x, data):
+        z = data["x"] if isinstance(data, dict) else data[0]
+        return {predicted: x[0] + x[1] * z + jax.random.normal(key, z.shape)}
+
+    return folt.Problem(
+        lambda x, data: -0.5 * jnp.sum(x**2),
+        folt.groups.Trivial(2),
+        data=data,
+        predictive=predictive,
+    )
+
+
+def test_replicates_are_checked_against_what_was_observed_and_not_against_covariates():
+    data = {"x": np.linspace(0.0, 1.0, 11), "y": Y}
+    checks = predictive_checks(at_points(regression(data), count=50))
+    np.testing.assert_array_equal(checks.observed[:, 0], Y)
+    table = {"x": np.eye(11)[:, :4], "y": Y}
+    only = folt.Problem(
+        lambda x, data: -0.5 * jnp.sum(x**2),
+        folt.groups.Trivial(2),
+        data=table,
+        predictive=lambda key, x, data: {"replica": jax.random.normal(key, data["y"].shape)},
+    )
+    fit = at_points(only, count=50)
+    np.testing.assert_array_equal(predictive_checks(fit).observed[:, 0], Y)
+    np.testing.assert_array_equal(fit.to_arviz().observed_data["replica"], Y)
+    either = at_points(regression((data["x"], Y)), count=2)
+    with pytest.raises(ValueError, match="which array its replicates are like"):
+        either.plot("checks")
+    assert "observed_data" not in either.to_arviz()
+
+
+def test_answers_of_yes_and_no_are_compared_by_their_shares():
+    generator = np.random.default_rng(3)
+    replicated = (generator.random(size=(300, 90, 14)) < 0.4).astype(float)
+    table = replicated[0].copy()
+    table[:, 5] = 1.0
+    found = compared(table, replicated, tuple(f"item {j}" for j in range(14)))
+    assert [check.name for check in found.quantities if check.extreme] == ["mean of item 5"]
+    assert len(found.quantities) == 12 + 3
+    assert "Of 14 variables the first 12" in found.text
+    assert at_points(latent_space(TIES, 1)).plot("checks").axes
 
 
 def test_columns_name_parameters_in_the_order_of_the_model(tmp_path):

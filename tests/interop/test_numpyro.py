@@ -20,6 +20,7 @@ import folt  # noqa: E402
 from arviz_either import arviz, left_out, panels_of_trace  # noqa: E402
 from brief import brief_fit  # noqa: E402
 from folt.batching import map_keys, map_points  # noqa: E402
+from folt.fit.replicates import observations  # noqa: E402
 from folt.groups import (  # noqa: E402
     Blocks,
     Fixed,
@@ -360,10 +361,39 @@ def test_arviz_takes_the_fit_as_it_is(fit):
     assert data.posterior_predictive["y"].shape == (4, 200, 60)
     spread = float(data.posterior_predictive["y"].std())
     assert 0.5 * Y.std() < spread < 2 * Y.std()
+    np.testing.assert_array_equal(data.observed_data["y"], Y)
     assert np.isfinite(left_out(data).elpd)
     assert list(arviz.summary(data, var_names=["mu"]).index) == ["mu[0]", "mu[1]", "mu[2]"]
     assert panels_of_trace(data, "mu") == 2
     assert data.sample_stats["acceptance_rate"].shape == (4, 200)
+
+
+@pytest.mark.parametrize("rows", [(), (20,)])
+def test_replicates_have_the_shape_of_the_observations_without_a_plate_too(rows):
+    """Every row is drawn on its own, with the spread of its distribution and not of one draw."""
+
+    def model(y, z):
+        mu = numpyro.sample("mu", dist.Normal(0.0, 1.0).expand([3]).to_event(1))
+        numpyro.sample("y", dist.MultivariateNormal(mu, jnp.eye(3)), obs=y)
+        numpyro.sample("z", dist.Normal(mu[0], 1.0), obs=z)
+
+    problem = folt.from_numpyro(model, np.zeros((*rows, 3)), np.zeros(rows))
+    made = problem.replicates(jax.random.key(0), jnp.zeros(problem.dim))
+    assert {name: value.shape for name, value in made.items()} == {"y": (*rows, 3), "z": rows}
+    assert np.unique(made["y"]).size == made["y"].size
+    assert np.unique(made["z"]).size == made["z"].size
+
+
+def test_observations_are_told_from_covariates():
+    def line(x, y):
+        slope = numpyro.sample("slope", dist.Normal(0.0, 1.0))
+        numpyro.sample("y", dist.Normal(slope * x, 1.0), obs=y)
+        numpyro.factor("more", jnp.zeros(3))
+
+    found = observations(folt.from_numpyro(line, np.arange(5.0), np.ones(5)))
+    assert list(found) == ["y"]
+    np.testing.assert_array_equal(found["y"], np.ones(5))
+    assert observations(folt.from_numpyro(hidden_markov, Y)) == {}
 
 
 def test_two_threads_may_trace_a_model_at_once():

@@ -15,6 +15,7 @@ pm = pytest.importorskip("pymc")
 import folt  # noqa: E402
 from arviz_either import left_out  # noqa: E402
 from brief import brief_fit  # noqa: E402
+from folt.fit.replicates import observations  # noqa: E402
 from folt.groups import Blocks, Fixed, Joint, Trivial, ZeroSum, ZeroSumRows  # noqa: E402
 from folt.problem.symmetry import SymmetryError  # noqa: E402
 
@@ -213,8 +214,15 @@ def test_a_fit_goes_to_arviz_with_loo(problem):
     data = fit.to_arviz()
     assert data.posterior["mu"].dims == ("chain", "draw", "component")
     assert np.isfinite(left_out(data).elpd)
-    with pytest.raises(ValueError, match="does not say how observations are drawn"):
+    np.testing.assert_array_equal(data.observed_data["y"], Y)
+    with pytest.raises(ValueError, match=r"are drawn: call pm\.sample_posterior_predictive"):
         fit.to_arviz(posterior_predictive=True)
+
+
+def test_a_potential_observes_nothing():
+    with pm.Model() as model:
+        pm.Potential("likelihood", -(pm.Normal("mu", 0.0, 1.0) ** 2))
+    assert observations(folt.from_pymc(model, exchangeable=[])) == {}
 
 
 def test_masked_observations_are_refused_in_a_sentence():

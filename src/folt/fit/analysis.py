@@ -109,18 +109,23 @@ class Analysis(Shown):
 
         return predictions(self._fit, new, function, seed).frame()
 
-    def replicates(self, seed: int = 0) -> dict[str, np.ndarray]:
+    def replicates(self, seed: int = 0, *, draws: int | None = None) -> dict[str, np.ndarray]:
         """Data that the fitted model would make, `{name: (chain, draw, ...)}`, one set per draw.
 
+        Args:
+            seed: of the replicates.
+            draws: of how many draws of every chain, evenly spaced. By default of all, or where
+                that makes more than eight million entries (64 MB), of as many as do not.
+
         Raises:
-            ValueError: the model does not say how observations are drawn, or the fit was loaded
-                without its problem.
+            ValueError: the model does not say how observations are drawn, the chains have fewer
+                draws, or the fit was loaded without its problem.
         """
-        from folt.fit.predictions import replicates
+        from folt.fit.replicates import replicates
 
-        return replicates(self._fit, seed)
+        return replicates(self._fit, seed, draws).values
 
-    def expectation(self, quantity: Quantity) -> Expectation:
+    def expectation(self, quantity: Quantity | str) -> Expectation:
         """Return the posterior mean of a quantity with its standard error, from all proposals.
 
         Every proposal counts with its importance weight, those included that the chain rejected.
@@ -132,10 +137,11 @@ class Analysis(Shown):
         Args:
             quantity: from the parameters, `{name: (chain, draw, ...)}` as in `fit.posterior` but
                 with other numbers of chains and draws, to an array with the same two leading axes
-                and any others, such as `lambda p: p["mu"][..., 0] > 1`.
+                and any others, such as `lambda p: p["mu"][..., 0] > 1`; or the name of a parameter.
 
         Raises:
-            ValueError: the quantity does not keep the leading axes.
+            KeyError: there is no such parameter.
+            ValueError: the quantity is no function or does not keep the leading axes.
         """
         return self._fit._averages.of(quantity)
 

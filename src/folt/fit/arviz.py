@@ -18,7 +18,7 @@ import numpy as np
 from jaxtyping import Int
 
 from folt.batching import map_points
-from folt.fit.predictions import replicates
+from folt.fit.replicates import observations, replicates, spaced
 from folt.problem import Problem
 from folt.problem.named_values import fitting_coords, matching_dims
 from folt.store.private import imported_arviz
@@ -38,9 +38,8 @@ _ENOUGH = 5_000
 give a mean to .7 % of the posterior's deviation and the ends of a 95 % interval to 2 %: fewer than
 the digits that anybody reports."""
 
-_TERMS = 8_000_000
-"""Log-likelihood terms that are computed and kept; of more, those of evenly spaced draws. Of 10 000
-observations these are 800 draws, more than `arviz.loo` needs, and 32 MB of a file."""
+_GIVEN = ("constant_data", "observed_data")
+"""Groups without axes of chains and draws."""
 
 TERMS_AT_ONCE = 1 << 20
 """Terms of the draws that are evaluated together: 8 MB."""
@@ -95,7 +94,7 @@ class TermBlocks(NamedTuple):
 
 
 def log_likelihoods(fit: Fit, precision: type[np.floating] = np.float64) -> TermBlocks | None:
-    """Return the terms of evenly spaced draws, of all where that makes at most `_TERMS` of them.
+    """Return the terms of evenly spaced draws, of all where that makes at most `ENTRIES` of them.
 
     They are computed where the problem is known, else those of the file; None where there are none.
 
@@ -112,11 +111,10 @@ def log_likelihoods(fit: Fit, precision: type[np.floating] = np.float64) -> Term
 @in_float64
 def _computed(fit: Fit, problem: Problem, precision: type[np.floating]) -> TermBlocks:
     """Return terms at as many draws as the bound allows, block by block."""
-    chains, draws, dim = fit.draws.shape
     shapes = jax.eval_shape(problem.log_likelihoods, fit.draws[0, 0])
     terms = max(1, sum(math.prod(shape.shape) for shape in shapes.values()))
-    at = np.arange(0, draws, -(-chains * draws * terms // _TERMS))
-    points = fit.draws[:, at].reshape(-1, dim)
+    at = spaced(fit, terms)
+    points = fit.draws[:, at].reshape(-1, fit.draws.shape[2])
     found = {
         name: np.empty((len(points), *shape.shape), precision) for name, shape in shapes.items()
     }
@@ -126,7 +124,7 @@ def _computed(fit: Fit, problem: Problem, precision: type[np.floating]) -> TermB
         values = map_points(Problem.log_likelihoods, problem, points[block], length=length)
         for name, value in values.items():
             found[name][block] = value
-    lead = (chains, at.size)
+    lead = (len(fit.draws), at.size)
     return TermBlocks(
         {name: value.reshape(*lead, *value.shape[1:]) for name, value in found.items()}, at
     )
@@ -157,7 +155,8 @@ def to_inference_data(
         fit: the fit.
         log_likelihood: add the terms that `arviz.loo` needs, if the fit's problem has them; where
             they would be more than eight million, those of evenly spaced draws.
-        posterior_predictive: add one replicate of the observations per draw.
+        posterior_predictive: add one replicate of the observations per draw; where they would be
+            more than eight million entries, of evenly spaced draws.
         seed: of the replicates.
 
     Raises:
@@ -176,19 +175,22 @@ def to_inference_data(
     terms = log_likelihoods(fit) if log_likelihood else None
     if terms is not None:
         groups["log_likelihood"] = terms.values
-    if posterior_predictive:
-        groups["posterior_predictive"] = replicates(fit, seed)
-    constant = _named_data(fit)
-    if constant:
-        groups["constant_data"] = constant
+    made = replicates(fit, seed) if posterior_predictive else None
+    if made is not None:
+        groups["posterior_predictive"] = made.values
+    known = {} if fit.problem is None else observations(fit.problem)
+    for group, arrays in (("constant_data", _named_data(fit)), ("observed_data", known)):
+        if arrays:
+            groups[group] = arrays
     with warnings.catch_warnings():
         # ArviZ takes more chains than draws for axes that were mistaken for each other.
         warnings.filterwarnings("ignore", "More chains|Found chain dimension", UserWarning)
         data = _made(arviz, groups, _axes(fit, groups))
     data["posterior"].attrs.update(attributes(fit))
     say_order(data["posterior"], fit)
-    if terms is not None:
-        data["log_likelihood"].coords["draw"] = terms.at
+    for group, some in (("log_likelihood", terms), ("posterior_predictive", made)):
+        if some is not None:
+            data[group].coords["draw"] = some.at
     return data
 
 
@@ -205,7 +207,7 @@ def _made(arviz: Any, groups: Document, axes: Document) -> Any:
 def _axes(fit: Fit, groups: Document) -> Document:
     """Names and labels of the axes of all arrays, where they fit; numbers where there are none."""
     shapes = {
-        name: np.shape(value)[0 if group == "constant_data" else 2 :]
+        name: np.shape(value)[0 if group in _GIVEN else 2 :]
         for group, arrays in groups.items()
         for name, value in arrays.items()
     }

@@ -15,6 +15,7 @@ from __future__ import annotations
 import dataclasses
 import functools
 import math
+import operator
 import warnings
 from collections.abc import Callable, Mapping
 from enum import StrEnum
@@ -28,6 +29,7 @@ from scipy.special import gammaincinv, ndtri
 from folt.certificate.diagnostics.chains import effective_size, frozen_chains
 from folt.certificate.diagnostics.evidence import PLAIN_LIMIT
 from folt.certificate.diagnostics.pareto import pareto_tail
+from folt.fit.by_name import ByName
 from folt.fit.relabelling import SIGNS_BY, SORTED_BY, labelled, signed
 from folt.problem.ratio import IDENTITY_ONLY, LogRatio, Target
 from folt.proposals.action import action_of
@@ -123,8 +125,14 @@ class Averages:
         self.fit = fit
 
     @in_float64
-    def of(self, quantity: Quantity) -> Expectation:
+    def of(self, asked: Quantity | str) -> Expectation:
         """Return the expectation of a quantity, by the best method that the weights allow."""
+        quantity: Quantity = operator.itemgetter(asked) if isinstance(asked, str) else asked
+        if not callable(quantity):
+            raise ValueError(
+                "expected a parameter's name or a function of the parameters, such as "
+                f"lambda p: p[name] > 0, got {type(quantity).__name__}"
+            )
         along = _values(quantity, self.fit.posterior, self.fit.draws.shape[:2])
         if self.plain is None:
             return self._chain(along)
@@ -339,16 +347,7 @@ def _values(
     Raises:
         ValueError: it does not keep the leading axes.
     """
-    try:
-        values = np.asarray(quantity(parameters))
-    except KeyError as error:
-        if error.args and error.args[0] in parameters:
-            raise  # a fault of the function's own
-        known = ", ".join(map(repr, parameters))
-        raise KeyError(
-            f"no parameter {error.args[0]!r} among {known}: names come from constrain= of the "
-            "problem, or from names="
-        ) from error
+    values = np.asarray(quantity(ByName(parameters)))
     if values.shape[:2] != lead:
         raise ValueError(
             "expected a function from {name: (chain, draw, ...)} to values with the leading axes "

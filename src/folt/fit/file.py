@@ -35,6 +35,7 @@ from folt.fit.serial import (
 )
 from folt.problem import Problem
 from folt.problem.ratio import LogRatio, Target
+from folt.problem.requirements import require_made
 from folt.store import write_whole
 from folt.store.strict_json import Document
 from folt.types import in_float64
@@ -88,9 +89,11 @@ def load(path: str | Path, problem: Problem | None = None) -> Fit:
 
     Raises:
         ValueError: the file is missing, damaged, of another format, or holds what no fit holds, or
-            the problem is another one than that of the fit.
+            the problem is none or another one than that of the fit.
     """
     path = Path(path)
+    if problem is not None:
+        require_made(problem)
     data = unsealed(path, FIT_FORMAT)
     try:
         fit, said_then = _read(data)

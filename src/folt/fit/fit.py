@@ -19,6 +19,7 @@ from folt.certificate.learnt import Learnt
 from folt.chains import Chains, Proposals, continue_chains, one_blas_thread
 from folt.fit.analysis import Analysis
 from folt.fit.arviz import Keep, TermBlocks
+from folt.fit.by_name import ByName
 from folt.fit.relabelling import SIGNS_BY, SORTED_BY, labelled, likely_image, random_image
 from folt.groups import Group
 from folt.problem import Problem
@@ -110,6 +111,10 @@ class Fit(Analysis):
     proposals: Proposals | None = None
     labelled: tuple[str, ...] = ()
 
+    def __post_init__(self) -> None:
+        """Let the posterior answer an unknown name with those there are."""
+        object.__setattr__(self, "posterior", ByName(self.posterior))
+
     @classmethod
     def assemble(
         cls,
@@ -171,7 +176,9 @@ class Fit(Analysis):
 
     @property
     def accept_rate(self) -> float:
-        """Share of steps of the chain that moved, whether or not they were recorded."""
+        """Share of steps that moved: of all draws, those included that a file did not keep."""
+        if self.is_certified_whole:
+            return self.certificate.chains.accept_rate
         return float(self.accepted.mean())
 
     @property
@@ -360,7 +367,8 @@ class Fit(Analysis):
 
         Args:
             log_likelihood: add the pointwise log-likelihood, if the problem has it.
-            posterior_predictive: add one replicate of the observations per draw.
+            posterior_predictive: add one replicate of the observations per draw. Of both there
+                are at most eight million numbers, those of evenly spaced draws where all have more.
             seed: of the replicates.
         """
         from folt.fit.arviz import to_inference_data

@@ -1,4 +1,4 @@
-"""What a fitted model predicts: values for new conditions, and data like those observed."""
+"""What a fitted model predicts for new conditions."""
 
 from __future__ import annotations
 
@@ -11,10 +11,11 @@ import numpy as np
 from jaxtyping import Array, Float, PyTree
 
 from folt.batching import map_points
+from folt.fit.by_name import ByName
 from folt.problem import Problem
 from folt.problem.observed import Forecast, Predictive
 from folt.problem.quotient import Lifted
-from folt.types import Key, Point, in_float64
+from folt.types import Key, in_float64
 
 if TYPE_CHECKING:
     import pandas
@@ -30,11 +31,13 @@ _NUMBERS = 1 << 24
 CALLS = 2_000
 """Draws, evenly spaced, at which a user's own function is called."""
 
-FRONT_ENDS = (
-    "pm.sample_posterior_predictive(posterior, model=model) for a model of PyMC, with every "
-    "fiftieth draw, posterior = fit.to_arviz(log_likelihood=False).sel(draw=slice(None, None, "
-    "50)), and numpyro.infer.Predictive(model, fit.posterior, batch_ndims=2) for one of NumPyro"
-)
+_CALLS_OF = {
+    "pymc": "call pm.sample_posterior_predictive(posterior, model=model) with every fiftieth draw, "
+    "posterior = fit.to_arviz(log_likelihood=False).sel(draw=slice(None, None, 50))",
+    "numpyro": "call numpyro.infer.Predictive(model, fit.posterior, batch_ndims=2)",
+    "stan": "call fit.generated(), which runs the generated quantities of the program",
+}
+"""What runs a model of another language forwards."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -87,7 +90,7 @@ def predictions(
     if forecast is None:
         raise ValueError(
             "this model does not say what it predicts: give fit.predict(new, function) a function "
-            f"of the parameters and new, or call {FRONT_ENDS}"
+            f"of the parameters and new{''.join(f', or {call}' for call in _calls(problem))}"
         )
     asked = np.asarray(forecast.checked(_away(new, forecast), np.asarray(problem.data)), float)
     parameters = {name: _flat(value) for name, value in fit.posterior.items()}
@@ -149,7 +152,9 @@ def _by_function(fit: Fit, new: object, function: Predicted) -> Prediction:
     count = next(iter(parameters.values())).shape[0]
     shown = range(0, count, -(-count // CALLS))
     drawn = [
-        np.asarray(function({name: value[k] for name, value in parameters.items()}, new), float)
+        np.asarray(
+            function(ByName({name: value[k] for name, value in parameters.items()}), new), float
+        )
         for k in shown
     ]
     shapes = {values.shape for values in drawn}
@@ -166,35 +171,6 @@ def _by_function(fit: Fit, new: object, function: Predicted) -> Prediction:
     return Prediction(values, rows, "new" if fits else "row", columns)
 
 
-@in_float64
-def replicates(fit: Fit, seed: int = 0, most: int | None = None) -> dict[str, np.ndarray]:
-    """Data like those observed, `{name: (chain, draw, ...)}`, one set per draw.
-
-    Args:
-        fit: the fit.
-        seed: of the replicates.
-        most: of how many draws, evenly spaced, all chains together in one; of all if None.
-
-    Raises:
-        ValueError: the model does not say how observations are drawn, or the fit was loaded
-            without its problem.
-    """
-    problem = require_problem(fit)
-    if problem.predictive is None:
-        raise ValueError(f"this problem does not say how observations are drawn: call {FRONT_ENDS}")
-    points, lead = fit.draws.reshape(-1, fit.group.dim), fit.draws.shape[:2]
-    if most is not None:
-        points = points[:: -(-len(points) // most)]
-        lead = (1, len(points))
-    keys = jax.random.split(jax.random.key(seed), len(points))
-    values = map_points(_replicated, problem, (keys, points))
-    return {name: value.reshape(*lead, *value.shape[1:]) for name, value in values.items()}
-
-
-def _replicated(problem: Problem, drawn: tuple[Key, Point]) -> dict[str, Array]:
-    return problem.replicates(*drawn)
-
-
 def require_problem(fit: Fit) -> Problem:
     """Return the problem of a fit.
 
@@ -204,6 +180,30 @@ def require_problem(fit: Fit) -> Problem:
     if fit.problem is None:
         raise ValueError("a loaded fit needs its problem for this: folt.load(path, problem=...)")
     return fit.problem
+
+
+def require_predictive(fit: Fit) -> Problem:
+    """Return the problem of a fit, which can draw observations.
+
+    Raises:
+        ValueError: it cannot, with what can in the language of the model, or the fit was loaded
+            without it.
+    """
+    problem = require_problem(fit)
+    if problem.predictive is not None:
+        return problem
+    own = "give folt.Problem(predictive=...), from a key, a point and the data to {name: values}"
+    if problem.black_box is not None:
+        own = "draw them yourself from the parameters in fit.posterior"
+    advice = [*_calls(problem), own][0]
+    raise ValueError(f"this problem does not say how observations are drawn: {advice}")
+
+
+def _calls(problem: Problem) -> list[str]:
+    """Return the call that runs the model forwards, where another language has one."""
+    found = problem.symmetry_found
+    known = "" if found is None else _CALLS_OF.get(found.front_end, "")
+    return [known] if known else []
 
 
 def _flat(value: np.ndarray) -> Float[np.ndarray, "draw ..."]:

@@ -72,6 +72,8 @@ def unsealed(path: Path, version: int) -> bytes:
         ValueError: nothing there, another format, or a file that was changed; in one sentence.
     """
     path = Path(path)
+    if os.path.isdir(path):
+        raise ValueError(f"expected a fit file, got the folder {path}: give one of its files")
     if not os.path.isfile(path):
         raise ValueError(f"expected a fit file, found nothing at {path}")
     try:

@@ -210,7 +210,8 @@ def arrange_probed(
         _require_known(sites, list(named))
         if not named:
             plan = SitePlan(sites, ())
-            return Arrangement(plan, SymmetryFound(plan.group, looked=False))
+            found = SymmetryFound(plan.group, looked=False, front_end=front_end)
+            return Arrangement(plan, found)
     # Who declares labels may mean observations that happen to be equal; who searches does not.
     probe, places = probe_of(not named), _places(sites)
     result = require_declared(probe, places, named) if named else survey(probe, places)

@@ -64,6 +64,9 @@ class Model(Protocol):
     def completed(self, key: Key, values: SiteValues, data: PyTree) -> SiteValues:
         """Return all latent sites, those that are not given drawn from their priors."""
 
+    def observations(self, values: SiteValues, data: PyTree) -> SiteValues:
+        """Return the values of the observed sites."""
+
     def transformed(self, values: SiteValues, data: PyTree) -> SiteValues:
         """Return the values, those that keep a transform of the language in its coordinates."""
 
@@ -114,6 +117,10 @@ class ModelDensity(eqx.Module):
         """Return the log-likelihood terms of the observations."""
         found = self.log_terms(x, data)
         return {name: {**found.observed, **found.factors}[name] for name in self.model.observed}
+
+    def observations(self, data: PyTree = None) -> SiteValues:
+        """Return what was observed, which is the same at every point."""
+        return self.model.observations(self.sites.push(jnp.zeros(self.sites.dim)), data)
 
 
 class ModelComponents(eqx.Module):

@@ -68,6 +68,16 @@ class Call(eqx.Module):
             if is_latent(site) or site["type"] == "deterministic"
         }
 
+    def observations(self, values: SiteValues, data: PyTree) -> SiteValues:
+        """Return the values of the observed sites, which a factor has none of."""
+        _, trace = self.traced(values, data)
+        sites = {name: trace[name] for name in self.observed}
+        return {
+            name: jnp.asarray(site["value"])
+            for name, site in sites.items()
+            if not isinstance(site["fn"], Unit)
+        }
+
     def completed(self, key: Key, values: SiteValues, data: PyTree) -> SiteValues:
         """Return all latent sites of a run of the model forwards."""
         trace = self.run(data, key, values)
@@ -159,9 +169,18 @@ class NumpyroPredictive(eqx.Module):
         _, trace = self.call.traced(self.sites.push(x), data)
         keys = jax.random.split(key, len(self.replicated))
         return {
-            name: trace[name]["fn"].sample(own)
+            name: _as_observed(trace[name]).sample(own)
             for name, own in zip(self.replicated, keys, strict=True)
         }
+
+
+def _as_observed(site: Message) -> Distribution:
+    """Return the distribution of all that was observed: without a plate it is that of one row."""
+    function = site["fn"]
+    shape = jnp.shape(site["value"])
+    rows = shape[: len(shape) - function.event_dim]
+    batch = jnp.broadcast_shapes(function.batch_shape, rows)
+    return function if batch == function.batch_shape else function.expand(batch)
 
 
 def plain_base(function: Any) -> Any:

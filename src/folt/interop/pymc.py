@@ -92,6 +92,11 @@ class Graph:
         return self._compiled(self._model.replace_rvs_by_values(shown))
 
     @functools.cached_property
+    def _observations(self) -> Compiled:
+        """The values of the observed variables, which are constants or containers."""
+        return self._compiled([self._model.rvs_to_values[v] for v in self._model.observed_RVs])
+
+    @functools.cached_property
     def _components(self) -> Compiled:
         """Log weight plus log density of every component at the observations of the mixture."""
         variable = self.mixture
@@ -139,6 +144,11 @@ class Graph:
         values = dict(zip(self._shown, map(jnp.asarray, found), strict=True))
         # PyMC's copy without transforms lists variables otherwise than the model does.
         return {name: values[name] for name in self._order if name in values} | values
+
+    def observations(self, values: SiteValues, data: PyTree) -> SiteValues:
+        """Return the values of the observed variables."""
+        found = self._observations(*self._called(values, data)) if self.observed else ()
+        return dict(zip(self.observed, map(jnp.asarray, found), strict=True))
 
     def completed(self, key: Key, values: SiteValues, data: PyTree) -> SiteValues:
         """Return the values: folt draws from a prior only where all of it is known."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, Protocol, runtime_checkable
 
 import equinox as eqx
 import numpy as np
@@ -15,6 +15,14 @@ _NAME = "y"
 """What the observations of every ready model are called."""
 
 Constrain = Callable[[Point], dict[str, Array]]
+
+
+@runtime_checkable
+class Observing(Protocol):
+    """A log density that tells what was observed from what is otherwise given."""
+
+    def observations(self, data: PyTree) -> dict[str, Array]:
+        """Return the observed values by name."""
 
 
 class Pointwise(eqx.Module):

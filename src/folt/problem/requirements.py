@@ -1,7 +1,10 @@
-"""A gradient that a user gives is compared with differences of the log density it belongs to.
+"""What is given as a problem, and what comes with it, is tried before anything else.
 
+A model of another library is no problem yet.
+
+A gradient that a user gives is compared with differences of the log density it belongs to.
 A wrong gradient makes no error: paths are rejected, chains stand still and the fit ends in doubt
-with advice that does not help. So it is tried at a few points before anything else.
+with advice that does not help. So it is tried at a few points.
 
 A log density takes one point and returns one number; asked without evaluating it.
 
@@ -15,7 +18,7 @@ from __future__ import annotations
 import contextlib
 import math
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 import equinox as eqx
 import jax
@@ -27,8 +30,29 @@ from folt.groups import Group, Product, SignedPermutation
 from folt.problem.problem import Problem
 from folt.types import Distribution, HostPoints, Key, Scalar, host_generator
 
-if TYPE_CHECKING:
-    from folt.problem.problem import Problem
+
+def require_made(problem: object) -> None:
+    """Refuse a model of another library where a problem is expected.
+
+    Raises:
+        ValueError: with the call that makes a problem of it.
+    """
+    if not isinstance(problem, Problem):
+        raise ValueError(f"expected a folt.Problem, got {type(problem).__name__}{maker(problem)}")
+
+
+def maker(model: object) -> str:
+    """Return how a problem is made of a model of another library, where it is one."""
+    rooms = {kind.__module__.partition(".")[0] for kind in type(model).__mro__}
+    if "pymc" in rooms:
+        return ": make one of a PyMC model by folt.from_pymc(model)"
+    if callable(model):
+        return (
+            ": make one by folt.from_numpyro(model, *data) of a NumPyro model, by "
+            "folt.Problem(log_density, symmetry) of a log density in JAX, or by "
+            "folt.from_callable(function, dim, symmetry) of any other"
+        )
+    return ""
 
 
 def require_scalar(problem: Problem) -> None:

@@ -7,10 +7,10 @@ import itertools
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
-import jax
 import numpy as np
 
-from folt.fit.predictions import replicates
+from folt.fit.predictions import require_predictive
+from folt.fit.replicates import observations, replicates
 from folt.report.parameters import variable_names
 from folt.report.style import INK, LINE, PALETTE, QUIET, below, blank, literal, styled
 from folt.store.strict_json import Document
@@ -32,6 +32,9 @@ _FEWEST = 40
 
 VARIABLES = 3
 """Variables that have a picture."""
+
+ITEMS = 12
+"""Variables with two values that are compared: each has no more than its mean."""
 
 EXTREME = 0.025
 """Tail probability below which a quantity is said to be unlike the replicates."""
@@ -74,7 +77,7 @@ class Checks:
         observed: (n, variable).
         replicated: (replicate, n, variable).
         names: of the variables.
-        quantities: what is compared.
+        quantities: what is compared, of two-valued data the means and correlations.
         counts: whether the data are whole numbers.
     """
 
@@ -92,8 +95,9 @@ class Checks:
             f"{len(self.replicated):,} data sets that the fitted model would make (shaded, 95 % of "
             "them) beside the observed one."
         ]
-        if len(self.names) > VARIABLES:
-            words.append(f"Of {len(self.names)} variables the first {VARIABLES} are compared.")
+        most = ITEMS if _two_valued(self.observed, self.replicated) else VARIABLES
+        if len(self.names) > most:
+            words.append(f"Of {len(self.names)} variables the first {most} are compared.")
         if wrong:
             named = ", ".join(
                 f"{check.name} is {'larger' if check.tail < 0.5 else 'smaller'} than in "
@@ -107,20 +111,39 @@ class Checks:
         return " ".join(words)
 
 
-def predictive_checks(fit: Fit) -> Checks | None:
-    """The checks of a model whose data are one table or series of numbers; None of others."""
-    if fit.problem is None or fit.problem.predictive is None:
-        return None
-    leaves = [np.asarray(leaf) for leaf in jax.tree.leaves(fit.problem.data)]
-    if len(leaves) != 1 or leaves[0].ndim not in (1, 2) or len(np.unique(leaves[0])) < 3:
-        return None
-    observed = np.asarray(leaves[0], float)
+class NothingToCheckError(ValueError):
+    """Data and replicates that no picture puts beside each other."""
+
+
+def predictive_checks(fit: Fit) -> Checks:
+    """The checks of a model with one observed series or table of numbers.
+
+    Raises:
+        NothingToCheckError: what was observed is not known, or is something else.
+        ValueError: the model does not say how observations are drawn, or the fit was loaded
+            without its problem.
+    """
+    problem = require_predictive(fit)
+    known = observations(problem)
+    if len(known) != 1:
+        raise NothingToCheckError(
+            "expected one array of observations, got "
+            f"{' and '.join(map(repr, known)) or 'none that is known'}: compare fit.replicates() "
+            "with the data yourself; data={name: array} says which array its replicates are like"
+        )
+    ((name, values),) = known.items()
+    if values.ndim not in (1, 2) or values.dtype.kind not in "biuf" or not values.size:
+        raise NothingToCheckError(
+            f"expected a series or table of numbers, got {name!r} of shape {values.shape}: compare "
+            "fit.replicates() with the data yourself"
+        )
+    observed = np.asarray(values, float)
     most = int(np.clip(_NUMBERS // observed.size, _FEWEST, _DRAWS))
-    made = [np.asarray(one[0], float) for one in replicates(fit, most=most).values()]
-    if len(made) != 1 or made[0].shape[1:] != observed.shape:
-        return None
-    series = getattr(fit.problem.log_terms, "paths", None) is not None
-    return compared(observed, made[0], variable_names(fit, observed), series)
+    chains, length = fit.draws.shape[:2]
+    made = replicates(fit, draws=min(length, -(-most // chains))).values[name]
+    series = getattr(problem.log_terms, "paths", None) is not None
+    together = made.reshape(-1, *observed.shape).astype(float)
+    return compared(observed, together, variable_names(fit, observed), series)
 
 
 def compared(
@@ -139,13 +162,14 @@ def compared(
     counts = bool(np.all(table == np.round(table)) and np.all(made == np.round(made)))
     found: list[Check] = []
     single = table.shape[1] == 1
-    for j, name in enumerate(names[:VARIABLES]):
+    binary = _two_valued(table, made)  # then the mean is all there is
+    for j, name in enumerate(names[: ITEMS if binary else VARIABLES]):
         ending = "" if single else f" of {name}"
         quantities: dict[str, Callable[..., np.ndarray]] = {
-            **({"mean": np.mean} if single else {}),
-            "standard deviation": np.std,
-            "skewness": _skewness,
-            **({"smallest": np.min, "largest": np.max} if single else {}),
+            **({"mean": np.mean} if single or binary else {}),
+            **({"standard deviation": np.std} if not binary else {}),
+            **({"skewness": _skewness} if not binary else {}),
+            **({"smallest": np.min, "largest": np.max} if single and not binary else {}),
             **({"correlation with the one before": _lagged} if series and single else {}),
         }
         for word, quantity in quantities.items():
@@ -156,6 +180,12 @@ def compared(
         word = f"correlation of {names[i]} and {names[j]}"
         found.append(Check(word, float(both[0]), np.asarray(both[1])))
     return Checks(table, made, names, tuple(found), counts)
+
+
+def _two_valued(table: np.ndarray, made: np.ndarray) -> bool:
+    """Whether data and replicates are answers of yes and no, two neighbouring whole numbers."""
+    low, high = min(table.min(), made.min()), max(table.max(), made.max())
+    return bool(high - low <= 1.0 and all(np.isin(one, (low, high)).all() for one in (table, made)))
 
 
 def checks_figure(checks: Checks) -> Figure:

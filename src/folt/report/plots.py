@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from folt.fit.memberships import memberships, most_probable_path
-from folt.fit.predictions import FRONT_ENDS, require_problem
+from folt.fit.predictions import require_problem
 from folt.report.charts import modes_chart
 from folt.report.checks import checks_figure, predictive_checks
 from folt.report.marginals import family_colours, marginals_figure
@@ -60,22 +60,6 @@ def _data(fit: Fit) -> Figure:
     return figure
 
 
-def _checks(fit: Fit) -> Figure:
-    """Replicated data beside the observed ones."""
-    if require_problem(fit).predictive is None:
-        raise ValueError(
-            "this problem does not say how observations are drawn: compare the data yourself with "
-            f"{FRONT_ENDS}"
-        )
-    checks = predictive_checks(fit)
-    if checks is None:
-        raise ValueError(
-            "this picture needs data that are one series or table of numbers and replicates of "
-            "the same shape: compare fit.replicates() with the data yourself"
-        )
-    return checks_figure(checks)
-
-
 KINDS: dict[str, Callable[[Fit], Figure]] = {
     "marginals": _marginals,
     "chains": lambda fit: traces_of(Parameters.of(fit)),
@@ -84,5 +68,5 @@ KINDS: dict[str, Callable[[Fit], Figure]] = {
     "modes": _modes,
     "memberships": lambda fit: memberships_figure(fit, memberships(fit)),
     "path": lambda fit: path_figure(fit, most_probable_path(fit), memberships(fit)),
-    "checks": _checks,
+    "checks": lambda fit: checks_figure(predictive_checks(fit)),
 }

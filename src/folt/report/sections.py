@@ -12,7 +12,7 @@ import numpy as np
 from folt.fit.labels import component_names
 from folt.fit.memberships import Memberships, Path, memberships, most_probable_path
 from folt.fit.section import Section
-from folt.report.checks import checks_figure, predictive_checks
+from folt.report.checks import NothingToCheckError, checks_figure, predictive_checks
 from folt.report.mixtures import data_figure
 from folt.report.parameters import variable_names
 from folt.report.style import LINE, PALETTE, below, blank, literal, styled
@@ -36,6 +36,10 @@ MIXTURE = "The observations beneath the posterior: the whole mixture and each of
 
 DOUBTFUL = 0.9
 """Probability of the most probable component below which a membership is called doubtful."""
+
+APART = 3
+"""Observations of two variables per place that they have, at which dots still show them: answers
+to questions have few places, where the dot of the last observation hides all others."""
 
 DOTS = 5_000
 """Observations that are drawn; more would only darken the picture."""
@@ -96,8 +100,13 @@ def _states_section(fit: Fit) -> Section | None:
 
 
 def _checks(fit: Fit) -> Section | None:
-    checks = predictive_checks(fit)
-    return None if checks is None else Section(_CHECKS, checks.text, checks_figure(checks))
+    if fit.problem is None or fit.problem.predictive is None:
+        return None
+    try:
+        checks = predictive_checks(fit)
+    except NothingToCheckError:
+        return None
+    return Section(_CHECKS, checks.text, checks_figure(checks))
 
 
 def membership_section(fit: Fit, found: Memberships) -> Section:
@@ -109,7 +118,7 @@ def membership_section(fit: Fit, found: Memberships) -> Section:
     drawn = (
         "Every observation in the colour of its most probable component, the fainter the less "
         "probable"
-        if _observed(fit, len(found.mean)) is not None
+        if _apart(fit, len(found.mean)) is not None
         else "The probability of every component for every observation; counted by the most "
         "probable one"
     )
@@ -121,8 +130,8 @@ def membership_section(fit: Fit, found: Memberships) -> Section:
 
 
 def memberships_figure(fit: Fit, found: Memberships) -> Figure:
-    """Values in order, two variables, or probabilities where the observations are not known."""
-    data, labels = _observed(fit, len(found.mean)), component_names(fit, len(found.labels))
+    """Values in order, two variables, or probabilities where observations have no place."""
+    data, labels = _apart(fit, len(found.mean)), component_names(fit, len(found.labels))
     with styled():
         figure = blank(6.6, 3.6)
         panel = figure.subplots()
@@ -141,6 +150,14 @@ def memberships_figure(fit: Fit, found: Memberships) -> Figure:
             panel.set_ylabel(literal(names[1 if several else 0]))
         below(figure, panel, 4)
     return figure
+
+
+def _apart(fit: Fit, count: int) -> np.ndarray | None:
+    """Return the observations, unless they are not known or most dots would lie upon each other."""
+    data = _observed(fit, count)
+    if data is None or data.ndim == 1 or data.shape[1] == 1:
+        return data
+    return data if APART * len(np.unique(data[:, :2], axis=0)) >= len(data) else None
 
 
 def path_section(fit: Fit, path: Path, found: Memberships) -> Section:

@@ -19,7 +19,7 @@ from folt.certificate.cautions import Caution, Concern
 from folt.fit import Fit
 from folt.problem import VALUES_PER_GRADIENT, Problem
 from folt.problem.named_values import Naming, SortKey
-from folt.problem.requirements import named
+from folt.problem.requirements import maker, named, require_made
 from folt.reference import Exact, HostChains, Sampler, reference_for
 from folt.reference.exploration.descents import LAST_STARTS, ROUNDS, SLOTS
 from folt.training import OrbitMixture, proposal_maker
@@ -108,10 +108,7 @@ class Options:
         Raises:
             ValueError: with what was expected and what came.
         """
-        if not isinstance(problem, Problem):
-            raise ValueError(
-                f"expected a folt.Problem, got {type(problem).__name__}{_maker(problem)}"
-            )
+        require_made(problem)
         if self.evaluations is not None:
             whole_number("evaluations", self.evaluations, 1)
         whole_number("seed", self.seed, 0, LARGEST_SEED)
@@ -169,25 +166,11 @@ def one_problem(function: Callable[Asked, Made]) -> Callable[Asked, Made]:
             name = getattr(function, "__name__", "this")
             raise TypeError(
                 f"expected {name}(problem) and options by name, got {len(given)} things"
-                f"{_maker(given[0]) or ': options have names, such as seed=1'}"
+                f"{maker(given[0]) or ': options have names, such as seed=1'}"
             )
         return function(*given, **options)
 
     return of_problem
-
-
-def _maker(model: object) -> str:
-    """Return how a problem is made of a model of another library, where it is one."""
-    rooms = {kind.__module__.partition(".")[0] for kind in type(model).__mro__}
-    if "pymc" in rooms:
-        return ": make one of a PyMC model by folt.from_pymc(model)"
-    if callable(model):
-        return (
-            ": make one by folt.from_numpyro(model, *data) of a NumPyro model, by "
-            "folt.Problem(log_density, symmetry) of a log density in JAX, or by "
-            "folt.from_callable(function, dim, symmetry) of any other"
-        )
-    return ""
 
 
 def _protocol(preset: str) -> tuple[Effort, Trainer]:
