@@ -68,7 +68,11 @@ def test_models_are_compared_by_evidence_the_best_first(fit, single):
 def test_fits_of_other_data_are_compared_with_a_warning(fit, single):
     other = dataclasses.replace(fit, problem=gaussian_mixture(DATA[:30], 2))
     words = "one and other were given no array in common"
-    assert words in str(folt.compare({"one": single, "other": other}))
+    apart = folt.compare({"one": single, "other": other})
+    assert words in str(apart)
+    assert "1.000" not in str(apart)
+    assert "1.000" not in apart._repr_html_()
+    assert apart.to_dataframe()["probability"].isna().all()
     assert "no array in common" not in str(folt.compare({"one": single, "two": fit}))
     loaded = dataclasses.replace(fit, problem=None)
     assert "no array in common" not in str(folt.compare({"one": single, "two": loaded}))
