@@ -10,6 +10,7 @@ import pytest
 
 import folt
 from brief import EFFORT, brief_fit
+from folt.fit.text import probability_words
 from folt.groups import Joint, ZeroSum
 from folt.models import gaussian_mixture
 from folt.proposals.action import action_of
@@ -49,6 +50,13 @@ def test_printing_keeps_the_shape_of_matrices(fit):
     matrix = np.zeros((*fit.draws.shape[:2], 2, 3)) + np.arange(6.0).reshape(2, 3)
     shown = str(dataclasses.replace(fit, posterior={"b": matrix}))
     assert "[0.0000, 1.0000, 2.0000], [3.0000, 4.0000, 5.0000] (means, 2 × 3)" in shown
+
+
+@pytest.mark.parametrize(
+    ("probability", "words"), [(1e-4, "< 0.001"), (0.0306, "0.031"), (1.0, "1.000"), (np.nan, "–")]
+)
+def test_a_small_probability_is_not_printed_as_zero(probability, words):
+    assert probability_words(probability) == words
 
 
 def test_models_are_compared_by_evidence_the_best_first(fit, single):

@@ -252,6 +252,10 @@ def test_a_component_that_is_nobodys_most_probable_one_draws_nothing(fit):
     figure = memberships_figure(fit, dataclasses.replace(found, mean=sure))
     assert [len(dots.get_offsets()) for dots in figure.axes[0].collections] == [len(Y)]
     assert len(figure.legends[0].get_texts()) == 1
+    numbered = dataclasses.replace(found, axis="row", rows=tuple(range(100, 100 + len(Y))))
+    panel = memberships_figure(fit, numbered).axes[0]
+    assert panel.get_xlabel() == "row"
+    assert panel.get_xlim()[0] > 90
 
 
 def test_a_picture_that_cannot_be_made_leaves_the_page_and_the_table(fit, monkeypatch):

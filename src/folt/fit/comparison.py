@@ -15,7 +15,7 @@ from folt.certificate.comparison import Candidate, compare_evidences, doubts
 from folt.certificate.outcomes import Status
 from folt.fit.fit import Fit
 from folt.fit.frames import data_frame
-from folt.fit.text import plain_text
+from folt.fit.text import plain_text, probability_words
 
 if TYPE_CHECKING:
     import pandas
@@ -94,7 +94,7 @@ class _Comparison:
                 row.name,
                 f"{row.log_evidence:.3f} ± {row.standard_error:.3f}" + " ?" * (not row.believable),
                 f"{row.log_evidence - best:.3f}",
-                "–" if self.apart else f"{row.probability:.3f} ± {row.probability_error:.3f}",
+                probability_words(row.probability, row.probability_error),
                 self.statuses[row.name].name,
             )
             for row in self.candidates
@@ -125,8 +125,10 @@ def compare(fits: Mapping[str, Fit] | Iterable[Fit]) -> _Comparison:
     found = compare_evidences({name: fit.log_evidence for name, fit in named.items()})
     ranked, apart = sorted(found, key=lambda row: -row.log_evidence), _apart(named)
     if apart:
-        none = {"probability": math.nan, "probability_error": math.nan}
-        ranked = [dataclasses.replace(row, **none) for row in ranked]
+        ranked = [
+            dataclasses.replace(row, probability=math.nan, probability_error=math.nan)
+            for row in ranked
+        ]
     statuses = {name: fit.certificate.status for name, fit in named.items()}
     return _Comparison(tuple(ranked), statuses, apart)
 

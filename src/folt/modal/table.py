@@ -12,6 +12,7 @@ import numpy as np
 from rich.table import Table
 
 from folt.fit import Fit
+from folt.fit.text import probability_words
 from folt.modal.identification import Identification
 from folt.modal.models.powers import ModalPowersPosterior
 from folt.modal.models.shapes import ModalShapesPosterior
@@ -173,7 +174,7 @@ def modes_table(rows: Sequence[ModeRow], unit: str = "") -> Table:
                 f"{row.damping_percent:.2f}",
                 f"{row.damping_low:.2f} to {row.damping_high:.2f}",
                 *([f"{row.power:.3g}"] if powers else []),
-                "" if row.merged_with_next is None else f"{row.merged_with_next:.3f}",
+                "" if row.merged_with_next is None else probability_words(row.merged_with_next),
             )
             for row in rows
         ],
