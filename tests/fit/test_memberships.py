@@ -272,10 +272,11 @@ def test_a_picture_that_cannot_be_made_leaves_the_page_and_the_table(fit, monkey
     assert files["report.html"].count(b"This picture could not be made") == 3
 
 
-def test_terms_may_be_those_of_the_parameters(fit):
+@pytest.mark.parametrize("library", [jnp, np])
+def test_terms_may_be_those_of_the_parameters(fit, library):
     def log_terms(p):
-        parts = -0.5 * ((Y[:, None] - p["mu"]) / p["sigma"]) ** 2 - jnp.log(p["sigma"])
-        return parts + jnp.log(p["weight"])
+        parts = -0.5 * ((Y[:, None] - p["mu"]) / p["sigma"]) ** 2 - library.log(p["sigma"])
+        return parts + library.log(p["weight"])
 
     expected = fit.memberships()["mean[0]"]
     np.testing.assert_allclose(fit.memberships(log_terms)["mean[0]"], expected, rtol=1e-9)
