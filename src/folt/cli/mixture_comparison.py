@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import math
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
@@ -144,8 +145,12 @@ def comparison_files(
 
 
 def most_probable(fits: Mapping[int, Fit]) -> Candidate:
-    """Return the size with the largest evidence."""
-    return max(ranking(fits), key=lambda row: row.log_evidence)
+    """Return the size with the largest evidence; one that has none counts least."""
+    return max(ranking(fits), key=_evidence)
+
+
+def _evidence(row: Candidate) -> float:
+    return -math.inf if math.isnan(row.log_evidence) else row.log_evidence
 
 
 def next_step(fits: Mapping[int, Fit]) -> tuple[str, ...]:
@@ -183,9 +188,12 @@ def comparison_front(
     best, sentences = most_probable(sizes), (*next_step(sizes), *advice(sizes))
     tone = sizes[int(best.name)].certificate.status.outcome.use.tone
     verb = "is" if best.name == "1" else "are"
+    answer = f"{_counted(best.name)} {verb} most probable"
+    if math.isnan(best.probability):
+        answer = "the numbers of components cannot be compared"
     figures, (headings, *rows) = comparison_figures(sizes, table), _sizes_cells(sizes)
     return Front(
-        f"{table.source}: {_counted(best.name)} {verb} most probable",
+        f"{table.source}: {answer}",
         tone="caution" if tone == "good" and sentences else tone,
         sentences=[f"{_chances(sizes)} {_BEFORE}", *sentences],
         table=[headings, *((f"k{row[0]}", *row) for row in rows)],
@@ -199,7 +207,7 @@ def _chances(fits: Mapping[int, Fit]) -> str:
     """Return the probabilities in a sentence, the largest first."""
     from folt.fit.text import probability_words
 
-    ranked = sorted(ranking(fits), key=lambda row: -row.log_evidence)[:_NAMED]
+    ranked = sorted(ranking(fits), key=_evidence, reverse=True)[:_NAMED]
     told = [f"{_counted(row.name)} {probability_words(row.probability)}" for row in ranked]
     more = ", the others less" if len(fits) > len(told) else ""
     return f"Probabilities: {', '.join(told)}{more}."
