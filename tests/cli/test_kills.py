@@ -84,7 +84,7 @@ def place(fits, tmp_path, monkeypatch):
     monkeypatch.setattr("folt.report.style.png", lambda figure: b"\x89PNG")
     monkeypatch.setattr(Section, "drawing", lambda self, name: "<svg/>")
     monkeypatch.setattr(
-        "folt.report.sections.model_sections", lambda fit: (Section("Data", "Observed.", None),)
+        "folt.report.sections.model_sections", lambda *_: (Section("Data", "Observed.", None),)
     )
     monkeypatch.setattr("folt.report.mixtures.weighted_mixture_figure", lambda *_: None)
     for figure in ("evidence_figure", "sizes_figure"):

@@ -1,5 +1,6 @@
 """`folt mixture`: one size or several, from a CSV file to evidence, draws and pictures."""
 
+import dataclasses
 import functools
 import json
 from pathlib import Path
@@ -14,12 +15,19 @@ from brief import REFERENCE, from_moments
 from folt.certificate.comparison import compare_evidences
 from folt.certificate.diagnostics.evidence import Evidence
 from folt.cli import run
+from folt.cli.mixture_comparison import (
+    comparison_files,
+    comparison_front,
+    next_step,
+    ranking_table,
+)
 from folt.cli.mixture_data import read_observations
-from folt.cli.mixture_results import comparison_files, left_words, ranking_table, time_left
+from folt.cli.mixture_results import left_words, time_left
 from folt.fleet import Here
 from folt.report import mixtures
 from folt.report.page import page
 from folt.terminal import numbers_of
+from worse import WORSE, altered
 
 GENERATOR = np.random.default_rng(0)
 
@@ -82,6 +90,10 @@ def test_files_and_comparison(compared):
         assert members["row"].tolist()[0] == 1
     for name in ("components.png", "densities.png"):
         assert (out / name).read_bytes().startswith(b"\x89PNG")
+    index = (out / "index.html").read_text()
+    assert "<h1>data.csv: 2 components are most probable</h1>" in index
+    assert index.index("2 components 1.000, 1 component &lt; 0.001") < index.index("<svg")
+    assert "mu[0]" not in index  # the means of different sizes have nothing in common
     fit = folt.load(out / "k2" / "fit.nc")
     means = fit.posterior["mu"].mean(axis=(0, 1))
     np.testing.assert_allclose(means, [-3.0, 2.0], atol=0.6)  # numbered in order
@@ -93,6 +105,23 @@ def test_one_size_is_compared_with_nothing(compared, table):
     observed, _ = read_observations(table, columns="x")
     assert set(comparison_files(fits, observed)) == {"components.csv", "densities.png"}
     assert "probability" not in [column.header for column in ranking_table(fits).columns]
+
+
+def test_the_most_probable_size_has_a_next_step_unless_it_is_good(compared, table):
+    out, _ = compared
+    one, fit = (folt.load(out / f"k{m}" / "fit.nc") for m in (1, 2))
+    assert next_step({1: one, 2: fit}) == ()
+    worse = altered(fit.certificate, **WORSE["ambiguous labels"])
+    ambiguous = dataclasses.replace(fit, certificate=worse)
+    (sentence,) = next_step({1: one, 2: ambiguous})
+    assert "2 components" in sentence
+    assert worse.status.command in sentence
+    observed, _ = read_observations(table, columns="x")
+    front = comparison_front({"a-": {1: one, 2: ambiguous}, "b-": {1: one, 2: fit}}, [observed] * 2)
+    assert [row[:3] for row in front.table[1:]] == [
+        ("a-k2", "data.csv", "2"),
+        ("b-k2", "data.csv", "2"),
+    ]
 
 
 def test_a_second_run_fits_nothing_again(compared, monkeypatch, capsys):

@@ -40,6 +40,15 @@ def test_what_is_no_number_is_left_aside_and_named(survey):
     assert dropped.endswith("dropped 2 of 30 rows with missing values, lines 6, 10")
 
 
+def test_names_of_rows_go_with_those_that_are_kept(tmp_path):
+    path = tmp_path / "named.csv"
+    path.write_text(",name,kind,v\n7,a,p,1\n8,b,p,\n9,c,q,2\n5,d,q,4\n")
+    found, _ = read_observations(path, drop_missing=True)
+    assert found.keys == (("column 1", ("7", "9", "5")), ("name", ("a", "c", "d")))
+    chosen, _ = read_observations(path, "v", drop_missing=True)
+    assert chosen.keys == found.keys
+
+
 def test_a_chosen_column_needs_no_other_to_be_complete(survey):
     found, told = read_observations(survey, "height")
     np.testing.assert_array_equal(found.values[:, 0], HEIGHTS)
@@ -137,3 +146,6 @@ def test_units_reach_the_results_and_a_changed_reading_is_fitted_anew(
         stated = ["standard deviations from the mean" in words for words in (captured.err, text)]
         assert stated == [bool(more)] * 2
         assert (told["standardized"] is not None) == bool(more)
+    lines = (tmp_path / "out" / "memberships.csv").read_text().splitlines()
+    assert lines[0].startswith("row,column 1,mean")  # the count of the rows, to join them by
+    assert lines[1].startswith("1,0,1,")

@@ -10,6 +10,7 @@ import pytest
 
 import folt
 from brief import EFFORT, brief_fit
+from folt.fit.text import probability_words
 from folt.groups import Joint, ZeroSum
 from folt.models import gaussian_mixture
 from folt.proposals.action import action_of
@@ -51,6 +52,13 @@ def test_printing_keeps_the_shape_of_matrices(fit):
     assert "[0.0000, 1.0000, 2.0000], [3.0000, 4.0000, 5.0000] (means, 2 × 3)" in shown
 
 
+@pytest.mark.parametrize(
+    ("probability", "words"), [(1e-4, "< 0.001"), (0.0306, "0.031"), (1.0, "1.000"), (np.nan, "–")]
+)
+def test_a_small_probability_is_not_printed_as_zero(probability, words):
+    assert probability_words(probability) == words
+
+
 def test_models_are_compared_by_evidence_the_best_first(fit, single):
     found = folt.compare({"one": single, "two": fit})
     frame = found.to_dataframe()
@@ -68,7 +76,11 @@ def test_models_are_compared_by_evidence_the_best_first(fit, single):
 def test_fits_of_other_data_are_compared_with_a_warning(fit, single):
     other = dataclasses.replace(fit, problem=gaussian_mixture(DATA[:30], 2))
     words = "one and other were given no array in common"
-    assert words in str(folt.compare({"one": single, "other": other}))
+    apart = folt.compare({"one": single, "other": other})
+    assert words in str(apart)
+    assert "1.000" not in str(apart)
+    assert "1.000" not in apart._repr_html_()
+    assert apart.to_dataframe()["probability"].isna().all()
     assert "no array in common" not in str(folt.compare({"one": single, "two": fit}))
     loaded = dataclasses.replace(fit, problem=None)
     assert "no array in common" not in str(folt.compare({"one": single, "two": loaded}))

@@ -264,6 +264,10 @@ def test_a_component_that_is_nobodys_most_probable_one_draws_nothing(fit):
     figure = memberships_figure(fit, dataclasses.replace(found, mean=sure))
     assert [len(dots.get_offsets()) for dots in figure.axes[0].collections] == [len(Y)]
     assert len(figure.legends[0].get_texts()) == 1
+    numbered = dataclasses.replace(found, axis="row", rows=tuple(range(100, 100 + len(Y))))
+    panel = memberships_figure(fit, numbered).axes[0]
+    assert panel.get_xlabel() == "row"
+    assert panel.get_xlim()[0] > 90
 
 
 def test_a_picture_that_cannot_be_made_leaves_the_page_and_the_table(fit, monkeypatch):
@@ -280,10 +284,11 @@ def test_a_picture_that_cannot_be_made_leaves_the_page_and_the_table(fit, monkey
     assert files["report.html"].count(b"This picture could not be made") == 3
 
 
-def test_terms_may_be_those_of_the_parameters(fit):
+@pytest.mark.parametrize("library", [jnp, np])
+def test_terms_may_be_those_of_the_parameters(fit, library):
     def log_terms(p):
-        parts = -0.5 * ((Y[:, None] - p["mu"]) / p["sigma"]) ** 2 - jnp.log(p["sigma"])
-        return parts + jnp.log(p["weight"])
+        parts = -0.5 * ((Y[:, None] - p["mu"]) / p["sigma"]) ** 2 - library.log(p["sigma"])
+        return parts + library.log(p["weight"])
 
     expected = fit.memberships()["mean[0]"]
     np.testing.assert_allclose(fit.memberships(log_terms)["mean[0]"], expected, rtol=1e-9)

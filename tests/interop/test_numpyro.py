@@ -307,15 +307,17 @@ def discrete(y):
     numpyro.sample("y", dist.Normal(z, 1.0), obs=y)
 
 
-def test_a_column_of_pandas_is_taken_as_its_numbers():
+def test_columns_of_pandas_and_lists_are_taken_as_their_numbers():
     pandas = pytest.importorskip("pandas")
 
     def model(y):
         numpyro.sample("y", dist.Normal(numpyro.sample("mu", dist.Normal(0.0, 1.0)), 1.0), obs=y)
 
     points = np.zeros((1, 1))
-    values = [folt.from_numpyro(model, y).log_probs(points) for y in (Y, pandas.Series(Y))]
-    np.testing.assert_array_equal(*values)
+    given = (Y, pandas.Series(Y), list(Y), Y.tolist())
+    first, *others = (folt.from_numpyro(model, y).log_probs(points) for y in given)
+    for values in others:
+        np.testing.assert_array_equal(values, first)
     with pytest.raises(ValueError, match="pandas Series of object"):
         folt.from_numpyro(model, pandas.Series(["a", "b"], dtype=object))
 

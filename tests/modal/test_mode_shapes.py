@@ -33,7 +33,14 @@ from folt.modal.results import as_tree, contents
 from folt.modal.shape_pictures import Curves, shape_pictures
 from folt.modal.shapes import singular_values
 from folt.modal.spectrum import Measured, record_of
-from folt.modal.table import ModeRow, mode_fields, mode_rows, mode_sentences, modes_table
+from folt.modal.table import (
+    ModeRow,
+    mode_doubts,
+    mode_fields,
+    mode_rows,
+    mode_sentences,
+    modes_table,
+)
 from folt.modal.track_pictures import ShapeTracks, shape_tracks_figure
 from folt.report.style import blank
 
@@ -92,6 +99,25 @@ def test_the_page_says_modes_with_their_units(monkeypatch, found):
     fit = dataclasses.replace(found.fit, posterior=wide)
     told = mode_sentences(fit, mode_rows(fit, named.resolution), "")
     assert "damping of mode 2 lies at the upper end" in told
+
+
+def test_a_mode_that_may_be_none_is_said_with_what_to_write(found):
+    rows = mode_rows(found.fit, found.measured.resolution)
+    assert mode_doubts(found.fit, rows) == []
+    posterior = found.fit.posterior
+    low = {**posterior, "damping": 0.00101 + 0 * posterior["damping"]}
+    fit = dataclasses.replace(found.fit, posterior=low)
+    first, second = mode_doubts(fit, rows)
+    assert "damping of mode 1 lies at the lower end" in first
+    assert "damping of mode 2 lies at the lower end" in second
+    same = posterior["shape"][..., :1, :] + 0 * posterior["shape"]
+    together = posterior["frequency"].mean() + 0 * posterior["frequency"]
+    twice = {**posterior, "shape": same, "frequency": together}
+    fit = dataclasses.replace(found.fit, posterior=twice)
+    rows = [dataclasses.replace(row, frequency_low=0.8, frequency_high=0.9) for row in rows]
+    (doubt,) = mode_doubts(fit, rows)
+    assert "MAC 1.00" in doubt
+    assert all(word in doubt for word in ("--modes", "--motion"))
 
 
 def test_tables_name_the_unit_of_the_power():

@@ -284,7 +284,7 @@ def problem(**parts):
 CALLS = [
     (lambda: folt.sample(3), "expected a folt.Problem, got int"),
     (lambda: folt.sample(quiet), r"got function: make one by folt.from_numpyro\(model"),
-    (lambda: folt.sample(problem(), effort="quick"), r"Effort.quick\(\).*default\(\).*'quick'"),
+    (lambda: folt.sample(problem(), effort="fast"), "'quick', 'default', 'thorough' .*'fast'"),
     (lambda: folt.sample(problem(), draws=100.0), "draws to be a whole number"),
     (lambda: folt.sample(problem(), draws=True), "draws to be a whole number"),
     (lambda: folt.sample(problem(), draws=0), "draws to be a whole number of at least 1"),

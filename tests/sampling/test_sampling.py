@@ -12,7 +12,7 @@ from scipy import stats
 import folt
 from folt.fit.text import cost_words
 from folt.groups import Permutation, Trivial
-from folt.models import broken_banana, label_switching
+from folt.models import broken_banana, gaussian_mixture, label_switching
 from folt.paper.flow import SpectralCoupling
 from folt.paper.training import PaperFlow
 from folt.problem import Problem
@@ -22,6 +22,7 @@ from folt.proposals.fold import Folded
 from folt.reference import Concern, Exact, HostChains
 from folt.sampling import options, spending
 from folt.training import OrbitMixture
+from folt.training.effort import EFFORTS
 from folt.training.proposal import made_accurate
 
 LEVEL = 1e-4  # about twenty goodness-of-fit checks: a false alarm about once in 500 runs
@@ -377,6 +378,14 @@ def test_the_summary_says_what_was_spent_and_what_more_would_buy(problem):
     assert f"at most {100 * (1 - fit.accept_rate):.0f} % of acceptance" in words
     thorough = dataclasses.replace(fit, provenance={**fit.provenance, "effort": "thorough"})
     assert "thorough" not in cost_words(thorough)
+
+
+def test_an_effort_may_be_a_word():
+    problem = gaussian_mixture([-2.0, -1.8, 1.7, 2.2], 2)
+    for word, effort in EFFORTS.items():
+        asked = options.Options(effort=word)
+        asked.require_usable(problem)
+        assert asked.effort_for(problem, 1e-6) == effort()
 
 
 def test_very_many_rows_halve_the_counts_of_an_effort_and_fewer_leave_it_alone(monkeypatch):

@@ -93,8 +93,8 @@ def doubts(ranking: Sequence[Candidate], statuses: Mapping[str, Status]) -> tupl
     """
     doubtful = [row for row in ranking if _doubtful(row, statuses[row.name].outcome)]
     sentences = [_doubt(row, statuses[row.name].outcome) for row in doubtful]
-    if doubtful and len(doubtful) < len(ranking):
-        share = sum(row.probability for row in doubtful)
+    share = sum(row.probability for row in doubtful)
+    if doubtful and len(doubtful) < len(ranking) and not math.isnan(share):
         several = len(doubtful) > 1
         sentences.append(
             f"{'Together they hold' if several else 'It holds'} {share:.2g} of the probability, as "

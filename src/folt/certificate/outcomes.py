@@ -113,7 +113,10 @@ class Outcome(_Row, enum.Enum):
         "The components overlap, so that which draw belongs to which label is a matter of chance; "
         "or they are sorted by something in which they do not differ.",
         sentences.label_trouble,
-        NextStep("fit.unfolded()", "fewer components, such as folt mixture --components 2"),
+        NextStep(
+            "fit.unfolded()",
+            "read what has no labels, such as the density, or fit fewer components",
+        ),
         Use.CARE,
     )
     SYMMETRY_SUSPECTED = (

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from folt.certificate.exploration import ExplorationFacts
     from folt.certificate.outcomes import Status
 
-_MARKS = {"good": "✓", "caution": "!", "bad": "✗"}
+MARKS = {"good": "✓", "caution": "!", "bad": "✗"}
 _MOST_MASSES = 6
 """Modes whose masses stand in a line."""
 
@@ -29,7 +29,7 @@ def tone(status: Status) -> str:
 
 def mark(status: Status) -> str:
     """Return a sign for the tone."""
-    return _MARKS[tone(status)]
+    return MARKS[tone(status)]
 
 
 def verdict_words(status: Status) -> str:

@@ -9,16 +9,15 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from folt.cli.mixture_results import (
+from folt.cli.mixture_comparison import (
     COMPARISON,
-    FILES,
-    account,
     advice,
     comparison_files,
-    fit_files,
-    left_words,
+    comparison_front,
+    next_step,
     ranking_table,
 )
+from folt.cli.mixture_results import FILES, account, fit_files, left_words
 from folt.terminal import (
     Chains,
     Draws,
@@ -207,6 +206,8 @@ def _single(
     problem: Problem, table: Observations, components: int, asked: Document, out: Path, quiet: bool
 ) -> Fit:
     """Return the fit of one size of one table, which is kept in the folder itself."""
+    import numpy as np
+
     from folt.report.saving import kept_fit
     from folt.sampling import sample
     from folt.store import array_digest
@@ -215,7 +216,7 @@ def _single(
     files = functools.partial(fit_files, table=table)
     data = {
         "data": array_digest(table.values),
-        "rows": array_digest(table.rows),
+        "rows": array_digest(table.rows, *(np.array(one) for _, one in table.keys)),
         "columns": table.names,
         "scales": [list(scale) for scale in table.scales],
         "counts": table.counts,
@@ -238,6 +239,7 @@ def _compared(
     from folt.fit.file import load
     from folt.fleet.many import run_jobs
     from folt.fleet.work import FailedJobsError
+    from folt.report.fleet_page import Front
 
     options = _options(asked)
     prefixes = _prefixes(tables)
@@ -245,14 +247,17 @@ def _compared(
     jobs = [job_for(name, tables[path], m, options) for name, (path, m) in places.items()]
     fits: dict[Path, dict[int, Fit]] = {path: {} for path in tables}
 
-    def after(store: Store, rows: list[Row]) -> None:
+    def after(store: Store, rows: list[Row]) -> Front:
         if len(rows) < len(jobs) or any(row["error"] is not None for row in rows):
-            return
+            return Front(alike=len(numbers) == 1, command="mixture")
         for name, (path, m) in places.items():
             fits[path][m] = load(out / name / "fit.nc")
         for path, table in tables.items():
             for name, data in comparison_files(fits[path], table, prefixes[path]).items():
                 store.write(name, data)
+        if len(numbers) == 1:
+            return Front(command="mixture")
+        return comparison_front({prefixes[path]: fits[path] for path in tables}, [*tables.values()])
 
     sizes = {name: m for name, (_, m) in places.items()}
     told: dict[str, float] = {}
@@ -310,7 +315,7 @@ def _tell_comparison(
             if several:
                 typer.echo(f"\n{path}")
             console().print(ranking_table(sizes))
-            for number, sentence in enumerate(advice(sizes)):
+            for number, sentence in enumerate((*advice(sizes), *next_step(sizes))):
                 typer.echo(f"{'' if number else chr(10)}{sentence}")
         where = f"{out}/{'*-' * several}k*"
         typer.echo(f"\nFits and reports are in {where}, all of them in {out}/index.html.")

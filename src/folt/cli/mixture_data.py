@@ -27,6 +27,7 @@ class Observations(NamedTuple):
         rows: the number in the file of every row, from 1; rows that were dropped are missing.
         scales: mean and standard deviation that were taken out of every column, if they were.
         source: the name of the file.
+        keys: columns of the file that tell its rows apart, by name; one entry per row of values.
     """
 
     values: np.ndarray
@@ -35,6 +36,7 @@ class Observations(NamedTuple):
     rows: np.ndarray
     scales: tuple[tuple[float, float], ...] = ()
     source: str = ""
+    keys: tuple[tuple[str, tuple[str, ...]], ...] = ()
 
     @property
     def axes(self) -> tuple[str, ...]:
@@ -115,7 +117,8 @@ def read_observations(
             raise ValueError(f"{path}: numbers too large to standardise: give them in other units")
         values = (values - mean) / deviation
         scales = tuple(zip(mean.tolist(), deviation.tolist(), strict=True))
-    found = Observations(values, names, counts, kept + 1, scales, path.name)
+    keys = tuple((name, tuple(one[row] for row in kept)) for name, one in table.keys().items())
+    found = Observations(values, names, counts, kept + 1, scales, path.name, keys)
     notes += [dropped, f"{path}: {found.units}" if scales else ""]
     return found, [note for note in notes if note]
 

@@ -1,19 +1,18 @@
-"""What `folt mixture` makes of its fits: files, a table of sizes, and the time that is left."""
+"""What `folt mixture` makes of a fit: its files, its account, and how long others will take."""
 
 from __future__ import annotations
 
 import dataclasses
-import functools
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, cast
 
-from folt.terminal import fit_fields, plain_table
+from folt.cli.mixture_comparison import advice, ranking
+from folt.terminal import fit_fields
 
 if TYPE_CHECKING:
+    import pandas
     from matplotlib.figure import Figure
-    from rich.table import Table
 
-    from folt.certificate.comparison import Candidate
     from folt.cli.mixture_data import Observations
     from folt.fit import Fit
     from folt.fleet import Runner
@@ -22,110 +21,36 @@ if TYPE_CHECKING:
 FILES = ("fit.nc", "report.html", "mixture.png", "memberships.csv")
 """What is written of one size."""
 
-COMPARISON = ("components.csv", "components.png", "densities.png")
-"""What is written over all sizes."""
-
 
 def fit_files(fit: Fit, table: Observations) -> dict[str, bytes]:
     """Return the fit, its page with the data in it, that picture, and who belongs where."""
-    import pandas
-
     from folt.fit.labels import component_names
     from folt.fit.memberships import memberships
     from folt.report.saving import files_of, from_source
     from folt.report.sections import model_sections
     from folt.report.style import png
 
-    (first, *others) = model_sections(fit)
+    # Rows that were dropped keep their numbers, so that the table can be joined to the file.
+    members = dataclasses.replace(memberships(fit), axis="row", rows=tuple(table.rows.tolist()))
+    (first, *others) = model_sections(fit, members)
     units = table.units[:1].upper() + table.units[1:]
     first = dataclasses.replace(first, text=f"{first.text} {units}".rstrip())
-    members = memberships(fit)
     # Components are called as on the page, which counts them from one.
     members = dataclasses.replace(members, labels=component_names(fit, len(members.labels)))
     more = {} if first.figure == "" else {"mixture.png": png(cast("Figure", first.figure))}
     more |= {
-        # Rows that were dropped keep their numbers, so that the table can be joined to the file.
-        "memberships.csv": members.frame()
-        .set_index(pandas.Index(table.rows, name="row"))
-        .to_csv(float_format="%.6g")
-        .encode(),
+        "memberships.csv": _with_keys(members.frame(), table).to_csv(float_format="%.6g").encode(),
     }
     source = f"{table.source}: {', '.join(table.names)}"
     whole = dataclasses.replace(from_source(fit, source), sections=(first, *others))
     return files_of(whole, more)
 
 
-def comparison_files(
-    fits: Mapping[int, Fit], table: Observations, prefix: str = ""
-) -> dict[str, bytes]:
-    """Return the sizes by evidence, as a table and as a picture, and their fitted densities.
-
-    A single size has nothing to be compared with, so that its evidence is not drawn.
-    """
-    from folt.report.mixtures import (
-        count_panel,
-        draw_plane,
-        draw_weighted,
-        evidence_figure,
-        sizes_figure,
-        thinned_posterior,
-    )
-    from folt.report.style import png
-
-    ranked = ranking(fits)
-    certified = [fits[int(row.name)].certificate.status.outcome.usable for row in ranked]
-    if table.values.shape[1] > 1:
-        draw = functools.partial(draw_plane, table.values, names=table.axes)
-    else:
-        panel = count_panel if table.counts else draw_weighted
-        draw = functools.partial(panel, table.values[:, 0], name=table.axes[0])
-    densities = sizes_figure({m: thinned_posterior(fit) for m, fit in fits.items()}, draw)
-    lines = ["components,log_evidence,standard_error,probability,probability_error,accept,status"]
-    lines += [
-        f"{row.name},{row.log_evidence:.6f},{row.standard_error:.6f},{row.probability:.6g},"
-        f"{row.probability_error:.3g},{fits[int(row.name)].accept_rate:.4f},"
-        f"{fits[int(row.name)].certificate.status.name}"
-        for row in ranked
-    ]
-    table_name, evidence_name, densities_name = (f"{prefix}{name}" for name in COMPARISON)
-    contents = {table_name: ("\n".join(lines) + "\n").encode(), densities_name: png(densities)}
-    if len(ranked) > 1:
-        evidence = evidence_figure(ranked, "number of components", certified)
-        contents[evidence_name] = png(evidence)
-    return contents
-
-
-def ranking(fits: Mapping[int, Fit]) -> tuple[Candidate, ...]:
-    """Return the sizes with their evidence and probability, all equally probable before."""
-    from folt.certificate.comparison import compare_evidences
-
-    return compare_evidences({str(m): fit.log_evidence for m, fit in fits.items()})
-
-
-def ranking_table(fits: Mapping[int, Fit]) -> Table:
-    """Return the sizes as they are printed, with probabilities where there are several."""
-    from folt.certificate.sentences import verdict_words
-
-    chances = ["probability"] if len(fits) > 1 else []
-    table = plain_table(["components"], ["log evidence", *chances, "accepted"], ["verdict"])
-    for row in ranking(fits):
-        fit = fits[int(row.name)]
-        doubt = "" if row.believable else " ?"
-        table.add_row(
-            row.name,
-            f"{row.log_evidence:.3f} ± {row.standard_error:.3f}{doubt}",
-            *(f"{row.probability:.3f} ± {row.probability_error:.3f}" for _ in chances),
-            f"{100 * fit.accept_rate:.1f} %",
-            verdict_words(fit.certificate.status),
-        )
-    return table
-
-
-def advice(fits: Mapping[int, Fit]) -> tuple[str, ...]:
-    """Return a sentence for every size that is not certified."""
-    from folt.certificate.comparison import doubts
-
-    return doubts(ranking(fits), {str(m): fit.certificate.status for m, fit in fits.items()})
+def _with_keys(frame: pandas.DataFrame, table: Observations) -> pandas.DataFrame:
+    """Return a table of rows that begins with the columns by which the file tells them apart."""
+    taken = {frame.index.name, *frame.columns}
+    keys = {f"{name} in the file" if name in taken else name: one for name, one in table.keys}
+    return frame.assign(**keys)[[*keys, *frame.columns]]
 
 
 def account(fits: Mapping[int, Fit], table: Observations) -> Document:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import itertools
+import math
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING
 
@@ -14,7 +15,7 @@ from folt.certificate.comparison import Candidate, compare_evidences, doubts
 from folt.certificate.outcomes import Status
 from folt.fit.fit import Fit
 from folt.fit.frames import data_frame
-from folt.fit.text import plain_text
+from folt.fit.text import plain_text, probability_words
 
 if TYPE_CHECKING:
     import pandas
@@ -30,7 +31,8 @@ class _Comparison:
     """Models by evidence, the best first; prints as a table and is one in a notebook.
 
     Attributes:
-        candidates: the models with log Z, probability under equal prior probabilities and errors.
+        candidates: the models with log Z, probability under equal prior probabilities and errors;
+            probabilities are NaN where two models were given different data.
         statuses: the verdict on the fit of each, by its name.
         apart: pairs of models that were given no array in common.
     """
@@ -44,7 +46,7 @@ class _Comparison:
         """A sentence for every model whose evidence is not certified, and for other data."""
         others = [
             f"{one} and {other} were given no array in common: log Z compares models of the same "
-            "observations only."
+            "observations only, so that there are no probabilities."
             for one, other in self.apart[:1]
         ]
         return (*others, *doubts(self.candidates, self.statuses))
@@ -92,7 +94,7 @@ class _Comparison:
                 row.name,
                 f"{row.log_evidence:.3f} ± {row.standard_error:.3f}" + " ?" * (not row.believable),
                 f"{row.log_evidence - best:.3f}",
-                f"{row.probability:.3f} ± {row.probability_error:.3f}",
+                probability_words(row.probability, row.probability_error),
                 self.statuses[row.name].name,
             )
             for row in self.candidates
@@ -121,9 +123,14 @@ def compare(fits: Mapping[str, Fit] | Iterable[Fit]) -> _Comparison:
     if len(named) < 2:
         raise ValueError(f"expected at least two fits to compare, got {len(named)}")
     found = compare_evidences({name: fit.log_evidence for name, fit in named.items()})
-    ranked = sorted(found, key=lambda row: -row.log_evidence)
+    ranked, apart = sorted(found, key=lambda row: -row.log_evidence), _apart(named)
+    if apart:
+        ranked = [
+            dataclasses.replace(row, probability=math.nan, probability_error=math.nan)
+            for row in ranked
+        ]
     statuses = {name: fit.certificate.status for name, fit in named.items()}
-    return _Comparison(tuple(ranked), statuses, _apart(named))
+    return _Comparison(tuple(ranked), statuses, apart)
 
 
 def _apart(fits: Mapping[str, Fit]) -> tuple[tuple[str, str], ...]:

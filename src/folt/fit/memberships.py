@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import functools
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
@@ -197,21 +198,29 @@ def memberships(fit: Fit, log_terms: TermsOfPoint | None = None) -> Memberships:
 def _of_points(problem: Problem, given: object, point: np.ndarray) -> TermsOfPoint:
     """Return terms as a function of a point, whether they take one or the parameters by name.
 
+    Functions of NumPy and SciPy, which JAX cannot trace, are called at numbers.
+
     Raises:
         ValueError: they can be evaluated in neither way.
     """
     if not callable(given):
         raise ValueError(f"expected log_terms to be a function, got {type(given).__name__}")
-    ways: tuple[TermsOfPoint, ...] = (
-        given,
-        lambda x, *_: given(problem.parameters(x)),
-        lambda x, *data: given(problem.parameters(x), *data),
+    ways: tuple[Callable[[Any], TermsOfPoint], ...] = (
+        lambda terms: terms,
+        lambda terms: lambda x, *_: terms(problem.parameters(x)),
+        lambda terms: lambda x, *data: terms(problem.parameters(x), *data),
     )
     reasons = []
     for way in ways:
         try:
-            _shape(problem, way, point)
-            return way
+            try:
+                _shape(problem, way(given), point)
+                return way(given)
+            except jax.errors.JAXTypeError:
+                shape = np.shape(_evaluated(problem, way(_in_numpy(given)), point))
+                called = way(functools.partial(_called_back, _in_numpy(given), shape))
+                _shape(problem, called, point)
+                return called
         except (TypeError, KeyError, IndexError, AttributeError) as error:
             reasons.append(error)
     told = "; ".join(dict.fromkeys(str(error).splitlines()[0] for error in reasons))
@@ -219,6 +228,21 @@ def _of_points(problem: Problem, given: object, point: np.ndarray) -> TermsOfPoi
         "expected log_terms that take a point, or the parameters by name, and the data where "
         f"there are any; got {told}"
     ) from reasons[0]
+
+
+def _in_numpy(given: Callable[..., Any]) -> Callable[..., np.ndarray]:
+    """Return a function that gives the user's one arrays of NumPy and takes anything alike."""
+    return lambda *parts: np.asarray(given(*jax.tree.map(np.asarray, parts)), float)
+
+
+def _called_back(
+    function: Callable[..., np.ndarray], shape: tuple[int, ...], *parts: PyTree
+) -> Array:
+    """Return what a function that cannot be traced says, from within compiled code."""
+    found: Array = jax.pure_callback(
+        function, jax.ShapeDtypeStruct(shape, float), *parts, vmap_method="sequential"
+    )
+    return found
 
 
 def _observations(problem: Problem, fit: Fit, count: int) -> tuple[str, tuple[Any, ...] | None]:

@@ -450,11 +450,25 @@ def rounded_seconds(value: float) -> str:
     return f"{value:.1f}" if value < 100.0 else f"{value:.0f}"
 
 
+_FINEST = 0.0005
+"""The smallest probability of which three decimals show something."""
+
+
 def rounded_number(value: float | None, digits: int = 4) -> str:
     """Return a number with so many decimals; words where there is none."""
     if value is None or not math.isfinite(value):
         return NOT_AVAILABLE
     return f"{round(value, digits) + 0.0:.{digits}f}"  # Adding zero turns -0 into 0.
+
+
+def probability_words(probability: float, error: float | None = None) -> str:
+    """Return a probability with three decimals and its error, or on which side of these it lies."""
+    if math.isnan(probability):
+        return "–"
+    if probability < _FINEST:
+        return "< 0.001"
+    told = f"{probability:.3f}"
+    return told if error is None else f"{told} ± {error:.3f}"
 
 
 def decimals(deviations: list[float]) -> int:

@@ -22,7 +22,7 @@ from folt.store.strict_json import Document
 if TYPE_CHECKING:
     import pandas
 
-    from folt.fit.section import Section
+    from folt.report.fleet_page import Front
 
 _TICK = 0.5
 """Seconds after which a wait looks up: for Ctrl-C, for the table, for jobs that take too long."""
@@ -30,8 +30,8 @@ _TICK = 0.5
 _Told = Callable[[str, Row, int, int], None]
 """Called with the name of a job that ended, its row, how many have, and how many there are."""
 
-_After = Callable[[Store, list[Row]], "Sequence[Section] | None"]
-"""Writes what the rows say, and returns figures for the page if there are any."""
+_After = Callable[[Store, list[Row]], "Front | None"]
+"""Writes what the rows say, and returns what stands above them on the page, if anything."""
 
 
 def fit_many(
@@ -135,8 +135,8 @@ def run_jobs(
         tell: told of every job that is finished, those of earlier runs included.
         derived: names of files that `after` writes and that are removed when a job is to be done,
             because they would no longer be true.
-        after: writes what else the rows say, at the end or when the run is cut short; the figures
-            that it returns stand on the page.
+        after: writes what else the rows say, at the end or when the run is cut short; what it
+            returns stands above them on the page.
     """
     require_jobs(jobs)
     _require_numbers(retries, timeout, runner)
@@ -258,12 +258,12 @@ def _write_derived(
         from folt.report.fleet_page import fleet_page
 
         rows = table.rows()
-        sections = None if after is None else after(store, rows)
+        front = None if after is None else after(store, rows)
         names, ended = columns(rows), [row for row in rows if row["error"] is None]
         pages = all(job.report for job in jobs) or (
             bool(ended) and all((store.folder / row["job"] / PAGE).is_file() for row in ended)
         )
-        page = fleet_page(rows, names, estimates_in(names), len(jobs), pages, sections or ())
+        page = fleet_page(rows, names, estimates_in(names), len(jobs), pages, front)
         store.write(INDEX, page.encode(errors="replace"))
     except WriteError:
         raise

@@ -32,9 +32,9 @@ def from_numpyro(
     Every latent site gets coordinates in which relabelling is orthogonal: prior-normal ones where
     its prior is independent and has known quantiles, centred scores for a simplex, logarithm,
     scores between two bounds, or identity otherwise. Five or more exchangeable weights of a
-    mixture get a free total, which leaves the evidence as it is. Arrays among the arguments become
-    the problem's data, so that another data set of equal shape does not compile again
-    (`problem.with_data`).
+    mixture get a free total, which leaves the evidence as it is. Arrays among the arguments,
+    columns of pandas and lists of numbers become the problem's data, so that another data set of
+    equal shape does not compile again (`problem.with_data`).
 
     Args:
         model: the model; discrete latent sites must be marginalised.
@@ -66,7 +66,7 @@ def from_numpyro(
     """
     if not callable(model):
         raise ValueError(f"expected a NumPyro model, a function, got {type(model).__name__}")
-    args, kwargs = jax.tree.map(_as_array, (args, kwargs))
+    args, kwargs = jax.tree.map(_as_array, (args, kwargs), is_leaf=_is_list_of_numbers)
     shown = two_runs(model, args, kwargs)
     shown.require_numbers()
     data, call = split_call(
@@ -108,12 +108,23 @@ def _forgotten(
     return [name for name in latent if name in given.arguments and given.arguments[name] is None]
 
 
+def _is_list_of_numbers(node: object) -> bool:
+    """Whether this is a list of numbers, or a table of them as a list of rows of one length."""
+    if not isinstance(node, list) or not node:
+        return False
+    rows = node if all(isinstance(row, list | tuple) for row in node) else [node]
+    same = len({len(row) for row in rows}) == 1
+    return same and all(isinstance(one, int | float | np.number) for row in rows for one in row)
+
+
 def _as_array(leaf: object) -> object:
-    """Return the numbers of a pandas table or column, which JAX does not take; the rest as it is.
+    """Return the numbers of a list or of pandas, which JAX does not take; the rest as it is.
 
     Raises:
         ValueError: it holds something else than numbers.
     """
+    if isinstance(leaf, list):
+        return np.asarray(leaf)
     if type(leaf).__module__.partition(".")[0] != "pandas" or not hasattr(leaf, "to_numpy"):
         return leaf
     values = leaf.to_numpy()

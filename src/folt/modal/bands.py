@@ -15,7 +15,7 @@ from folt.modal.results import as_tree
 from folt.modal.shapes import measured_channels
 from folt.modal.spectrum import Record
 from folt.modal.table import as_csv, console_table, mode_fields, mode_rows
-from folt.report.fleet_page import fleet_page
+from folt.report.fleet_page import Front, fleet_page
 from folt.report.style import LINE, PALETTE, blank, png, styled
 from folt.store.strict_json import Document
 
@@ -184,5 +184,12 @@ def _page(found: IdentifiedBands, figure: Figure, source: str) -> str:
     columns = [name for name in rows[0] if name not in ("error", "started_from")]
     where = f" of {source}" if source else ""
     heading = f"{len(rows)} modes in {len(found)} bands{where}"
-    section = Section(*_ALL_MODES, figure)
-    return fleet_page(rows, columns, _ESTIMATES, len(rows), True, [section], heading)
+    front = Front(
+        heading,
+        sections=[Section(*_ALL_MODES, figure)],
+        command="modal",
+        rows="Modes",
+        first="band",
+        kept="modes.csv",
+    )
+    return fleet_page(rows, columns, _ESTIMATES, len(rows), True, front)

@@ -289,6 +289,7 @@ def _several_bands(
     from folt.modal.bands import band_name, bands_table
     from folt.modal.kept_fits import keep_bands
     from folt.modal.results import as_tree
+    from folt.modal.table import mode_doubts, mode_rows
 
     found, files = keep_bands(spectra, numbers, asked, out)
     if as_json:
@@ -299,6 +300,9 @@ def _several_bands(
         print_json("modal", files, {"bands": trees})
     elif not quiet:
         console().print(bands_table(found), "")
+        for band, one in found.items():
+            for doubt in mode_doubts(one.fit, mode_rows(one.fit, one.measured.resolution)):
+                console().print(f"! {band_name(band)}: {doubt}\n")
         wrote([*files, *(out / band_name(band) / "report.html" for band in found)])
 
 
@@ -313,7 +317,7 @@ def _one_spectrum(
     from folt.modal.kept_fits import keep_spectrum
     from folt.modal.results import as_tree
     from folt.modal.shapes import mac_rows
-    from folt.modal.table import evidence_table, mac_table, mode_rows, modes_table
+    from folt.modal.table import evidence_table, mac_table, mode_doubts, mode_rows, modes_table
 
     found, files = keep_spectrum(measured, numbers, asked, out)
     fit, resolution = found.fit, measured.resolution
@@ -330,6 +334,8 @@ def _one_spectrum(
         if found.model == "shapes" and len(rows) > 1:
             screen.print("", mac_table(mac_rows(fit, resolution)))
         screen.print(f"Merged: the next mode is nearer than the resolution, {resolution:.4g} Hz.\n")
+        for doubt in mode_doubts(fit, rows):
+            screen.print(f"! {doubt}\n")
         screen.print(verdict_table(fit), "")
         wrote(files)
 

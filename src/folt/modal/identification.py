@@ -21,7 +21,7 @@ from folt.reference import HostChains
 from folt.sampling import sample
 from folt.store.strict_json import Document, plain
 from folt.training import OrbitMixture, Refinement
-from folt.training.effort import EFFORTS, Effort
+from folt.training.effort import EFFORTS, Effort, EffortName, effort_named
 
 ModalModel = Literal["paper", "powers", "shapes"]
 
@@ -67,12 +67,13 @@ class Settings:
     chains: int = 4
     draws: int = 5000
     seed: int = 0
-    effort: Effort = dataclasses.field(default_factory=Effort.default)
+    effort: Effort | EffortName = "default"
 
     def asked(self) -> Document:
         """Return the settings as plain values, an effort that has a name by its name."""
-        name = self.effort.name
-        usual = name in EFFORTS and self.effort == EFFORTS[name]()
+        effort = effort_named(self.effort)
+        name = effort.name
+        usual = name in EFFORTS and effort == EFFORTS[name]()
         found: Document = plain(dataclasses.asdict(self))
         return {**found, "effort": name} if usual else found
 
@@ -204,7 +205,7 @@ def fitted(
     progress: bool = True,
 ) -> Fit:
     """A fit, polished from an earlier one where that is good enough, otherwise from scratch."""
-    effort = settings.effort
+    effort = effort_named(settings.effort)
     if model == "shapes":
         effort = dataclasses.replace(effort, sharper=max(effort.sharper, _SHARPER))
     run = functools.partial(

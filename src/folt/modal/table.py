@@ -12,10 +12,12 @@ import numpy as np
 from rich.table import Table
 
 from folt.fit import Fit
+from folt.fit.text import probability_words
 from folt.modal.identification import Identification
 from folt.modal.models.powers import ModalPowersPosterior
 from folt.modal.models.shapes import ModalShapesPosterior
 from folt.modal.models.spectrum import ModalPosterior
+from folt.modal.shapes import mac_rows
 from folt.store.strict_json import Document
 
 PERCENT = 100.0
@@ -25,6 +27,11 @@ _Summary = tuple[float | None, float | None, float | None]
 _END_OF_PRIOR, _CUT_OFF = 1.645, 0.25
 """Normal score of the highest twentieth of a prior range, and the posterior probability of it from
 which on an estimate is said to lie at its end: five times what the prior gives it."""
+
+_ALIKE = 0.9
+"""MAC from which on two modes have one shape."""
+
+_CURE = "fit fewer --modes, and see whether --motion is what the sensors measure"
 
 
 @dataclasses.dataclass(frozen=True)
@@ -90,20 +97,17 @@ def mode_fields(row: ModeRow, unit: str) -> Document:
 
 
 def mode_sentences(fit: Fit, rows: Iterable[ModeRow], unit: str) -> str:
-    """Return the modes in words with their units, and which dampings the prior range cuts off.
+    """Return the modes in words with their units, and what speaks against some of them.
 
     Args:
         fit: with its problem.
         rows: of its modes.
         unit: of the channels; empty if it is not known.
     """
-    posterior = None if fit.problem is None else fit.problem.log_density
-    assert isinstance(posterior, ModalPosterior | ModalPowersPosterior | ModalShapesPosterior)
-    scores = np.asarray(posterior.damping.pull(jnp.asarray(flat(fit, "damping"))))
-    cut_off = (scores > _END_OF_PRIOR).mean(axis=0) > _CUT_OFF
     square = f" {power_unit(unit)}" if unit else ""
     words = []
-    for row, high in zip(rows, cut_off, strict=True):
+    rows = list(rows)
+    for row in rows:
         power = ""
         if row.power is not None:
             ends = f"{row.power_low:.3g} to {row.power_high:.3g}"
@@ -113,12 +117,40 @@ def mode_sentences(fit: Fit, rows: Iterable[ModeRow], unit: str) -> str:
             f"{row.frequency_high:.4f}), damping {row.damping_percent:.2f} % of critical "
             f"({row.damping_low:.2f} to {row.damping_high:.2f}){power}."
         )
-        if high:
-            words.append(
-                f"The damping of mode {row.mode} lies at the upper end of its prior range: it may "
-                "stand for the tail of a mode outside the band, or for a load that is not flat."
+    return " ".join([*words, *mode_doubts(fit, rows)])
+
+
+def mode_doubts(fit: Fit, rows: Sequence[ModeRow]) -> list[str]:
+    """Return a sentence for every mode that may be none.
+
+    Its damping lies at an end of the prior range, or it has the frequency and shape of another.
+
+    Args:
+        fit: with its problem.
+        rows: of its modes.
+    """
+    posterior = None if fit.problem is None else fit.problem.log_density
+    assert isinstance(posterior, ModalPosterior | ModalPowersPosterior | ModalShapesPosterior)
+    scores = np.asarray(posterior.damping.pull(jnp.asarray(flat(fit, "damping"))))
+    ends = {
+        "upper": "the tail of a mode outside the band, or for a load that is not flat",
+        "lower": "the line of a machine",
+    }
+    doubts = [
+        f"The damping of mode {row.mode} lies at the {end} end of its prior range: it may stand "
+        f"for {what}; {_CURE}."
+        for (end, what), sign in zip(ends.items(), (1.0, -1.0), strict=True)
+        for row, share in zip(rows, (sign * scores > _END_OF_PRIOR).mean(axis=0), strict=True)
+        if share > _CUT_OFF
+    ]
+    for pair in mac_rows(fit, 0.0) if "shape" in fit.posterior else ():
+        one, other = rows[pair["mode"] - 1], rows[pair["other"] - 1]
+        if pair["mac"] > _ALIKE and one.frequency_high > other.frequency_low:
+            doubts.append(
+                f"Modes {one.mode} and {other.mode} have one shape (MAC {pair['mac']:.2f}) and "
+                f"frequencies that cannot be told apart: {_CURE}."
             )
-    return " ".join(words)
+    return doubts
 
 
 def flat(fit: Fit, name: str) -> np.ndarray:
@@ -173,7 +205,7 @@ def modes_table(rows: Sequence[ModeRow], unit: str = "") -> Table:
                 f"{row.damping_percent:.2f}",
                 f"{row.damping_low:.2f} to {row.damping_high:.2f}",
                 *([f"{row.power:.3g}"] if powers else []),
-                "" if row.merged_with_next is None else f"{row.merged_with_next:.3f}",
+                "" if row.merged_with_next is None else probability_words(row.merged_with_next),
             )
             for row in rows
         ],

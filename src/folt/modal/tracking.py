@@ -24,6 +24,7 @@ from folt.modal.spectrum import Measured, Record
 from folt.modal.table import as_csv, mode_rows
 from folt.modal.track_pictures import shape_tracks_figure, track_figure
 from folt.problem import Problem
+from folt.report.fleet_page import Front
 from folt.report.style import png
 from folt.store import Store
 from folt.store.strict_json import Document
@@ -212,11 +213,11 @@ def _describe(
     }
 
 
-def _write_windows(store: Store, rows: list[Row]) -> list[Section]:
+def _write_windows(store: Store, rows: list[Row]) -> Front:
     """The tidy tables of the windows that are there, and their pictures, for the page as well."""
     usable = [row for row in rows if row["error"] is None]
     if not usable:
-        return []
+        return Front(command="modal")
     tracked = linked(usable) if "shapes" in usable[0] else None
     found = tidy(usable, tracked)
     drawn = {"windows": track_figure(found)}
@@ -227,4 +228,5 @@ def _write_windows(store: Store, rows: list[Row]) -> list[Section]:
         drawn["window_shapes"] = shape_tracks_figure(shapes)
     for name, figure in drawn.items():
         store.write(f"{name}.png", png(figure))
-    return [Section(*_OVER_TIME[name], figure) for name, figure in drawn.items()]
+    sections = [Section(*_OVER_TIME[name], figure) for name, figure in drawn.items()]
+    return Front(sections=sections, command="modal")

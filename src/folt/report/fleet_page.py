@@ -1,13 +1,15 @@
 """A fleet as one page: how it went, small pictures of the estimates, a table to filter and sort.
 
-The page holds the rows themselves and nothing of the fits, which it links to. It reads as it is
-without scripts; with them the table can be searched.
+What a command concludes from all jobs stands above the rows, as a `Front`. The page holds the rows
+themselves and nothing of the fits, which it links to. It reads as it is without scripts; with them
+the table can be searched.
 
 A calibration as one page: what was found in words, ranks beside their band, tables.
 """
 
 from __future__ import annotations
 
+import dataclasses
 import json
 import math
 from collections import Counter
@@ -42,14 +44,43 @@ HINT = "<code>folt report FOLDER --all</code> makes a page of every fit, which n
 """Where fits have no pages yet."""
 
 
+@dataclasses.dataclass(frozen=True)
+class Front:
+    """What a command says of its jobs above their rows.
+
+    Attributes:
+        heading: the answer; where it is empty, how many jobs are done.
+        tone: one of good, caution and bad, for the colour of the answer; empty for none.
+        sentences: what the answer rests on.
+        table: the answer in numbers, headings first; every other row begins with the name of the
+            job that its first cell leads to.
+        sections: figures of all jobs together, in the place of those of single estimates.
+        alike: whether a column means the same in every job; estimates are left out if not.
+        command: whose results these are.
+        rows: what the rows are.
+        first: what the first column is.
+        kept: the file of the rows.
+    """
+
+    heading: str = ""
+    tone: str = ""
+    sentences: Sequence[str] = ()
+    table: Sequence[Sequence[str]] = ()
+    sections: Sequence[Section] = ()
+    alike: bool = True
+    command: str = "fleet"
+    rows: str = "Jobs"
+    first: str = "job"
+    kept: str = "table.csv"
+
+
 def fleet_page(
     rows: list[_Row],
     columns: Sequence[str],
     estimates: Sequence[str],
     total: int,
     pages: bool,
-    sections: Sequence[Section] = (),
-    heading: str = "",
+    front: Front | None = None,
 ) -> str:
     """Return the page as HTML.
 
@@ -59,16 +90,23 @@ def fleet_page(
         estimates: those columns that come with the ends of an interval, `NAME low`, `NAME high`.
         total: how many jobs there are.
         pages: whether every fit has a report of its own to link to.
-        sections: figures of all jobs together, in the place of those of single estimates.
-        heading: of a page with a row per mode of several bands, in the place of one per job.
+        front: what stands above the rows.
     """
     require("a report", "jinja2")
     from markupsafe import Markup
 
+    from folt.certificate.sentences import MARKS
+
+    front = Front() if front is None else front
+    if not front.alike:
+        own = {f"{name}{end}" for name in estimates for end in ("", " low", " high")}
+        columns, estimates = [name for name in columns if name not in own], ()
+
     failed = sum(row["error"] is not None for row in rows)
     listed = [name for name in columns if name != "started_from" and not _is_nested(rows, name)]
     listed = [name for name in listed if any(row.get(name) is not None for row in rows)] or ["job"]
-    drawn = [] if sections else (list(estimates) or _numbers(rows, listed))
+    summed_up = bool(front.sections) or not front.alike
+    drawn = [] if summed_up else (list(estimates) or _numbers(rows, listed))
     fits = any("started_from" in row for row in rows)
     data = {
         "columns": listed,
@@ -76,7 +114,8 @@ def fleet_page(
         "link": ("report.html" if pages else "fit.nc") if fits else "row.json",
     }
     content = {
-        "heading": heading,
+        "front": front,
+        "mark": MARKS.get(front.tone, ""),
         "total": total,
         "ended": len(rows),
         "failed": failed,
@@ -89,7 +128,7 @@ def fleet_page(
         "more_pictures": max(0, len(estimates) - PICTURES),
         "sections": [
             (section.title, Markup(section.drawing(f"section-{k}")), section.text)
-            for k, section in enumerate(sections)
+            for k, section in enumerate(front.sections)
         ],
         "columns": listed,
         "still": rows[:STILL_ROWS],

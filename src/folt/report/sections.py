@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import warnings
 from collections.abc import Callable
 from typing import TYPE_CHECKING
@@ -45,15 +46,24 @@ DOTS = 5_000
 """Observations that are drawn; more would only darken the picture."""
 
 
-def model_sections(fit: Fit) -> list[Section]:
+def model_sections(fit: Fit, members: Memberships | None = None) -> list[Section]:
     """Return the sections of a ready model, and those of any model that knows its components.
+
+    Args:
+        fit: the fit.
+        members: who belongs where, if the observations have numbers of their own.
 
     Warns:
         UserWarning: a section could not be made; it says so in the place of its picture.
     """
     if fit.problem is None:
         return []
-    makers = {_DATA: _data_section, _WHO: _who_section, _PATH: _states_section, _CHECKS: _checks}
+    makers: dict[str, Callable[[Fit], Section | None]] = {
+        _DATA: _data_section,
+        _WHO: functools.partial(_who_section, given=members),
+        _PATH: _states_section,
+        _CHECKS: _checks,
+    }
     there = {section.title for section in fit.sections}
     made = [_made(title, make, fit) for title, make in makers.items() if title not in there]
     return [section for section in made if section is not None]
@@ -89,9 +99,9 @@ def _several(fit: Fit, paths: bool) -> Memberships | None:
     return found if found.mean.shape[1] > 1 else None
 
 
-def _who_section(fit: Fit) -> Section | None:
+def _who_section(fit: Fit, given: Memberships | None) -> Section | None:
     found = _several(fit, paths=False)
-    return None if found is None else membership_section(fit, found)
+    return None if found is None else membership_section(fit, given or found)
 
 
 def _states_section(fit: Fit) -> Section | None:
@@ -132,21 +142,25 @@ def membership_section(fit: Fit, found: Memberships) -> Section:
 def memberships_figure(fit: Fit, found: Memberships) -> Figure:
     """Values in order, two variables, or probabilities where observations have no place."""
     data, labels = _apart(fit, len(found.mean)), component_names(fit, len(found.labels))
+    numbered = found.rows is not None and all(isinstance(row, int) for row in found.rows)
+    places = np.asarray(found.rows if numbered else range(len(found.mean)))
+    place = found.axis if numbered else "observation"
     with styled():
         figure = blank(6.6, 3.6)
         panel = figure.subplots()
         if data is None:
             for k, label in enumerate(labels):
-                panel.plot(found.mean[:, k], ".", color=_colour(k), markersize=5, label=label)
-            panel.set(xlabel="observation", ylabel="probability")
+                shares = found.mean[:, k]
+                panel.plot(places, shares, ".", color=_colour(k), markersize=5, label=label)
+            panel.set(xlabel=place, ylabel="probability")
         else:
             several = data.ndim == 2 and data.shape[1] > 1
-            across = data[:, 0] if several else np.arange(len(data))
+            across = data[:, 0] if several else places
             upwards = data[:, 1] if several else data.reshape(-1)
             strength = found.mean.max(axis=1)
             _coloured(panel, across, upwards, found.most_probable, strength, labels)
             names = variable_names(fit, data)
-            panel.set_xlabel(literal(names[0]) if several else "observation")
+            panel.set_xlabel(literal(names[0]) if several else place)
             panel.set_ylabel(literal(names[1 if several else 0]))
         below(figure, panel, 4)
     return figure

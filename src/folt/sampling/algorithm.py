@@ -33,7 +33,7 @@ from folt.sampling.options import Options, cap_cautions, one_problem
 from folt.sampling.progress import Stages
 from folt.sampling.spending import Spending, draws_within_budget, forecast, reference_work
 from folt.store.strict_json import Document
-from folt.training.effort import Effort
+from folt.training.effort import Effort, EffortName
 from folt.training.proposal import TrainingData, proposal_from, worthwhile
 from folt.types import Distribution, Key, Progress, ReferenceSampler, Trainer, in_float64, root_key
 
@@ -55,7 +55,7 @@ def sample(
     draws: int | None = None,
     reference: object = None,
     flow: Trainer | Distribution | None = None,
-    effort: Effort | None = None,
+    effort: Effort | EffortName | None = None,
     evaluations: int | None = None,
     preset: Literal["default", "paper"] = "default",
     labels: Literal["sorted", "proposal"] = "sorted",
@@ -82,7 +82,7 @@ def sample(
             followed by Hamiltonian chains.
         flow: a trainer, or a `Distribution` to propose from as it is, which must not have been
             made from the reference draws; by default the preset's.
-        effort: what the fit may cost, `folt.Effort.quick()`, `.default()` or `.thorough()`.
+        effort: what the fit may cost, "quick", "default", "thorough" or a `folt.Effort`.
         evaluations: log densities that a fit may take, about. A black box without gradient is
             timed and gets about a minute of them unless this is given; its number makes draws
             repeatable on machines of any speed (`fit.provenance["evaluations_cap"]`).
@@ -285,7 +285,7 @@ def certify(
     draws: object,
     *,
     seed: int = 0,
-    effort: Effort | None = None,
+    effort: Effort | EffortName | None = None,
     labels: Literal["sorted", "proposal"] = "sorted",
     progress: bool = True,
 ) -> Fit:

@@ -23,7 +23,13 @@ from folt.problem.requirements import maker, named, require_made
 from folt.reference import Exact, HostChains, Sampler, reference_for
 from folt.reference.exploration.descents import LAST_STARTS, ROUNDS, SLOTS
 from folt.training import OrbitMixture, proposal_maker
-from folt.training.effort import EFFORTS, Effort, evaluations_of_black_box
+from folt.training.effort import (
+    EFFORTS,
+    Effort,
+    EffortName,
+    effort_named,
+    evaluations_of_black_box,
+)
 from folt.types import Distribution, Trainer
 
 PARTICLES_PER_MODE = 5
@@ -44,7 +50,7 @@ class Options:
     draws: int | None = None
     reference: object = None
     flow: Trainer | Distribution | None = None
-    effort: Effort | None = None
+    effort: Effort | EffortName | None = None
     evaluations: int | None = None
     preset: str = "default"
     labels: str = "sorted"
@@ -69,7 +75,7 @@ class Options:
         """
         if self.preset != "default":
             return _protocol(self.preset)[0]
-        evaluations, effort = self.evaluations, self.effort or Effort.default()
+        evaluations, effort = self.evaluations, effort_named(self.effort)
         usual = effort in (Effort.quick(), Effort.default())
         if evaluations is None and usual and not problem.differentiable:
             evaluations = evaluations_of_black_box(problem.dim, pace)
@@ -148,11 +154,7 @@ def require_preset(preset: object, effort: object = None) -> None:
     if preset != "default" and preset not in PROTOCOL_MODULES:
         known = " or ".join(map(repr, ("default", *PROTOCOL_MODULES)))
         raise ValueError(f"expected preset {known}, got {preset!r}")
-    if effort is not None and not isinstance(effort, Effort):
-        raise ValueError(
-            "expected effort to be folt.Effort.quick(), folt.Effort.default() or "
-            f"folt.Effort.thorough(), got {named(effort)}"
-        )
+    effort_named(effort)
     if effort is not None and preset != "default":
         raise ValueError(f"expected no effort with preset {preset!r}, which has its own")
 

@@ -57,6 +57,7 @@ class Column:
         has_date: whether dates have a day and not only a time.
         has_clock: whether dates have a time of the day.
         resolution: the smallest step that the digits of dates can show, in seconds.
+        words: what stands in a column of text.
     """
 
     name: str
@@ -67,6 +68,7 @@ class Column:
     has_date: bool = False
     has_clock: bool = False
     resolution: float = 0.0
+    words: tuple[str, ...] = ()
 
     @property
     def label(self) -> str:
@@ -153,6 +155,21 @@ class Table:
             if chosen[-1] in chosen[:-1]:
                 raise ValueError(f"expected every column once, got {word!r} twice in {option}")
         return chosen
+
+    def keys(self) -> dict[str, tuple[str, ...]]:
+        """Return columns that tell the rows apart by name: counts of them, and words of their own.
+
+        They are what a table of results can be joined to the file by.
+        """
+        counts = {
+            column.name: tuple(f"{value:.0f}" for value in column.values)
+            for column in self.columns
+            if column.kind is ColumnKind.INDEX
+        }
+        words = {column.name: column.words for column in self.columns}
+        return counts | {
+            name: one for name, one in words.items() if one and len({*one, ""}) == len(one) + 1
+        }
 
     def aside(self, used: Sequence[int]) -> str:
         """Return a sentence that names the columns that are not used; empty if there are none."""

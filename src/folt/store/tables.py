@@ -272,7 +272,8 @@ def _judged(series: pd.Series, name: str, style: Style, missing: Sequence[str]) 
         return Column(name, kind, values, stray=stray)
     if (found := moments(words)) is not None:
         return Column(name, ColumnKind.DATES, found.seconds, "", stray, *found[1:])
-    return Column(name, ColumnKind.TEXT, np.full(len(words), np.nan), stray=stray)
+    absent = np.full(len(words), np.nan)
+    return Column(name, ColumnKind.TEXT, absent, stray=stray, words=tuple(map(str.strip, words)))
 
 
 def _without(values: np.ndarray, style: Style, missing: Sequence[str]) -> np.ndarray:

@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import dataclasses
 import math
+from collections.abc import Callable
+from typing import Literal, get_args
 
 from folt.problem.cards import Card, Shown
+from folt.problem.requirements import named
 
 
 @dataclasses.dataclass(frozen=True, repr=False)
@@ -215,5 +218,23 @@ def _between(low: int, value: int, high: int) -> int:
     return max(min(low, high), min(value, high))
 
 
-EFFORTS = {name: getattr(Effort, name) for name in ("quick", "default", "thorough")}
-"""The efforts by name, for the command line."""
+EffortName = Literal["quick", "default", "thorough"]
+
+EFFORTS: dict[str, Callable[[], Effort]] = {
+    name: getattr(Effort, name) for name in get_args(EffortName)
+}
+"""The efforts by name, for the command line and for those who write a word."""
+
+
+def effort_named(given: object) -> Effort:
+    """Return the effort that is given or that a word names; the default one for None.
+
+    Raises:
+        ValueError: it is neither.
+    """
+    if isinstance(given, Effort):
+        return given
+    if given is None or (isinstance(given, str) and given in EFFORTS):
+        return EFFORTS[given or "default"]()
+    words = ", ".join(map(repr, EFFORTS))
+    raise ValueError(f"expected effort to be {words} or a folt.Effort, got {named(given)}")
