@@ -5,6 +5,7 @@ import math
 import re
 import struct
 from collections.abc import Callable
+from html import unescape
 from html.parser import HTMLParser
 from pathlib import Path
 
@@ -33,7 +34,7 @@ from folt.report.page import page
 from folt.report.parameters import Parameters, coordinate_orbits
 from folt.report.style import INK
 from folt.store import Store
-from worse import WORSE, worse
+from worse import WORSE, altered, worse
 
 STEPS = 400
 
@@ -397,16 +398,36 @@ def test_a_caption_says_where_folded_chains_do_not_agree(fit: folt.Fit) -> None:
     assert "R-hat" not in chains_caption(fit, Labelling.of(fit))
 
 
+def with_mixed(certificate, mixed: float):
+    """Return the certificate of a fit whose order confuses so many labels that are plain."""
+    boundary = certificate.symmetry.boundary
+    plain = dataclasses.replace(boundary, ambiguity=0.01, mixed=mixed)
+    return altered(certificate, symmetry={"boundary": plain})
+
+
 def test_captions_promise_no_colour_that_keeps_its_component_where_order_confuses_them(fit) -> None:
-    symmetry = fit.certificate.symmetry
-    boundary = dataclasses.replace(symmetry.boundary, ambiguity=0.01, mixed=0.16)
-    mixed = dataclasses.replace(symmetry, boundary=boundary)
-    confused = dataclasses.replace(
-        labelled(fit, SWITCHES), certificate=dataclasses.replace(fit.certificate, symmetry=mixed)
-    )
+    certificate = with_mixed(fit.certificate, 0.16)
+    confused = dataclasses.replace(labelled(fit, SWITCHES), certificate=certificate)
     assert "keeps" in chains_caption(labelled(fit, SWITCHES), Labelling.of(confused))
     assert "keeps" not in chains_caption(confused, Labelling.of(confused))
     assert "colours still mix" in chains_caption(confused, Labelling.of(confused))
+
+
+@pytest.mark.parametrize("name", ["poor", "reference in doubt", "ambiguous labels"])
+def test_labels_that_their_order_confuses_are_said_whatever_the_verdict(
+    mixture_fit: folt.Fit, name: str
+) -> None:
+    cure = 'fit.relabelled(sort_by="proposal")'
+    for mixed in (0.01, 0.45):
+        certificate = with_mixed(worse(mixture_fit.certificate, name), mixed)
+        shown = dataclasses.replace(mixture_fit, certificate=certificate)
+        said = mixed > 0.1
+        assert (certificate.status.name == name) == (said or name != "ambiguous labels")
+        assert (cure in repr(shown)) == (cure in shown.summary()) == said
+        assert (cure in unescape(page(shown))) == said
+        assert any(cure in sentence for sentence in conclusions(shown).may) == (
+            said and name == "ambiguous labels"
+        )
 
 
 def test_parts_of_a_long_family_are_counted_from_one(fit: folt.Fit) -> None:

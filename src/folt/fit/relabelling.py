@@ -241,9 +241,10 @@ def _examples(names: Sequence[str]) -> list[str]:
 def cure_of_order(fit: Fit) -> str:
     """Return how another order of the labels is asked for, or other signs where there are any."""
     signs = f'fit.relabelled(sign="{LARGEST}")'
+    order = f'fit.relabelled(sort_by="{LIKELIEST}")' if fit.proposal else "another sort_by="
     if not sign_blocks(fit.group):
-        return "fit.relabelled(sort_by=...)"
-    return f"fit.relabelled(sort_by=...) or {signs}" if fit.exchanged else signs
+        return order
+    return f"{order} or {signs}" if fit.exchanged else signs
 
 
 def sign_blocks(group: Group) -> list[list[tuple[int, ...]]]:

@@ -127,6 +127,12 @@ def _unfolded(fit: Fit) -> list[str]:
 def cautions(fit: Fit) -> list[str]:
     """Return what a user should know besides the verdict, as sentences."""
     sentences = [str(caution) for caution in fit.certificate.reference.cautions]
+    if (mixed := confused(fit)) and (cure := cure_of_order(fit)) != fit.certificate.status.cure:
+        sentences.insert(
+            0,
+            f"The order of the labels confuses components in {100 * mixed:.0f} % of the draws, so "
+            f"that summaries by label mislead: {cure} names them better.",
+        )
     if fit.certificate.faults.not_a_number:
         words = undefined_words(fit.certificate)
         sentences.append(f"The log density was not a number at {words}.")
@@ -378,19 +384,19 @@ def order_of_labels(fit: Fit) -> str:
     return f"{order}{_SIGNS_CHOSEN}{entry} is positive"
 
 
+def confused(fit: Fit) -> float:
+    """Return the share of the draws whose components the order confuses; zero where it is small."""
+    mixed = fit.certificate.symmetry.boundary.mixed or 0.0
+    return mixed if mixed > MIXED else 0.0
+
+
 def order_sentence(fit: Fit) -> str:
     """Return what the numbers or labels of exchangeable components stand for."""
     axes = [axis for axis in fit.exchanged_dims if not axis.endswith("_to")]
     places = f"; labels of {', '.join(axes)} are places in this order" if axes else ""
     if any(has_labels(fit, axis) and are_places(fit, axis) for axis in axes):
         places += ", not names"
-    order, mixed = f"{fit.order}{places}", fit.certificate.symmetry.boundary.mixed or 0.0
-    if mixed <= MIXED:
-        return order
-    return (
-        f"{order}; in {100 * mixed:.0f} % of the draws this order confuses components that differ "
-        f"in something else: {cure_of_order(fit)}"
-    )
+    return f"{fit.order}{places}"
 
 
 def evidence_words(fit: Fit) -> str:
@@ -476,6 +482,10 @@ def fit_card(fit: Fit) -> Card:
     """Verdict, what was drawn, a row per parameter, the numbers behind them, where to go on."""
     status = fit.certificate.status
     rows = [("Draws", draws_words(fit))]
+    if mixed := confused(fit):
+        rows.append(
+            ("Labels", f"confused in {100 * mixed:.0f} % of the draws: {cure_of_order(fit)}")
+        )
     rows += [(name, _means(values)) for name, values in list(fit.posterior.items())[:_CARD_ROWS]]
     if len(fit.posterior) > _CARD_ROWS:
         rows[-1] = ("…", f"{len(fit.posterior) - _CARD_ROWS + 1} more parameters")
