@@ -14,7 +14,6 @@ from folt.symmetry.findings import (
     RotationFound,
     SymmetryFound,
 )
-from folt.symmetry.moves import Negated
 from folt.symmetry.probe import TOLERANCE
 
 MOST_NEAR = 3
@@ -67,7 +66,7 @@ def no_symmetry(found: SymmetryFound) -> str:
 def factor_in_words(factor: Factor) -> str:
     """Return what is exchangeable together."""
     names = ", ".join(factor.names)
-    if all(isinstance(move, Negated) for move in factor.moves):
+    if factor.negated:
         return f"Signs that may be flipped together: {names}."
     if not factor.classes:
         signed = ", ".join(str(label + 1) for label in factor.signed)
