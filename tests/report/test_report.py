@@ -288,8 +288,26 @@ def test_what_never_varies_is_not_estimated(fit: folt.Fit) -> None:
     constant = np.full((*fit.draws.shape[:2], 2), 0.5)
     with_constant = dataclasses.replace(fit, posterior={**fit.posterior, "initial": constant})
     assert text.estimate_rows(with_constant) == text.estimate_rows(fit)
-    assert "initial" not in with_constant.summary()
+    for words in (with_constant.summary(), page(with_constant)):
+        assert (
+            "2 entries are the same in every draw and not estimated: initial[0], initial[1]."
+            in (" ".join(words.split()))
+        )
+    assert "entries are the same" not in fit.summary()
     assert "The fit can be trusted" in page(with_constant)
+
+
+def test_methods_say_what_was_divided_out_and_nothing_of_labels_where_there_are_none(fit) -> None:
+    assert "labellings" in fit.methods()
+    assert "every labelling counted once" in fit.summary()
+    plain = dataclasses.replace(
+        fit,
+        group=folt.groups.Trivial(2),
+        provenance={**fit.provenance, "divided_out": "rotations O(2) of a matrix of 4 rows"},
+    )
+    assert "rotations O(2) of a matrix of 4 rows divided out" in plain.methods()
+    assert "labelling" not in plain.methods()
+    assert "labelling counted" not in plain.summary()
 
 
 def test_what_varies_by_rounding_is_not_estimated_and_not_drawn(fit: folt.Fit) -> None:

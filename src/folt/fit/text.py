@@ -147,8 +147,8 @@ def cautions(fit: Fit) -> list[str]:
 def _shortened_estimates(fit: Fit, rows: Sequence[Estimate]) -> list[RenderableType]:
     """Return the table of estimates, and what it leaves out where there are very many."""
     shown = rows_of(rows, shortened(fit, MOST_ROWS), fit)
-    left = left_out_words(rows, shown)
-    return [_estimates(shown), *([Text(left, style="italic")] if left else [])]
+    left = [words for words in (left_out_words(rows, shown), constant_words(fit, rows)) if words]
+    return [_estimates(shown), *(Text(words, style="italic") for words in left)]
 
 
 def rows_of(
@@ -171,6 +171,22 @@ def left_out_words(rows: Sequence[Estimate], shown: Sequence[Estimate]) -> str:
         f"{counts.total():,} of {len(rows):,} rows are left out ({whose}{more}): "
         "fit.table() has all."
     )
+
+
+def constant_words(fit: Fit, rows: Sequence[Estimate]) -> str:
+    """Return which entries have no row because they never vary; empty where all do."""
+    listed = {row.name for row in rows}
+    same = [
+        name
+        for parameter, whole in fit.posterior.items()
+        for name, values in entries({parameter: whole}, fit).items()
+        if name not in listed and is_constant(values)
+    ]
+    if not same:
+        return ""
+    are = "1 entry is" if len(same) == 1 else f"{len(same):,} entries are"
+    named = ", ".join(same[:_CARD_ROWS]) + (", …" if len(same) > _CARD_ROWS else "")
+    return f"{are} the same in every draw and not estimated: {named}."
 
 
 def shortened(fit: Fit, most: int) -> dict[str, np.ndarray]:
@@ -407,9 +423,16 @@ def evidence_words(fit: Fit) -> str:
         f"log Z = {rounded_number(evidence.value)}{constant}, "
         f"standard error {rounded_number(evidence.standard_error)} "
         f"({evidence.method}, Pareto k̂ {shape_words(evidence.pareto_k)}), "
-        f"{rounded_number(abs(difference.score), 1)} errors from the bridge; every "
-        "labelling counted once"
+        f"{rounded_number(abs(difference.score), 1)} errors from the bridge"
+        f"{counted_once(fit, '; ')}"
     )
+
+
+def counted_once(fit: Fit, before: str) -> str:
+    """Return what log Z counts once, after these signs; empty where nothing repeats."""
+    labels = ["every labelling counted once"] if fit.group.order > 1 else []
+    turned = ["the volume of all rotations included"] if fit.provenance.get("divided_out") else []
+    return "".join(f"{before}{words}" for words in labels + turned)
 
 
 def shape_words(shape: float) -> str:
@@ -556,6 +579,8 @@ def _symmetry_sentence(fit: Fit) -> str:
     seed = fit.provenance.get("seed", "unknown")
     dim = counted(fit.group.dim, "dimension")
     sampled = f"The posterior in {dim} was sampled with folt {version} (seed {seed}; {CITATION})"
+    if divided := fit.provenance.get("divided_out"):
+        sampled += f", with {divided} divided out exactly"
     if fit.group.order == 1:
         return f"{sampled}."
     order, signs, entry = fit.order.partition(_SIGNS_CHOSEN)
@@ -572,9 +597,10 @@ def _draws_sentence(fit: Fit) -> str:
     rows = estimate_rows(fit)
     rhats = [row.rhat for row in rows if row.rhat is not None]
     worst = f" and split R-hat of at most {max(rhats):.3f}" if rhats else ""
+    summed = " summed over the labellings" if fit.group.order > 1 else ""
     return (
         f"{counted(chains, 'chain')} of {draws:,} draws by independence Metropolis–Hastings with a "
-        f"learned proposal summed over the labellings accepted {100 * fit.accept_rate:.1f} % of "
+        f"learned proposal{summed} accepted {100 * fit.accept_rate:.1f} % of "
         f"the steps, with at least {fewest_effective_draws(fit, rows):,.0f} effective draws of "
         f"every parameter{worst}."
     )
@@ -595,7 +621,7 @@ def _evidence_sentence(fit: Fit) -> str:
     evidence = fit.log_evidence
     return (
         f"The log evidence is {rounded_number(evidence.value, 3)} (standard error "
-        f"{rounded_number(evidence.standard_error, 3)}), every labelling counted once."
+        f"{rounded_number(evidence.standard_error, 3)}){counted_once(fit, ', ')}."
     )
 
 

@@ -24,6 +24,7 @@ from folt.fit.text import (
     NOT_AVAILABLE,
     Estimate,
     cautions,
+    constant_words,
     estimate_rows,
     fewest_effective_draws,
     left_out_words,
@@ -115,7 +116,7 @@ def content(fit: Fit, sections: Sequence[Section] = ()) -> Document:
         "conclusions": conclusions(fit),
         "fewest": fewest_effective_draws(fit, every),
         "rows": rows,
-        "rows_left_out": left_out_words(every, found),
+        "rows_left_out": f"{left_out_words(every, found)} {constant_words(short, found)}".strip(),
         "label_words": f"{readable_order(fit, order_sentence(fit))}." if fit.order else "",
         "sections": [
             (section.title, Markup(section.drawing(f"section-{k}")), section.text)

@@ -40,7 +40,8 @@ def account_of(found: SymmetryFound) -> str:
     ]
     lines += [rotation_in_words(rotation, found.divided) for rotation in found.rotations]
     lines += [remark_in_words(remark, found.front_end) for remark in found.remarks]
-    lines.append(f"Group: {type(found.group).__name__} of order {found.group.order}.")
+    beside = " beside the rotations" if found.divided else ""
+    lines.append(f"Group{beside}: {type(found.group).__name__} of order {found.group.order}.")
     return "\n".join(dict.fromkeys(lines))  # two factors may be left out for one reason
 
 

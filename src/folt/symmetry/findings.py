@@ -203,7 +203,8 @@ class SymmetryFound:
     compilation: no computation reads it.
 
     Attributes:
-        group: the largest group found that folt can fold with.
+        group: the largest group found that folt can fold with; what is left of it where rotations
+            are divided out.
         factors: what is permuted together, and among which labels.
         attempts: every transformation that was tried at all points.
         nearly: transformations that leave the likelihood alone, or nearly everything, and fail.
