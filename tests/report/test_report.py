@@ -17,6 +17,7 @@ from markupsafe import escape
 
 import folt
 from folt.certificate import sentences
+from folt.certificate.cautions import Caution, Concern
 from folt.certificate.diagnostics.coverage import Coverage
 from folt.certificate.diagnostics.evidence import evidences
 from folt.certificate.diagnostics.mixing import mixing_certificate
@@ -429,6 +430,17 @@ def test_captions_promise_no_colour_that_keeps_its_component_where_order_confuse
     assert "keeps" in chains_caption(labelled(fit, SWITCHES), Labelling.of(confused))
     assert "keeps" not in chains_caption(confused, Labelling.of(confused))
     assert "colours still mix" in chains_caption(confused, Labelling.of(confused))
+
+
+def test_a_good_fit_says_why_slow_reference_chains_do_no_harm(fit: folt.Fit) -> None:
+    slow = Caution.of(Concern.DISAGREEING_CHAINS, rhat=1.026, limit=1.025)
+    facts = {"cautions": (slow,), "rhat": 1.026, "refreshed": 9, "refreshed_rhat": 1.002}
+    for name, words in (("good", "9 steps of the sampler"), ("poor", "do not quite agree")):
+        certificate = altered(worse(fit.certificate, name), reference=facts)
+        shown = dataclasses.replace(fit, certificate=certificate)
+        assert words in " ".join(shown.summary().split())
+        assert words in page(shown)
+        assert ("Warning" in shown.summary()) == ("Warning." in page(shown)) == (name == "poor")
 
 
 @pytest.mark.parametrize("name", ["poor", "reference in doubt", "ambiguous labels"])

@@ -17,6 +17,7 @@ from rich.text import Text
 
 from folt.certificate.conditions import MIXED
 from folt.certificate.outcomes import Use
+from folt.certificate.sentences import cautions as reference_cautions
 from folt.certificate.sentences import chain_rows, mixing_steps, modes_words, tone, undefined_words
 from folt.certificate.sentences import headline as headline_words
 from folt.fit.labels import are_places, given_label, has_labels, place_number
@@ -90,7 +91,8 @@ def overview(fit: Fit, commands: bool = False) -> Group:
         commands: whether the next step is a command instead of a line of Python.
     """
     status, rows = fit.certificate.status, estimate_rows(fit)
-    warnings = [Text(f"Warning: {sentence}", style="yellow") for sentence in cautions(fit)]
+    heed = caution_word(fit)
+    warnings = [Text(f"{heed}: {sentence}", style="yellow") for sentence in cautions(fit)]
     return Group(
         *(Text(line, style="bold yellow") for line in _unfolded(fit)),
         styled_headline(status),
@@ -124,9 +126,14 @@ def _unfolded(fit: Fit) -> list[str]:
     return [f"! No relabelling symmetry was folded: {named} kept as labelled."] if sites else []
 
 
+def caution_word(fit: Fit) -> str:
+    """Return what begins a caution: a warning does not stand beside a fit that can be trusted."""
+    return "Note" if fit.certificate.status.outcome.use is Use.EVERYTHING else "Warning"
+
+
 def cautions(fit: Fit) -> list[str]:
     """Return what a user should know besides the verdict, as sentences."""
-    sentences = [str(caution) for caution in fit.certificate.reference.cautions]
+    sentences = reference_cautions(fit.certificate)
     if (mixed := confused(fit)) and (cure := cure_of_order(fit)) != fit.certificate.status.cure:
         sentences.insert(
             0,

@@ -23,6 +23,7 @@ from folt.certificate.sentences import mark, tone, undefined_words, verdict_word
 from folt.fit.text import (
     NOT_AVAILABLE,
     Estimate,
+    caution_word,
     cautions,
     constant_words,
     estimate_rows,
@@ -113,6 +114,7 @@ def content(fit: Fit, sections: Sequence[Section] = ()) -> Document:
         "status": status,
         "cure": "" if status.outcome.use is Use.EVERYTHING else status.cure,
         "warnings": cautions(fit),
+        "warning_word": caution_word(fit),
         "conclusions": conclusions(fit),
         "fewest": fewest_effective_draws(fit, every),
         "rows": rows,
