@@ -23,7 +23,7 @@ from folt.certificate.sentences import headline as headline_words
 from folt.fit.labels import are_places, given_label, has_labels, place_number
 from folt.fit.relabelling import LARGEST, SIGNS_BY, SORTED_BY, cure_of_order
 from folt.problem.cards import Card, counted, folding, order_words
-from folt.problem.named_values import LIKELIEST
+from folt.problem.named_values import LIKELIEST, spoken_names
 
 if TYPE_CHECKING:
     from folt.certificate.diagnostics.mixing import Mixing
@@ -396,7 +396,9 @@ def order_of_labels(fit: Fit) -> str:
         return ""
     labels, _, sign = fit.labels.partition(SIGNS_BY)
     if labels == "sorted":
-        order = order_words(fit.group, fit.names)
+        points = fit.draws.reshape(-1, fit.group.dim)
+        values = {name: v.reshape(len(points), *v.shape[2:]) for name, v in fit.posterior.items()}
+        order = order_words(fit.group, spoken_names(fit.names, points, values))
     elif labels == LIKELIEST:
         order = "labels are those that the proposal finds likeliest"
     else:
