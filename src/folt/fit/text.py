@@ -418,9 +418,15 @@ def confused(fit: Fit) -> float:
 def order_sentence(fit: Fit) -> str:
     """Return what the numbers or labels of exchangeable components stand for."""
     axes = [axis for axis in fit.exchanged_dims if not axis.endswith("_to")]
-    places = f"; labels of {', '.join(axes)} are places in this order" if axes else ""
-    if any(has_labels(fit, axis) and are_places(fit, axis) for axis in axes):
+    named = [axis for axis in axes if has_labels(fit, axis) and not are_places(fit, axis)]
+    numbered = [axis for axis in axes if axis not in named]
+    places = f"; labels of {', '.join(numbered)} are places in this order" if numbered else ""
+    if any(has_labels(fit, axis) for axis in numbered):
         places += ", not names"
+    places += "".join(
+        f"; labels of {axis} are given by this order, {fit.coords[axis][0]} to its first place"
+        for axis in named
+    )
     return f"{fit.order}{places}"
 
 
