@@ -127,6 +127,13 @@ def test_an_effort_says_what_it_costs():
     assert "as long as it gains" in repr(folt.Effort.thorough())
 
 
+def test_a_long_row_ends_with_a_sentence():
+    long = "Not stated, because it is in doubt. " + "Total variation needs more. " * 9
+    last = Card("x", (("Mixing", long),)).text().splitlines()[-1]
+    assert last.endswith("needs more.")
+    assert Card("x", (("Mixing", "word " * 40),)).text().endswith(" …")
+
+
 def test_what_a_notebook_shows_is_escaped():
     card = Card("<b>", (("<script>", "a & b"),))
     assert "<script>" not in card.html()

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 _MARKS = {"good": "✓", "caution": "!", "bad": "✗"}
 _MOST_MASSES = 6
-"""Modes whose masses stand in a line."""
+"""Modes whose masses stand in a line, the heaviest ones."""
 
 
 def tone(status: Status) -> str:
@@ -189,7 +189,8 @@ def modes_words(facts: ExplorationFacts) -> str:
     particles = _searching(facts)
     if not facts.descents and not facts.polished:
         return f"looked for by {particles} alone"
-    masses = ", ".join(f"{100 * mode.mass:.3g}" for mode in facts.modes[:_MOST_MASSES])
+    heaviest = sorted((mode.mass for mode in facts.modes), reverse=True)[:_MOST_MASSES]
+    masses = ", ".join(f"{100 * mass:.3g}" for mass in heaviest)
     more = ", …" if len(facts.modes) > _MOST_MASSES else ""
     counts = {0: "none", 1: "one"}
     found = counts.get(len(facts.modes), f"{len(facts.modes)} ({masses}{more} %)")

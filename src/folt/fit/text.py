@@ -379,7 +379,8 @@ def verdict_table(fit: Fit, rows: Sequence[Estimate] | None = None) -> Table:
 def draws_words(fit: Fit) -> str:
     """How many draws there are, of how many if a file kept only some, and what was folded."""
     chains, draws, _ = fit.draws.shape
-    kept = f" (its file kept these of {fit.drawn:,})" if fit.drawn > fit.accepted.size else ""
+    whole = f"{fit.drawn // chains:,} each"
+    kept = f" (its file kept these of {whole})" if fit.drawn > fit.accepted.size else ""
     chosen = "" if fit.provenance.get("draws_asked", True) else ", chosen by budget"
     return f"{chains} chains of {draws}{kept}{chosen}, {folding(fit.group)}"
 

@@ -169,8 +169,14 @@ class Shown:
 
 
 def shortened(words: str, width: int) -> str:
-    """Return one line of at most so many characters, cut between words."""
-    return textwrap.shorten(" ".join(words.split()), width, placeholder=" …")
+    """Return one line of at most so many characters, cut between sentences or else words."""
+    line = " ".join(words.split())
+    end = line.rfind(". ", 0, width + 1)
+    return (
+        line[: end + 1]
+        if len(line) > width and end > 0
+        else textwrap.shorten(line, width, placeholder=" …")
+    )
 
 
 def counted(count: int, noun: str) -> str:
