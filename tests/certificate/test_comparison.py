@@ -1,5 +1,6 @@
 """Evidence compared: probabilities, their errors, and a doubt that is passed on."""
 
+import dataclasses
 import math
 
 import numpy as np
@@ -60,6 +61,8 @@ def test_what_is_not_certified_is_said_with_a_next_step():
     assert "first look" in third
     assert "more effort" in third
     assert "hold 0.5 of the probability" in share
+    certain = [dataclasses.replace(ranking[1], probability=0.999), *ranking[2:], ranking[0]]
+    assert "all of the probability" in doubts(certain, statuses)[-1]
     assert doubts(ranking, dict.fromkeys("1234", Status(Outcome.FAIR, ""))) == ()
     heavy = compare_evidences(
         {"1": Evidence(-3.0, 0.1, 0.9, 10)}

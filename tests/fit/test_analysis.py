@@ -252,6 +252,22 @@ def test_signs_without_labels_are_chosen_by_sign_and_messages_say_so():
         plain.relabelled(sort_by="x1")
 
 
+def test_labels_are_sorted_by_the_entries_that_have_them():
+    """Two exchangeable weights beside a third that stays."""
+
+    def log_density(x):
+        centre = jnp.array([0.0, 1.0, 3.0])
+        away = jnp.stack([x - centre, x - centre[jnp.array([0, 2, 1])]])
+        return jax.nn.logsumexp(-8.0 * (away**2).sum(axis=1))
+
+    group = folt.groups.Product(folt.groups.Trivial(1), folt.groups.Permutation(2, 1))
+    fit = brief_fit(folt.Problem(log_density, group, constrain=lambda x: {"w": x}))
+    turned = fit.relabelled(sort_by=lambda p: -p["w"][..., 1:])
+    again = turned.relabelled(sort_by="w")
+    np.testing.assert_array_equal(again.draws, fit.draws)
+    assert (np.diff(again.posterior["w"][..., 1:]) >= 0).all()
+
+
 def test_a_problem_says_what_its_fits_are_sorted_by(fit):
     def downwards(posterior):
         return -posterior["mu"]

@@ -512,7 +512,7 @@ def test_a_file_keeps_some_of_the_draws_that_nobody_asked_for(fit, tmp_path, mon
     assert same(back.certificate, fit.certificate)
     assert back.is_certified_whole
     assert back.accept_rate == fit.accept_rate != back.accepted.mean()
-    assert "kept these of 120" in back.summary()
+    assert "kept these of 60 each" in back.summary()
     longer = back.extend(5)
     assert longer.draws.shape == (2, 25, 4)
     assert not longer.is_certified_whole

@@ -12,6 +12,7 @@ from jax.scipy.stats import norm
 
 import folt
 from brief import brief_fit
+from folt.fit import text
 from folt.groups import Permutation
 from folt.problem.named_values import entry_name
 from folt.report.page import page
@@ -145,6 +146,13 @@ def test_labels_of_permuted_axes_are_names_only_in_an_order_of_the_user(tmp_path
     chosen = fit.relabelled(sort_by="mu")
     for one in (chosen, folt.load(chosen.save(tmp_path / "fit.nc"))):
         assert "mu[left]" in one.summary()
+        assert "labels of group are given by this order, left to its first place" in (
+            text.order_sentence(one)
+        )
+    by_function = fit.relabelled(sort_by=lambda p: -p["mu"])
+    assert "given by this order, left to" in text.order_sentence(by_function)
+    assert by_function.posterior["mu"][..., 0].mean() > by_function.posterior["mu"][..., 1].mean()
+    assert "not names" in text.order_sentence(fit.relabelled(sort_by="proposal"))
     assert "mean[left]" in chosen.memberships()
     assert "mu, left" in page(chosen)
 

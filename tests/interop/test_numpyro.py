@@ -262,6 +262,26 @@ def test_a_sparse_factor_model_has_signed_permutations_of_its_columns():
     assert found.names[:3] == ("loadings[0,0]", "loadings[1,0]", "loadings[2,0]")
 
 
+def test_signs_that_flip_together_make_the_entry_positive_that_names_them():
+    """Slopes and abilities: the fold knows the sign of the first slope and says so."""
+
+    def model(y):
+        slope = numpyro.sample("slope", dist.Normal(0.0, 2.0).expand([2]).to_event(1))
+        ability = numpyro.sample("ability", dist.Normal(0.0, 1.0).expand([3]).to_event(1))
+        noise = numpyro.sample("noise", dist.LogNormal(-1.0, 0.1))
+        numpyro.sample("y", dist.Normal(slope * ability[:, None], noise), obs=y)
+
+    problem = folt.from_numpyro(model, np.array([[3.0, 2.5], [-2.5, -2.0], [0.5, 0.4]]))
+    assert problem.group == SignedPermutation(1, 6, sort_by=0, unsigned=1)
+    fit = brief_fit(problem)
+    entry = fit.order.split()[0]
+    assert entry == "slope[0]"
+    assert f"{entry} not negative" in fit.methods()
+    assert (fit.posterior["slope"][..., 0] >= 0).all()
+    assert (fit.posterior["slope"].mean(axis=(0, 1)) > 0.5).all()
+    assert fit.labels == "sorted"  # the draws of the fold itself
+
+
 def test_two_mixtures_side_by_side():
     def model(y):
         for name, count in (("a", 2), ("b", 3)):

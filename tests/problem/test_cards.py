@@ -95,6 +95,22 @@ def test_an_order_by_entries_of_several_arrays_names_each_array_once():
     assert words == "the sum of w1, b1, w2 not negative and ascends"
 
 
+def test_an_order_names_what_grows_with_a_coordinate_that_has_no_name():
+    def constrain(x):
+        return {"rate": jnp.exp(x[0::2]), "size": -x[1::2]}
+
+    def log_density(x):
+        return -((x - jnp.tile(jnp.array([0.0, 1.0]), 2)) ** 2).sum()
+
+    for key, words in ((0, "rate ascends"), (1, "size descends")):
+        group = Permutation(2, 2, key)
+        problem = folt.Problem(log_density, group, constrain=constrain)
+        assert words in repr(problem)
+        assert words in brief_fit(problem).methods()
+    plain = folt.Problem(log_density, group)
+    assert "x1, x3 ascend" in repr(plain)
+
+
 def test_a_model_that_cannot_be_traced_still_has_a_face():
     def constrain(x):
         raise RuntimeError("not now")
@@ -109,6 +125,13 @@ def test_an_effort_says_what_it_costs():
         assert effort.name in lines[0]
         assert f"{effort.particles:,} particles" in lines[1]
     assert "as long as it gains" in repr(folt.Effort.thorough())
+
+
+def test_a_long_row_ends_with_a_sentence():
+    long = "Not stated, because it is in doubt. " + "Total variation needs more. " * 9
+    last = Card("x", (("Mixing", long),)).text().splitlines()[-1]
+    assert last.endswith("needs more.")
+    assert Card("x", (("Mixing", "word " * 40),)).text().endswith(" …")
 
 
 def test_what_a_notebook_shows_is_escaped():

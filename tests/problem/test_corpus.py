@@ -62,6 +62,7 @@ def test_rotations_are_divided_out_unless_they_are_left_in(name):
         assert not told
         assert divided.quotient.rotations[0].columns == 2
         assert "which is divided out" in str(divided.symmetry_found)
+        assert divided.symmetry_found.group == divided.group
         assert folt.check(divided).holds
     else:  # no matrix that turns by itself
         with pytest.raises(RotationError, match="turning components 1 and 2") as caught:

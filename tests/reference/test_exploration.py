@@ -553,6 +553,10 @@ def test_a_black_box_is_tempered_alone_and_says_so():
     assert "polished without gradient into one mode" in explored_words(run.exploration)
     assert not run.exploration.compared  # what particles found says nothing of what they missed
     assert "disagree" not in modes_words(run.exploration)
+    (mode,) = run.exploration.modes
+    several = tuple(dataclasses.replace(mode, mass=mass) for mass in (0.2, 0.1, 0.7))
+    shown = modes_words(dataclasses.replace(run.exploration, modes=several))
+    assert shown.startswith("3 (70, 20, 10 %)")
 
 
 def test_two_modes_of_a_black_box_are_polished_and_weighed():

@@ -5,6 +5,7 @@ import math
 import re
 import struct
 from collections.abc import Callable
+from html import unescape
 from html.parser import HTMLParser
 from pathlib import Path
 
@@ -16,6 +17,7 @@ from markupsafe import escape
 
 import folt
 from folt.certificate import sentences
+from folt.certificate.cautions import Caution, Concern
 from folt.certificate.diagnostics.coverage import Coverage
 from folt.certificate.diagnostics.evidence import evidences
 from folt.certificate.diagnostics.mixing import mixing_certificate
@@ -33,7 +35,7 @@ from folt.report.page import page
 from folt.report.parameters import Parameters, coordinate_orbits
 from folt.report.style import INK
 from folt.store import Store
-from worse import WORSE, worse
+from worse import WORSE, altered, worse
 
 STEPS = 400
 
@@ -287,8 +289,26 @@ def test_what_never_varies_is_not_estimated(fit: folt.Fit) -> None:
     constant = np.full((*fit.draws.shape[:2], 2), 0.5)
     with_constant = dataclasses.replace(fit, posterior={**fit.posterior, "initial": constant})
     assert text.estimate_rows(with_constant) == text.estimate_rows(fit)
-    assert "initial" not in with_constant.summary()
+    for words in (with_constant.summary(), page(with_constant)):
+        assert (
+            "2 entries are the same in every draw and not estimated: initial[0], initial[1]."
+            in (" ".join(words.split()))
+        )
+    assert "entries are the same" not in fit.summary()
     assert "The fit can be trusted" in page(with_constant)
+
+
+def test_methods_say_what_was_divided_out_and_nothing_of_labels_where_there_are_none(fit) -> None:
+    assert "labellings" in fit.methods()
+    assert "every labelling counted once" in fit.summary()
+    plain = dataclasses.replace(
+        fit,
+        group=folt.groups.Trivial(2),
+        provenance={**fit.provenance, "divided_out": "rotations O(2) of a matrix of 4 rows"},
+    )
+    assert "rotations O(2) of a matrix of 4 rows divided out" in plain.methods()
+    assert "labelling" not in plain.methods()
+    assert "labelling counted" not in plain.summary()
 
 
 def test_what_varies_by_rounding_is_not_estimated_and_not_drawn(fit: folt.Fit) -> None:
@@ -397,16 +417,47 @@ def test_a_caption_says_where_folded_chains_do_not_agree(fit: folt.Fit) -> None:
     assert "R-hat" not in chains_caption(fit, Labelling.of(fit))
 
 
+def with_mixed(certificate, mixed: float):
+    """Return the certificate of a fit whose order confuses so many labels that are plain."""
+    boundary = certificate.symmetry.boundary
+    plain = dataclasses.replace(boundary, ambiguity=0.01, mixed=mixed)
+    return altered(certificate, symmetry={"boundary": plain})
+
+
 def test_captions_promise_no_colour_that_keeps_its_component_where_order_confuses_them(fit) -> None:
-    symmetry = fit.certificate.symmetry
-    boundary = dataclasses.replace(symmetry.boundary, ambiguity=0.01, mixed=0.16)
-    mixed = dataclasses.replace(symmetry, boundary=boundary)
-    confused = dataclasses.replace(
-        labelled(fit, SWITCHES), certificate=dataclasses.replace(fit.certificate, symmetry=mixed)
-    )
+    certificate = with_mixed(fit.certificate, 0.16)
+    confused = dataclasses.replace(labelled(fit, SWITCHES), certificate=certificate)
     assert "keeps" in chains_caption(labelled(fit, SWITCHES), Labelling.of(confused))
     assert "keeps" not in chains_caption(confused, Labelling.of(confused))
     assert "colours still mix" in chains_caption(confused, Labelling.of(confused))
+
+
+def test_a_good_fit_says_why_slow_reference_chains_do_no_harm(fit: folt.Fit) -> None:
+    slow = Caution.of(Concern.DISAGREEING_CHAINS, rhat=1.026, limit=1.025)
+    facts = {"cautions": (slow,), "rhat": 1.026, "refreshed": 9, "refreshed_rhat": 1.002}
+    for name, words in (("good", "9 steps of the sampler"), ("poor", "do not quite agree")):
+        certificate = altered(worse(fit.certificate, name), reference=facts)
+        shown = dataclasses.replace(fit, certificate=certificate)
+        assert words in " ".join(shown.summary().split())
+        assert words in page(shown)
+        assert ("Warning" in shown.summary()) == ("Warning." in page(shown)) == (name == "poor")
+
+
+@pytest.mark.parametrize("name", ["poor", "reference in doubt", "ambiguous labels"])
+def test_labels_that_their_order_confuses_are_said_whatever_the_verdict(
+    mixture_fit: folt.Fit, name: str
+) -> None:
+    cure = 'fit.relabelled(sort_by="proposal")'
+    for mixed in (0.01, 0.45):
+        certificate = with_mixed(worse(mixture_fit.certificate, name), mixed)
+        shown = dataclasses.replace(mixture_fit, certificate=certificate)
+        said = mixed > 0.1
+        assert (certificate.status.name == name) == (said or name != "ambiguous labels")
+        assert (cure in repr(shown)) == (cure in shown.summary()) == said
+        assert (cure in unescape(page(shown))) == said
+        assert any(cure in sentence for sentence in conclusions(shown).may) == (
+            said and name == "ambiguous labels"
+        )
 
 
 def test_parts_of_a_long_family_are_counted_from_one(fit: folt.Fit) -> None:

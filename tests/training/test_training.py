@@ -430,7 +430,7 @@ def test_proposals_of_the_guard_far_down_do_not_hide_what_a_mixture_gains(monkey
     assert bench.judge(many).loss < 0.7 * bench.judge(one).loss
     monkeypatch.setattr("folt.training.task.DEEPEST", np.inf)  # the mutant: all count as they are
     monkeypatch.setattr(Bench, "_guarded", 0)
-    assert bench.judge(many).loss > 0.7 * bench.judge(one).loss
+    assert bench.judge(many).loss > 100.0  # the guard's proposals, whatever the mixture
 
 
 def test_one_component_is_made_flat_where_that_is_asked_for():

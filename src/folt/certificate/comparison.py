@@ -95,9 +95,10 @@ def doubts(ranking: Sequence[Candidate], statuses: Mapping[str, Status]) -> tupl
     sentences = [_doubt(row, statuses[row.name].outcome) for row in doubtful]
     share = sum(row.probability for row in doubtful)
     if doubtful and len(doubtful) < len(ranking) and not math.isnan(share):
+        held = f"{share:.2g}" if share < 0.995 else "nearly all"
         several = len(doubtful) > 1
         sentences.append(
-            f"{'Together they hold' if several else 'It holds'} {share:.2g} of the probability, as "
+            f"{'Together they hold' if several else 'It holds'} {held} of the probability, as "
             "estimated; the others compare with each other as the table says, whatever becomes of "
             f"{'these' if several else 'it'}."
         )

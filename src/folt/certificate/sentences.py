@@ -9,17 +9,20 @@ import math
 from typing import TYPE_CHECKING
 
 from folt.certificate.cautions import Concern
+from folt.certificate.conditions import RHAT_DOUBT
+from folt.problem.cards import counted
 from folt.problem.symmetry import turning_words
 
 if TYPE_CHECKING:
     from folt.certificate.cautions import Caution
     from folt.certificate.certificate import Certificate
     from folt.certificate.exploration import ExplorationFacts
+    from folt.certificate.facts import ReferenceFacts
     from folt.certificate.outcomes import Status
 
 MARKS = {"good": "✓", "caution": "!", "bad": "✗"}
 _MOST_MASSES = 6
-"""Modes whose masses stand in a line."""
+"""Modes whose masses stand in a line, the heaviest ones."""
 
 
 def tone(status: Status) -> str:
@@ -186,7 +189,8 @@ def modes_words(facts: ExplorationFacts) -> str:
     particles = _searching(facts)
     if not facts.descents and not facts.polished:
         return f"looked for by {particles} alone"
-    masses = ", ".join(f"{100 * mode.mass:.3g}" for mode in facts.modes[:_MOST_MASSES])
+    heaviest = sorted((mode.mass for mode in facts.modes), reverse=True)[:_MOST_MASSES]
+    masses = ", ".join(f"{100 * mass:.3g}" for mass in heaviest)
     more = ", …" if len(facts.modes) > _MOST_MASSES else ""
     counts = {0: "none", 1: "one"}
     found = counts.get(len(facts.modes), f"{len(facts.modes)} ({masses}{more} %)")
@@ -299,6 +303,37 @@ _CONCERNS = {
 
 _COMPARED = {("rhat", "limit"): 3, ("ess", "enough"): 0}
 """Numbers of a sentence that says which is larger, and the digits behind their point."""
+
+
+def cautions(certificate: Certificate) -> list[str]:
+    """Return what a user should know of the reference, and why it does no harm to a good fit."""
+    good = tone(certificate.status) == "good"
+    return [
+        _settled(found, certificate.reference)
+        if good and found.concern is Concern.DISAGREEING_CHAINS
+        else caution(found)
+        for found in certificate.reference.cautions
+    ]
+
+
+def _settled(found: Caution, facts: ReferenceFacts) -> str:
+    """Return why chains that did not quite agree do not stand against a good verdict."""
+    rhat, usual = _told_apart(found.numbers["rhat"], found.numbers["limit"], 3)
+    if found.numbers["rhat"] != facts.rhat:  # that of draws which the sampler has renewed
+        return (
+            f"R-hat of the renewed reference draws is {rhat}, within the "
+            f"{facts.refreshed_limit:.3f} that chance gives draws of that number."
+        )
+    renewed = (
+        f": its draws that judge this fit were moved by {counted(facts.refreshed, 'step')} of the "
+        f"sampler first, and have {facts.refreshed_rhat:.3f} since"
+        if facts.refreshed
+        else ""
+    )
+    return (
+        f"R-hat of the reference as it came is {rhat}, more than the {usual} of chains of this "
+        f"length that move well and within the {RHAT_DOUBT:g} that the verdict allows{renewed}."
+    )
 
 
 def caution(found: Caution) -> str:

@@ -27,7 +27,7 @@ from folt.groups import (
 from folt.groups.permutation import Relabelling
 from folt.groups.signed import SignedArrangement
 from folt.problem.cards import INDEXED
-from folt.problem.named_values import LIKELIEST, SortKey, entry_name
+from folt.problem.named_values import LIKELIEST, SortKey, entry_name, moved_entries
 from folt.problem.ratio import label_errors
 from folt.proposals.fold import Folded
 from folt.types import Distribution, Key, Point, Scalars, in_float64
@@ -178,7 +178,7 @@ def _moved_to(fit: Fit, draws: np.ndarray, labels: str) -> Fit:
 
 def _sorted(fit: Fit, sort_by: str | SortKey) -> Fit:
     arrangers = _arrangers(fit.group)
-    if not arrangers:
+    if not arrangers and not sign_blocks(fit.group):
         raise ValueError("this fit has no labels that could be sorted: nothing is permuted in it")
     key, name = _key(fit, sort_by)
     keys = _evaluated(key, fit.posterior, fit.draws.shape[:2], name)
@@ -241,9 +241,10 @@ def _examples(names: Sequence[str]) -> list[str]:
 def cure_of_order(fit: Fit) -> str:
     """Return how another order of the labels is asked for, or other signs where there are any."""
     signs = f'fit.relabelled(sign="{LARGEST}")'
+    order = f'fit.relabelled(sort_by="{LIKELIEST}")' if fit.proposal else "another sort_by="
     if not sign_blocks(fit.group):
-        return "fit.relabelled(sort_by=...)"
-    return f"fit.relabelled(sort_by=...) or {signs}" if fit.exchanged else signs
+        return order
+    return f"{order} or {signs}" if fit.exchanged else signs
 
 
 def sign_blocks(group: Group) -> list[list[tuple[int, ...]]]:
@@ -287,7 +288,10 @@ def _key(fit: Fit, sort_by: str | SortKey) -> tuple[SortKey, str]:
             f"{sort_by} has several numbers per label: choose one by a function, such as "
             f"lambda posterior: posterior[{sort_by!r}][..., 0]"
         )
-    return lambda posterior: np.asarray(posterior[sort_by], float), sort_by
+    # Entries that no relabelling moves, such as the weight of a spike at zero, have no label.
+    moved = moved_entries(require_problem(fit), fit.draws[0, -1])[sort_by]
+    places = np.flatnonzero(moved)
+    return lambda posterior: np.asarray(posterior[sort_by], float)[..., places], sort_by
 
 
 def _why_a_function(fit: Fit) -> str:

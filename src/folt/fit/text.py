@@ -17,12 +17,13 @@ from rich.text import Text
 
 from folt.certificate.conditions import MIXED
 from folt.certificate.outcomes import Use
+from folt.certificate.sentences import cautions as reference_cautions
 from folt.certificate.sentences import chain_rows, mixing_steps, modes_words, tone, undefined_words
 from folt.certificate.sentences import headline as headline_words
 from folt.fit.labels import are_places, given_label, has_labels, place_number
 from folt.fit.relabelling import LARGEST, SIGNS_BY, SORTED_BY, cure_of_order
 from folt.problem.cards import Card, counted, folding, order_words
-from folt.problem.named_values import LIKELIEST
+from folt.problem.named_values import LIKELIEST, spoken_names
 
 if TYPE_CHECKING:
     from folt.certificate.diagnostics.mixing import Mixing
@@ -90,7 +91,8 @@ def overview(fit: Fit, commands: bool = False) -> Group:
         commands: whether the next step is a command instead of a line of Python.
     """
     status, rows = fit.certificate.status, estimate_rows(fit)
-    warnings = [Text(f"Warning: {sentence}", style="yellow") for sentence in cautions(fit)]
+    heed = caution_word(fit)
+    warnings = [Text(f"{heed}: {sentence}", style="yellow") for sentence in cautions(fit)]
     return Group(
         *(Text(line, style="bold yellow") for line in _unfolded(fit)),
         styled_headline(status),
@@ -124,9 +126,20 @@ def _unfolded(fit: Fit) -> list[str]:
     return [f"! No relabelling symmetry was folded: {named} kept as labelled."] if sites else []
 
 
+def caution_word(fit: Fit) -> str:
+    """Return what begins a caution: a warning does not stand beside a fit that can be trusted."""
+    return "Note" if fit.certificate.status.outcome.use is Use.EVERYTHING else "Warning"
+
+
 def cautions(fit: Fit) -> list[str]:
     """Return what a user should know besides the verdict, as sentences."""
-    sentences = [str(caution) for caution in fit.certificate.reference.cautions]
+    sentences = reference_cautions(fit.certificate)
+    if (mixed := confused(fit)) and (cure := cure_of_order(fit)) != fit.certificate.status.cure:
+        sentences.insert(
+            0,
+            f"The order of the labels confuses components in {100 * mixed:.0f} % of the draws, so "
+            f"that summaries by label mislead: {cure} names them better.",
+        )
     if fit.certificate.faults.not_a_number:
         words = undefined_words(fit.certificate)
         sentences.append(f"The log density was not a number at {words}.")
@@ -141,8 +154,8 @@ def cautions(fit: Fit) -> list[str]:
 def _shortened_estimates(fit: Fit, rows: Sequence[Estimate]) -> list[RenderableType]:
     """Return the table of estimates, and what it leaves out where there are very many."""
     shown = rows_of(rows, shortened(fit, MOST_ROWS), fit)
-    left = left_out_words(rows, shown)
-    return [_estimates(shown), *([Text(left, style="italic")] if left else [])]
+    left = [words for words in (left_out_words(rows, shown), constant_words(fit, rows)) if words]
+    return [_estimates(shown), *(Text(words, style="italic") for words in left)]
 
 
 def rows_of(
@@ -165,6 +178,22 @@ def left_out_words(rows: Sequence[Estimate], shown: Sequence[Estimate]) -> str:
         f"{counts.total():,} of {len(rows):,} rows are left out ({whose}{more}): "
         "fit.table() has all."
     )
+
+
+def constant_words(fit: Fit, rows: Sequence[Estimate]) -> str:
+    """Return which entries have no row because they never vary; empty where all do."""
+    listed = {row.name for row in rows}
+    same = [
+        name
+        for parameter, whole in fit.posterior.items()
+        for name, values in entries({parameter: whole}, fit).items()
+        if name not in listed and is_constant(values)
+    ]
+    if not same:
+        return ""
+    are = "1 entry is" if len(same) == 1 else f"{len(same):,} entries are"
+    named = ", ".join(same[:_CARD_ROWS]) + (", …" if len(same) > _CARD_ROWS else "")
+    return f"{are} the same in every draw and not estimated: {named}."
 
 
 def shortened(fit: Fit, most: int) -> dict[str, np.ndarray]:
@@ -350,7 +379,8 @@ def verdict_table(fit: Fit, rows: Sequence[Estimate] | None = None) -> Table:
 def draws_words(fit: Fit) -> str:
     """How many draws there are, of how many if a file kept only some, and what was folded."""
     chains, draws, _ = fit.draws.shape
-    kept = f" (its file kept these of {fit.drawn:,})" if fit.drawn > fit.accepted.size else ""
+    whole = f"{fit.drawn // chains:,} each"
+    kept = f" (its file kept these of {whole})" if fit.drawn > fit.accepted.size else ""
     chosen = "" if fit.provenance.get("draws_asked", True) else ", chosen by budget"
     return f"{chains} chains of {draws}{kept}{chosen}, {folding(fit.group)}"
 
@@ -367,7 +397,9 @@ def order_of_labels(fit: Fit) -> str:
         return ""
     labels, _, sign = fit.labels.partition(SIGNS_BY)
     if labels == "sorted":
-        order = order_words(fit.group, fit.names)
+        points = fit.draws.reshape(-1, fit.group.dim)
+        values = {name: v.reshape(len(points), *v.shape[2:]) for name, v in fit.posterior.items()}
+        order = order_words(fit.group, spoken_names(fit.names, points, values))
     elif labels == LIKELIEST:
         order = "labels are those that the proposal finds likeliest"
     else:
@@ -378,19 +410,25 @@ def order_of_labels(fit: Fit) -> str:
     return f"{order}{_SIGNS_CHOSEN}{entry} is positive"
 
 
+def confused(fit: Fit) -> float:
+    """Return the share of the draws whose components the order confuses; zero where it is small."""
+    mixed = fit.certificate.symmetry.boundary.mixed or 0.0
+    return mixed if mixed > MIXED else 0.0
+
+
 def order_sentence(fit: Fit) -> str:
     """Return what the numbers or labels of exchangeable components stand for."""
     axes = [axis for axis in fit.exchanged_dims if not axis.endswith("_to")]
-    places = f"; labels of {', '.join(axes)} are places in this order" if axes else ""
-    if any(has_labels(fit, axis) and are_places(fit, axis) for axis in axes):
+    named = [axis for axis in axes if has_labels(fit, axis) and not are_places(fit, axis)]
+    numbered = [axis for axis in axes if axis not in named]
+    places = f"; labels of {', '.join(numbered)} are places in this order" if numbered else ""
+    if any(has_labels(fit, axis) for axis in numbered):
         places += ", not names"
-    order, mixed = f"{fit.order}{places}", fit.certificate.symmetry.boundary.mixed or 0.0
-    if mixed <= MIXED:
-        return order
-    return (
-        f"{order}; in {100 * mixed:.0f} % of the draws this order confuses components that differ "
-        f"in something else: {cure_of_order(fit)}"
+    places += "".join(
+        f"; labels of {axis} are given by this order, {fit.coords[axis][0]} to its first place"
+        for axis in named
     )
+    return f"{fit.order}{places}"
 
 
 def evidence_words(fit: Fit) -> str:
@@ -401,9 +439,16 @@ def evidence_words(fit: Fit) -> str:
         f"log Z = {rounded_number(evidence.value)}{constant}, "
         f"standard error {rounded_number(evidence.standard_error)} "
         f"({evidence.method}, Pareto k̂ {shape_words(evidence.pareto_k)}), "
-        f"{rounded_number(abs(difference.score), 1)} errors from the bridge; every "
-        "labelling counted once"
+        f"{rounded_number(abs(difference.score), 1)} errors from the bridge"
+        f"{counted_once(fit, '; ')}"
     )
+
+
+def counted_once(fit: Fit, before: str) -> str:
+    """Return what log Z counts once, after these signs; empty where nothing repeats."""
+    labels = ["every labelling counted once"] if fit.group.order > 1 else []
+    turned = ["the volume of all rotations included"] if fit.provenance.get("divided_out") else []
+    return "".join(f"{before}{words}" for words in labels + turned)
 
 
 def shape_words(shape: float) -> str:
@@ -490,6 +535,10 @@ def fit_card(fit: Fit) -> Card:
     """Verdict, what was drawn, a row per parameter, the numbers behind them, where to go on."""
     status = fit.certificate.status
     rows = [("Draws", draws_words(fit))]
+    if mixed := confused(fit):
+        rows.append(
+            ("Labels", f"confused in {100 * mixed:.0f} % of the draws: {cure_of_order(fit)}")
+        )
     rows += [(name, _means(values)) for name, values in list(fit.posterior.items())[:_CARD_ROWS]]
     if len(fit.posterior) > _CARD_ROWS:
         rows[-1] = ("…", f"{len(fit.posterior) - _CARD_ROWS + 1} more parameters")
@@ -560,6 +609,8 @@ def _symmetry_sentence(fit: Fit) -> str:
     seed = fit.provenance.get("seed", "unknown")
     dim = counted(fit.group.dim, "dimension")
     sampled = f"The posterior in {dim} was sampled with folt {version} (seed {seed}; {CITATION})"
+    if divided := fit.provenance.get("divided_out"):
+        sampled += f", with {divided} divided out exactly"
     if fit.group.order == 1:
         return f"{sampled}."
     order, signs, entry = fit.order.partition(_SIGNS_CHOSEN)
@@ -576,9 +627,10 @@ def _draws_sentence(fit: Fit) -> str:
     rows = estimate_rows(fit)
     rhats = [row.rhat for row in rows if row.rhat is not None]
     worst = f" and split R-hat of at most {max(rhats):.3f}" if rhats else ""
+    summed = " summed over the labellings" if fit.group.order > 1 else ""
     return (
         f"{counted(chains, 'chain')} of {draws:,} draws by independence Metropolis–Hastings with a "
-        f"learned proposal summed over the labellings accepted {100 * fit.accept_rate:.1f} % of "
+        f"learned proposal{summed} accepted {100 * fit.accept_rate:.1f} % of "
         f"the steps, with at least {fewest_effective_draws(fit, rows):,.0f} effective draws of "
         f"every parameter{worst}."
     )
@@ -599,7 +651,7 @@ def _evidence_sentence(fit: Fit) -> str:
     evidence = fit.log_evidence
     return (
         f"The log evidence is {rounded_number(evidence.value, 3)} (standard error "
-        f"{rounded_number(evidence.standard_error, 3)}), every labelling counted once."
+        f"{rounded_number(evidence.standard_error, 3)}){counted_once(fit, ', ')}."
     )
 
 

@@ -29,7 +29,7 @@ from folt.interop.model import (
 from folt.interop.sites import Site, Sites, laid_out
 from folt.problem import Problem, WithData
 from folt.problem.named_values import Naming
-from folt.problem.quotient import with_rotations
+from folt.problem.quotient import left_of, with_rotations
 from folt.problem.symmetry import RotationError
 from folt.symmetry import SymmetryFound, account
 from folt.symmetry.assembly import component_axes
@@ -244,7 +244,7 @@ def settled(
         symmetry = with_rotations(arranged.plan.group, density, data, scale)
         if symmetry is None:
             raise RotationError(account.refusal(found.rotations[0]))
-        found = dataclasses.replace(found, divided=True)
+        found = dataclasses.replace(found, divided=True, group=left_of(symmetry))
     _tell(found)
     return found, symmetry or arranged.plan.group
 

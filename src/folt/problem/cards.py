@@ -19,7 +19,7 @@ from jaxtyping import ArrayLike
 
 from folt.groups import Group, Joint, Product, Reflection, SignedPermutation, Within
 from folt.groups.permutation import Relabelling
-from folt.problem.named_values import own_shapes
+from folt.problem.named_values import SEEN, own_shapes, spoken_names
 from folt.types import in_float64
 
 if TYPE_CHECKING:
@@ -169,8 +169,14 @@ class Shown:
 
 
 def shortened(words: str, width: int) -> str:
-    """Return one line of at most so many characters, cut between words."""
-    return textwrap.shorten(" ".join(words.split()), width, placeholder=" …")
+    """Return one line of at most so many characters, cut between sentences or else words."""
+    line = " ".join(words.split())
+    end = line.rfind(". ", 0, width + 1)
+    return (
+        line[: end + 1]
+        if len(line) > width and end > 0
+        else textwrap.shorten(line, width, placeholder=" …")
+    )
 
 
 def counted(count: int, noun: str) -> str:
@@ -196,8 +202,19 @@ def shapes(arrays: Iterable[tuple[str, ArrayLike | tuple[int, ...]]]) -> str:
 
 def _order(problem: Problem) -> str:
     """Return what fits are sorted by where it is not the order of the fold, and the latter."""
-    words = order_words(problem.group, problem.names)
+    words = order_words(problem.group, _spoken(problem))
     return f"fits {problem.naming}; the fold: {words}" if problem.naming else words
+
+
+def _spoken(problem: Problem) -> tuple[str, ...]:
+    """Return names of the coordinates that a user knows, found at random points."""
+    if problem.constrain is None:
+        return problem.names
+    points = np.random.default_rng(0).normal(size=(SEEN, problem.dim))
+    try:
+        return spoken_names(problem.names, points, problem.parameters(points))
+    except Exception:  # a card must never fail
+        return problem.names
 
 
 def problem_card(problem: Problem) -> Card:

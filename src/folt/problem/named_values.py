@@ -54,6 +54,42 @@ def by_draw(
     return next(iter(leads.values())), found
 
 
+SEEN = 64
+"""Points at which coordinates and parameters are compared."""
+
+
+def spoken_names(
+    names: Sequence[str], points: HostPoints, values: Mapping[str, np.ndarray]
+) -> tuple[str, ...]:
+    """Return the names of the coordinates; of those without one, that of what grows with them.
+
+    Whoever gave parameters by `constrain=` never sees `x0`. A coordinate of which an entry of a
+    parameter is an increasing function has its name; if it decreases, the name has a minus.
+    """
+    unnamed = [j for j, name in enumerate(names) if name == f"x{j}" and name not in values]
+    found = list(names)
+    if not unnamed:
+        return tuple(found)
+    every = slice(None, None, -(-len(points) // SEEN))
+    seen = points[every]
+    entries = [
+        f"{name}[{','.join(map(str, index))}]" if index else name
+        for name, value in values.items()
+        for index in np.ndindex(np.shape(value)[1:])
+    ]
+    columns = [np.reshape(value[every], (len(seen), -1)) for value in values.values()]
+    table = np.concatenate(columns, axis=1, dtype=np.float64) if columns else np.empty((0, 0))
+    for j in unnamed:
+        order = np.argsort(seen[:, j])
+        apart = np.diff(seen[order, j]) > 0.0
+        steps = np.diff(table[order], axis=0)[apart]
+        for sign, alike in (("", steps > 0.0), ("-", steps < 0.0)):
+            if len(steps) >= SEEN // 4 and (places := np.flatnonzero(alike.all(axis=0))).size:
+                found[j] = sign + entries[places[0]]
+                break
+    return tuple(found)
+
+
 def _require_numbers(name: str, draws: np.ndarray) -> None:
     """Refuse NaN and infinities, which no sampler means to return.
 

@@ -278,6 +278,11 @@ def quotient_of(symmetry: Group, density: Callable[..., Scalar], data: PyTree) -
         return Quotient(_with_pivots(groups, values) if missing else groups)
 
 
+def left_of(symmetry: Group) -> Group:
+    """Return the finite group that is left of one whose rotations are divided out."""
+    return Quotient(_flattened(symmetry)).rest
+
+
 def with_rotations(
     group: Group, density: Callable[..., Scalar], data: PyTree, scale: float | None
 ) -> Group | None:

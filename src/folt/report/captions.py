@@ -14,7 +14,7 @@ import numpy as np
 from folt.batching import map_points
 from folt.certificate.cautions import RHAT_LIMIT
 from folt.certificate.conditions import AMBIGUOUS
-from folt.certificate.outcomes import Outcome, Use
+from folt.certificate.outcomes import RELABELLED, Outcome, Use
 from folt.fit.text import rounded_number
 from folt.groups import Element, Group
 from folt.problem.symmetry import TURNING
@@ -219,7 +219,11 @@ def _allowed(fit: Fit, outcome: Outcome) -> tuple[str, ...]:
             f"{100 * fit.certificate.mixing.confidence:.0f} % confidence; the first "
             f"{fit.certificate.chains.burn_in:,} steps of every chain were thrown away."
         )
-    labels = "" if outcome is Outcome.AMBIGUOUS_LABELS else ", also of single components,"
+    labels = ", also of single components,"
+    if outcome is Outcome.AMBIGUOUS_LABELS:
+        labels = " of what no relabelling changes"
+        if fit.certificate.symmetry.mixes:
+            labels += f", and of components under the labels of {RELABELLED.cure},"
     sentences.append(
         f"Means and intervals{labels} may be reported: they rest on "
         f"{fit.ess().min():,.0f} effective draws or more."

@@ -23,7 +23,9 @@ from folt.certificate.sentences import mark, tone, undefined_words, verdict_word
 from folt.fit.text import (
     NOT_AVAILABLE,
     Estimate,
+    caution_word,
     cautions,
+    constant_words,
     estimate_rows,
     fewest_effective_draws,
     left_out_words,
@@ -112,10 +114,11 @@ def content(fit: Fit, sections: Sequence[Section] = ()) -> Document:
         "status": status,
         "cure": "" if status.outcome.use is Use.EVERYTHING else status.cure,
         "warnings": cautions(fit),
+        "warning_word": caution_word(fit),
         "conclusions": conclusions(fit),
         "fewest": fewest_effective_draws(fit, every),
         "rows": rows,
-        "rows_left_out": left_out_words(every, found),
+        "rows_left_out": f"{left_out_words(every, found)} {constant_words(short, found)}".strip(),
         "label_words": f"{readable_order(fit, order_sentence(fit))}." if fit.order else "",
         "sections": [
             (section.title, Markup(section.drawing(f"section-{k}")), section.text)

@@ -14,7 +14,6 @@ from folt.symmetry.findings import (
     RotationFound,
     SymmetryFound,
 )
-from folt.symmetry.moves import Negated
 from folt.symmetry.probe import TOLERANCE
 
 MOST_NEAR = 3
@@ -41,7 +40,8 @@ def account_of(found: SymmetryFound) -> str:
     ]
     lines += [rotation_in_words(rotation, found.divided) for rotation in found.rotations]
     lines += [remark_in_words(remark, found.front_end) for remark in found.remarks]
-    lines.append(f"Group: {type(found.group).__name__} of order {found.group.order}.")
+    beside = " beside the rotations" if found.divided else ""
+    lines.append(f"Group{beside}: {type(found.group).__name__} of order {found.group.order}.")
     return "\n".join(dict.fromkeys(lines))  # two factors may be left out for one reason
 
 
@@ -67,7 +67,7 @@ def no_symmetry(found: SymmetryFound) -> str:
 def factor_in_words(factor: Factor) -> str:
     """Return what is exchangeable together."""
     names = ", ".join(factor.names)
-    if all(isinstance(move, Negated) for move in factor.moves):
+    if factor.negated:
         return f"Signs that may be flipped together: {names}."
     if not factor.classes:
         signed = ", ".join(str(label + 1) for label in factor.signed)

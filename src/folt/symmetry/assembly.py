@@ -130,6 +130,9 @@ def _groups(cluster: Cluster, dim: int, behind: Sequence[Part]) -> list[Group]:
 def factor_groups(factor: Factor, parts: Sequence[Part]) -> list[Group]:
     """Return the groups of one factor on consecutive coordinates: signed blocks, or these parts."""
     m = factor.m
+    if factor.negated:  # one column with a sign, of which the fold makes the first entry positive
+        still = sum(part.size for part in parts if isinstance(part, Fixed))
+        return [SignedPermutation(1, len(factor.places) + still, sort_by=0, unsigned=still)]
     if factor.signed:
         size = len(factor.places) // m
         if factor.classes:

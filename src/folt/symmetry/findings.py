@@ -112,6 +112,11 @@ class Factor:
         return self.classes == (tuple(range(self.m)),)
 
     @property
+    def negated(self) -> bool:
+        """Whether exchanging the two labels flips all signs and does nothing else."""
+        return all(isinstance(move, Negated) for move in self.moves)
+
+    @property
     def partial(self) -> bool:
         """Whether some sites have entries without a label."""
         return any(mover.partial for mover in self.movers)
@@ -142,7 +147,7 @@ class Factor:
     def attempts(self, probe: Probe, pairs: Iterable[tuple[int, int]]) -> list[Attempt]:
         """Return how much the density changes when these pairs of labels are exchanged."""
         swapped = list(pairs)
-        flip = all(isinstance(move, Negated) for move in self.moves)
+        flip = self.negated
         kind = Kind.FLIP if flip else Kind.SWAP
         changes = probe.changes([self.swapped(probe.points, pair) for pair in swapped])
         return [
@@ -198,7 +203,8 @@ class SymmetryFound:
     compilation: no computation reads it.
 
     Attributes:
-        group: the largest group found that folt can fold with.
+        group: the largest group found that folt can fold with; what is left of it where rotations
+            are divided out.
         factors: what is permuted together, and among which labels.
         attempts: every transformation that was tried at all points.
         nearly: transformations that leave the likelihood alone, or nearly everything, and fail.
