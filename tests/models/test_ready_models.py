@@ -69,12 +69,14 @@ def test_pieces_of_many_observations_sum_to_the_whole(problems, name, monkeypatc
     problem = problems[name]
     x, along = jax.random.normal(KEY, (2, problem.dim))
 
-    def at(x, data):
-        return problem.log_density(x, data)
-
     def found():
-        value, slopes = jax.value_and_grad(at, (0, 1))(x, jnp.asarray(problem.data))
-        return value, *slopes, jax.jvp(lambda x: at(x, problem.data), (x,), (along,))[1]
+        @jax.jit  # anew each time: the length of a piece is read when a program is traced
+        def at(x, data):
+            value, slopes = jax.value_and_grad(problem.log_density, (0, 1))(x, data)
+            moved = jax.jvp(lambda x: problem.log_density(x, data), (x,), (along,))[1]
+            return value, *slopes, moved
+
+        return at(x, jnp.asarray(problem.data))
 
     whole = found()
     monkeypatch.setattr(independent, "_PIECE", len(problem.data) // 3 - 1)
