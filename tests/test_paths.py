@@ -214,6 +214,7 @@ def save_and_load(case: Case) -> None:
     assert loaded.log_evidence == case.fit.log_evidence
     with case.monkeypatch.context() as without_pictures:
         without_pictures.setattr("folt.report.page.svg", lambda *_: "<svg/>")
+        without_pictures.setattr("folt.report.page._picture", lambda *_: "<svg/>")
         require_page(page(loaded), case.fit)
     if case.problem.invariant:
         np.testing.assert_array_equal(loaded.unfolded(2), case.fit.unfolded(2))
