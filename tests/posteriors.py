@@ -234,7 +234,7 @@ def black_box(prior: bool) -> Posterior:
 
 
 def many_labels() -> Posterior:
-    """Eight exchangeable normals: 8! labellings, more than are ever listed."""
+    """Eight exchangeable normals: 8! labellings, which a class chain sums without a list."""
     make = lambda: Problem(lambda x: jnp.sum(norm.logpdf(x)), Permutation(8, 1))  # noqa: E731
     return Posterior(make, 0.0, 8.0, squares)
 

@@ -12,11 +12,6 @@ in one batch and only scalars are scanned.
 
 How soon independence Metropolis-Hastings leaves its states, read off log ratios alone.
 
-One thread for the linear algebra of the host.
-
-Its matrices are small: a second thread mostly spins, which doubles the CPU time of a fit, and the
-order of its sums could depend on the number of threads. Chunks run side by side instead.
-
 The random permutation sampler: an independence chain whose labels are shuffled at every step.
 
 The standard remedy for label switching, kept here as the baseline. The shuffle leaves an
@@ -27,7 +22,6 @@ Chains on the fundamental domain, begun or continued from the log ratio of their
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Callable
 from typing import NamedTuple, Protocol, overload
 
@@ -36,38 +30,18 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Bool, Float, Int
-from threadpoolctl import threadpool_limits
 
 from folt.batching import map_points
 from folt.types import (
     Density,
     Distribution,
     Key,
-    P,
     Point,
     Points,
-    R,
     Scalar,
     host_generator,
     in_float64,
 )
-
-
-def one_blas_thread(function: Callable[P, R]) -> Callable[P, R]:
-    """Run a function with one BLAS thread; the setting from before comes back afterwards.
-
-    XLA hands triangular systems to BLAS, whose threads wait for each other by spinning: a normal
-    density at 250 observations in eight dimensions takes 5 microseconds with one thread, and with
-    two on busy cores between 50 and 10 000.
-    """
-
-    @functools.wraps(function)
-    def wrapped(*args: P.args, **kwargs: P.kwargs) -> R:
-        with threadpool_limits(limits=1, user_api="blas"):
-            return function(*args, **kwargs)
-
-    return wrapped
-
 
 _LEAST = 1e-4
 """Smallest chance to leave that is told apart from none."""

@@ -36,6 +36,7 @@ from folt.modal.results import contents
 from folt.modal.spectrum import Measured
 from folt.modal.table import evidence_rows
 from folt.modal.tracking import Windows
+from folt.report.style import blank
 from folt.training.effort import EFFORTS, Effort
 
 RATE = 8.0
@@ -163,6 +164,7 @@ def test_probabilities_follow_the_evidence(found, measured):
 
 
 def test_several_numbers_of_modes_leave_a_table_of_evidence(found, measured, tmp_path, monkeypatch):
+    monkeypatch.setattr("folt.modal.results.pictures", lambda *_: {"modes": blank(1, 1)})
     monkeypatch.setattr(
         "folt.report.saving.page", lambda fit: "a page, which takes seconds to draw"
     )
@@ -314,7 +316,15 @@ def test_the_command_writes_everything(folder, brief, capsys):
     assert set(read(Path("out/spectrum.csv"))[0]) == {"frequency_hz", "psd", "averages"}
 
 
-def test_numbers_of_modes_are_compared_and_kept(folder, brief, capsys, monkeypatch):
+def test_numbers_of_modes_are_compared_and_kept(folder, brief, capsys, monkeypatch, found):
+    """The fit of before stands in for that of two modes."""
+    one = identification.sample
+
+    def sample(problem, **options):
+        return found.fit if problem.log_density.modes == 2 else one(problem, **options)
+
+    monkeypatch.setattr(identification, "sample", sample)
+    monkeypatch.setattr("folt.modal.results.pictures", lambda *_: {"modes": blank(1, 1)})
     monkeypatch.setattr(
         "folt.report.saving.page", lambda fit: "a page, which takes seconds to draw"
     )

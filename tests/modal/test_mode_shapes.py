@@ -245,6 +245,7 @@ def test_bands_are_fitted_one_after_the_other_and_stand_in_one_table(
 
     monkeypatch.setattr(identification, "fitted", stand_in)
     monkeypatch.setattr("folt.report.saving.page", lambda fit: "a page")
+    monkeypatch.setattr("folt.modal.results.pictures", lambda *_: {"modes": blank(1, 1)})
     monkeypatch.setattr("folt.report.saving.load", lambda path, problem: found.fit)
     np.save("record.npy", record.values)
     words = ["modal", "record.npy", "--rate", "8", "--modes", "1,2", "--out", "out"]

@@ -16,7 +16,7 @@ from folt.certificate.certificate import Certificate
 from folt.certificate.diagnostics.chains import ChainSummary, summarise_chains
 from folt.certificate.diagnostics.evidence import Evidence
 from folt.certificate.learnt import Learnt
-from folt.chains import Chains, Proposals, continue_chains, one_blas_thread
+from folt.chains import Chains, Proposals, continue_chains
 from folt.fit.analysis import Analysis
 from folt.fit.arviz import Keep, TermBlocks
 from folt.fit.by_name import ByName
@@ -28,7 +28,7 @@ from folt.problem.named_values import fitting_coords, fitting_dims, label_axes
 from folt.problem.ratio import IDENTITY_ONLY, LogRatio, Target
 from folt.proposals import Safety
 from folt.store.strict_json import Document
-from folt.types import Distribution, in_float64
+from folt.types import Distribution, in_float64, one_blas_thread
 
 if TYPE_CHECKING:
     from folt.fit.expectation import Averages

@@ -13,7 +13,6 @@ import jax
 import numpy as np
 from jaxtyping import PyTree
 
-from folt.chains import one_blas_thread
 from folt.groups import Group
 from folt.interop.model import (
     Model,
@@ -38,7 +37,7 @@ from folt.symmetry.declared import Range, require_declared
 from folt.symmetry.findings import Reason, Survey
 from folt.symmetry.probe import TOLERANCE, Probe, TermValues
 from folt.symmetry.survey import survey
-from folt.types import HostPoints, Scalar
+from folt.types import HostPoints, Scalar, one_blas_thread
 
 Exchangeable = Literal["auto"] | Sequence[str] | Mapping[str, Range]
 """What a user says of labels: to be looked for, sites, or sites with the entries that have them."""

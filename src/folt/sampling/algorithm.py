@@ -19,7 +19,7 @@ from folt.certificate.cautions import Caution, Concern, Reference
 from folt.certificate.certify import audited, certificate_from, examine
 from folt.certificate.facts import ReferenceFacts, SymmetryFacts
 from folt.certificate.learnt import Learnt, known_first, split_by_chain
-from folt.chains import one_blas_thread, run_chains
+from folt.chains import run_chains
 from folt.fit import Fit, ReferenceSummary
 from folt.fit.relabelling import with_signs_told_apart
 from folt.problem import Problem
@@ -35,7 +35,16 @@ from folt.sampling.spending import Spending, draws_within_budget, forecast, refe
 from folt.store.strict_json import Document
 from folt.training.effort import Effort, EffortName
 from folt.training.proposal import TrainingData, proposal_from, worthwhile
-from folt.types import Distribution, Key, Progress, ReferenceSampler, Trainer, in_float64, root_key
+from folt.types import (
+    Distribution,
+    Key,
+    Progress,
+    ReferenceSampler,
+    Trainer,
+    in_float64,
+    one_blas_thread,
+    root_key,
+)
 
 EARLIER_DRAWS = 64
 """Draws of an earlier fit, about, from which descents begin."""

@@ -11,7 +11,6 @@ import numpy as np
 
 from folt.certificate.diagnostics.coverage import Faults
 from folt.certificate.held_out import named_point
-from folt.chains import one_blas_thread
 from folt.fit import Fit
 from folt.problem import Problem
 from folt.problem.requirements import require_parts, require_scalar
@@ -20,7 +19,7 @@ from folt.problem.symmetry import check_symmetry as check_symmetry
 from folt.proposals.sums import HostDistribution
 from folt.sampling.options import Options, one_problem
 from folt.sampling.spending import FEWEST, in_bytes, require_memory
-from folt.types import HostPoints, host_generator, in_float64, root_key
+from folt.types import HostPoints, host_generator, in_float64, one_blas_thread, root_key
 
 _FAR, _FAR_CALLS = 256, 32
 """Points far out at which the density is tried; fewer where every one is a call of a function."""

@@ -8,7 +8,6 @@ from collections.abc import Callable, Sequence
 import numpy as np
 from jaxtyping import PyTree
 
-from folt.chains import one_blas_thread
 from folt.groups import Blocks, Fixed, Group, Part, Square, Trivial, ZeroSum, ZeroSumRows
 from folt.problem.problem import Problem
 from folt.problem.requirements import require_scalar
@@ -26,7 +25,7 @@ from folt.symmetry.moves import (
 from folt.symmetry.probe import BLOCK, Probe
 from folt.symmetry.search import Search
 from folt.symmetry.signs import lone_signs, signed_factor
-from folt.types import HostPoints, Scalar, in_float64
+from folt.types import HostPoints, Scalar, in_float64, one_blas_thread
 
 
 @in_float64
