@@ -125,22 +125,26 @@ def relabelled(fit: Fit, sort_by: str | SortKey | None, sign: str | None) -> Fit
     return _judged(fit if sign is None else signed(fit, sign))
 
 
-def with_signs_told_apart(fit: Fit) -> Fit:
-    """Return the fit with its largest entries positive where the fold's own signs say less.
+def with_labels_told_apart(fit: Fit) -> Fit:
+    """Return the fit by another convention where the fold's own confuses signs or labels.
 
     The fold takes the sign of one entry that it knows before any draw. Where that entry is near
-    zero its sign is a matter of chance, and so would be every summary. Labels that the fold sorts
-    by sums of entries with signs are then those that the proposal finds likeliest, if that tells
-    more. Draws of a density whose parameters are its coordinates stay on the fundamental domain, as
-    nobody asked otherwise.
+    zero its sign is a matter of chance, and so would be every summary: then largest entries are
+    positive. Labels are then those that the proposal finds likeliest where nobody chose their
+    order: in a group that folt found, or that sorts by sums of entries with signs. Each holds only
+    if it tells more. Draws of a density whose parameters are its coordinates stay on the
+    fundamental domain, as nobody asked otherwise.
     """
-    problem = fit.problem
-    if problem is None or problem.constrain is None or not sign_blocks(fit.group):
+    problem, signs = fit.problem, bool(sign_blocks(fit.group))
+    if problem is None or problem.constrain is None:
         return fit
-    for order in (None, LIKELIEST) if fit.labels == "sorted" else (None,):
+    conventions = [(None, LARGEST)] if signs else []
+    if fit.labels == "sorted" and (signs or problem.symmetry_found is not None):
+        conventions.append((LIKELIEST, LARGEST if signs else None))
+    for order, sign in conventions:
         mixed = fit.certificate.symmetry.boundary.mixed or 0.0
         if mixed > MIXED:
-            other = relabelled(fit, order, LARGEST)
+            other = relabelled(fit, order, sign)
             fit = other if (other.certificate.symmetry.boundary.mixed or 0.0) < mixed else fit
     return fit
 

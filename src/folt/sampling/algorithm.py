@@ -21,7 +21,7 @@ from folt.certificate.facts import ReferenceFacts, SymmetryFacts
 from folt.certificate.learnt import Learnt, known_first, split_by_chain
 from folt.chains import run_chains
 from folt.fit import Fit, ReferenceSummary
-from folt.fit.relabelling import with_signs_told_apart
+from folt.fit.relabelling import with_labels_told_apart
 from folt.problem import Problem
 from folt.problem.named_values import Naming, SortKey
 from folt.problem.ratio import IDENTITY_ONLY, LogRatio, Target
@@ -98,7 +98,8 @@ def sample(
             Black boxes have such a cap unless the effort is thorough or your own.
         preset: "default", or "paper" for the architecture and objective of the paper.
         labels: report draws in the order of the fold, which `print(problem)` names, or under the
-            labels the proposal finds likeliest.
+            labels the proposal finds likeliest; these also where the order of a symmetry that folt
+            found itself would confuse components, as `fit.order` then says.
         sort_by: sort labels by this parameter, or function, instead, as `Fit.relabelled` does, or
             "proposal" for the labels that the proposal finds likeliest;
             where it does not tell them apart, a warning says the share of draws in which their
@@ -202,7 +203,7 @@ def _as_asked(fit: Fit, naming: Naming) -> Fit:
         except ValueError as error:
             words = f"{error}; labels stay as they are: {fit.order}"
             warnings.warn(words, UserWarning, stacklevel=5)
-    return fit if naming.sign is not None else with_signs_told_apart(fit)
+    return fit if naming.sign is not None else with_labels_told_apart(fit)
 
 
 def _affordable(target: Target, fresh: int, steps: int, chains: int, width: int) -> int:
