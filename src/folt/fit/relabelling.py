@@ -138,7 +138,7 @@ def with_labels_told_apart(fit: Fit) -> Fit:
     problem, signs = fit.problem, bool(sign_blocks(fit.group))
     if problem is None or problem.constrain is None:
         return fit
-    conventions = [(None, LARGEST)] if signs else []
+    conventions: list[tuple[str | None, str | None]] = [(None, LARGEST)] if signs else []
     if fit.labels == "sorted" and (signs or problem.symmetry_found is not None):
         conventions.append((LIKELIEST, LARGEST if signs else None))
     for order, sign in conventions:
