@@ -1,7 +1,7 @@
 """Alternatives that are not part of a fit: what they would bring, measured.
 
     python -m benchmarks.alternatives sobol bayes-mixture galaxies regressions
-    python -m benchmarks.alternatives moves factors multivariate
+    python -m benchmarks.alternatives moves factors multivariate blocks-120
 
 `sobol`: the spread of log Z over repeats, by independent proposals and by as many scrambled Sobol
 points sent through the same proposal. `moves`: effective draws per CPU second of independence
