@@ -363,6 +363,27 @@ def fit(problem):
     return brief_fit(problem, draws=200)
 
 
+def test_classes_sorted_by_an_item_that_tells_nothing_are_named_by_the_proposal():
+    """The second item of two tells the classes apart; a chosen order stays."""
+    people = np.arange(80)
+    answers = np.stack([people % 2, people < 40, people < 36], axis=1)
+
+    def classes(y):
+        with numpyro.plate("class", 2, dim=-2), numpyro.plate("item", 3, dim=-1):
+            p = numpyro.sample("p", dist.Beta(1.0, 1.0))
+        law = dist.MixtureSameFamily(
+            dist.Categorical(jnp.full(2, 0.5)), dist.Bernoulli(p).to_event(1)
+        )
+        with numpyro.plate("people", len(y)):
+            numpyro.sample("y", law, obs=y)
+
+    found = brief_fit(folt.from_numpyro(classes, answers))
+    assert found.labels == "proposal"
+    assert found.posterior["p"][..., 1].std(axis=(0, 1)).max() < 0.15
+    chosen = folt.from_numpyro(classes, answers, sort_by=lambda posterior: posterior["p"][..., 1])
+    assert brief_fit(chosen).labels.startswith("sorted by")
+
+
 def test_a_fit_carries_sites_and_deterministics(fit):
     assert set(fit.posterior) == {"weights", "sigma", "mu", "precision"}
     np.testing.assert_allclose(fit.posterior["precision"], fit.posterior["sigma"] ** -2)

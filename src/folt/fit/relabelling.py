@@ -26,7 +26,7 @@ from folt.groups import (
 )
 from folt.groups.permutation import Relabelling
 from folt.groups.signed import SignedArrangement
-from folt.problem.cards import INDEXED
+from folt.problem.cards import INDEXED, sorts_by_an_entry
 from folt.problem.named_values import LIKELIEST, SortKey, entry_name, moved_entries
 from folt.problem.ratio import label_errors
 from folt.proposals.fold import Folded
@@ -130,16 +130,17 @@ def with_labels_told_apart(fit: Fit) -> Fit:
 
     The fold takes the sign of one entry that it knows before any draw. Where that entry is near
     zero its sign is a matter of chance, and so would be every summary: then largest entries are
-    positive. Labels are then those that the proposal finds likeliest where nobody chose their
-    order: in a group that folt found, or that sorts by sums of entries with signs. Each holds only
-    if it tells more. Draws of a density whose parameters are its coordinates stay on the
-    fundamental domain, as nobody asked otherwise.
+    positive. Labels are then those that the proposal finds likeliest where nobody would have chosen
+    their order: by sums of entries with signs, or by one of several entries in a group that folt
+    found. Each holds only if it tells more. Draws of a density whose parameters are its coordinates
+    stay on the fundamental domain, as nobody asked otherwise.
     """
     problem, signs = fit.problem, bool(sign_blocks(fit.group))
     if problem is None or problem.constrain is None:
         return fit
     conventions: list[tuple[str | None, str | None]] = [(None, LARGEST)] if signs else []
-    if fit.labels == "sorted" and (signs or problem.symmetry_found is not None):
+    found = problem.symmetry_found is not None and sorts_by_an_entry(fit.group, fit.names)
+    if fit.labels == "sorted" and (signs or found):
         conventions.append((LIKELIEST, LARGEST if signs else None))
     for order, sign in conventions:
         mixed = fit.certificate.symmetry.boundary.mixed or 0.0

@@ -44,6 +44,21 @@ def order_words(group: Group, names: Sequence[str]) -> str:
     return "; ".join(dict.fromkeys(_clauses(group, tuple(names))))
 
 
+def sorts_by_an_entry(group: Group, names: Sequence[str]) -> bool:
+    """Return whether labels are sorted by one of several entries that a parameter has for each.
+
+    Such as the first of the items of a class: an order that nobody would have chosen.
+    """
+    if isinstance(group, Product):
+        ends = np.cumsum([part.dim for part in group.groups])
+        parts = zip(group.groups, ends, strict=True)
+        return any(sorts_by_an_entry(part, names[end - part.dim : end]) for part, end in parts)
+    if not isinstance(group, Relabelling | Joint) or group.order == 1:
+        return False
+    keys = [INDEXED.fullmatch(names[place]) for places in _used(group)[0] for place in places]
+    return all(match is not None and "," in match.group(3) for match in keys)
+
+
 def _clauses(group: Group, names: tuple[str, ...]) -> list[str]:
     if group.order == 1:
         return []
@@ -74,8 +89,7 @@ def _signed(group: SignedPermutation, names: tuple[str, ...]) -> str:
 
 def _keys(group: Relabelling | Joint, names: tuple[str, ...]) -> str:
     """Return the coordinates that the sort keys, which are linear, are made of, and their order."""
-    weights = np.asarray(jax.vmap(group.sort_keys)(jnp.eye(group.dim)))
-    used = [np.flatnonzero(column) for column in weights.T]
+    used, weights = _used(group)
     named = [names[place] for places in used for place in places]
     if group.labels == 2 and len(set(named)) == 1:  # exchanging two labels flips one sign
         place = used[0][0]
@@ -84,6 +98,12 @@ def _keys(group: Relabelling | Joint, names: tuple[str, ...]) -> str:
     if all(name.startswith("-") for name in named):
         return _verb(common([name[1:] for name in named]), "descend")
     return _verb(common(list(dict.fromkeys(named))), "ascend")
+
+
+def _used(group: Relabelling | Joint) -> tuple[list[np.ndarray], np.ndarray]:
+    """Return the coordinates that each label's sort key is made of, and all weights."""
+    weights = np.asarray(jax.vmap(group.sort_keys)(jnp.eye(group.dim)))
+    return [np.flatnonzero(column) for column in weights.T], weights
 
 
 def _verb(names: str, verb: str) -> str:

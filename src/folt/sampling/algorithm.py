@@ -98,8 +98,8 @@ def sample(
             Black boxes have such a cap unless the effort is thorough or your own.
         preset: "default", or "paper" for the architecture and objective of the paper.
         labels: report draws in the order of the fold, which `print(problem)` names, or under the
-            labels the proposal finds likeliest; these also where the order of a symmetry that folt
-            found itself would confuse components, as `fit.order` then says.
+            labels the proposal finds likeliest; these also where a symmetry that folt found itself
+            sorts by one of several entries and would confuse components, as `fit.order` then says.
         sort_by: sort labels by this parameter, or function, instead, as `Fit.relabelled` does, or
             "proposal" for the labels that the proposal finds likeliest;
             where it does not tell them apart, a warning says the share of draws in which their
