@@ -330,7 +330,7 @@ def test_efforts():
 def test_wrong_efforts_are_refused():
     target = two_components(0)
     with pytest.raises(ValueError, match=r"folt\.Effort"):
-        folt.sample(target, effort="quick", progress=False)
+        folt.sample(target, effort="fast", progress=False)
     with pytest.raises(ValueError, match="no effort with preset 'paper'"):
         folt.sample(target, effort=folt.Effort.quick(), preset="paper", progress=False)
 
