@@ -71,7 +71,8 @@ Labels = Annotated[
 ]
 Seed = Annotated[int, typer.Option("--seed", help="Same seed, same draws.", min=0, max=2**63 - 1)]
 Effort = Annotated[
-    EffortName, typer.Option("--effort", help="What the fit may cost; thorough trains longest.")
+    EffortName,
+    typer.Option("--effort", help="What the fit may cost; --quick is --effort quick."),
 ]
 Preset = Annotated[Literal["default", "paper"], typer.Option("--preset", help="Protocol.")]
 Workers = Annotated[

@@ -272,6 +272,23 @@ def test_debug_shows_the_traceback_of_a_refusal(
     assert error.splitlines()[-1].startswith("folt: ")
 
 
+def test_quick_is_the_quick_effort_of_every_command_that_fits(
+    folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    asked: list[str] = []
+
+    def fitted(*words: Any) -> None:
+        asked.append(words[-1])
+        raise ValueError("enough")
+
+    monkeypatch.setattr("folt.cli.demonstration.run_in", fitted)
+    run(["demo", "--quick", "--quiet", "--out", "results"])
+    assert asked == ["quick"]
+    capsys.readouterr()
+    assert run(["report", "--", "--quick"]) == 2
+    assert "found nothing at --quick" in one_line(capsys.readouterr())
+
+
 def test_debug_from_the_environment_and_not_after_a_double_dash(
     folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

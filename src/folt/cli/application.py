@@ -116,7 +116,7 @@ RAN = 0
 # Newer versions of Typer carry their own copy of Click, so the error class comes through Typer.
 UsageError: Any = typer.BadParameter.__base__
 
-DEBUG = "--debug"
+DEBUG, QUICK = "--debug", "--quick"
 
 COMPLETION = "_FOLT_COMPLETE"
 """Environment variable of a shell that asks how a word goes on; the answer ends the process."""
@@ -150,7 +150,7 @@ def run(arguments: Sequence[str]) -> int:
     debug, words = _without_debug(arguments)
     try:
         with _warnings_in_one_line():
-            code = app(args=words, prog_name="folt", standalone_mode=False)
+            code = app(args=_spelled_out(words), prog_name="folt", standalone_mode=False)
     except (KeyboardInterrupt, typer.Abort):
         code = INTERRUPTED
     except BrokenPipeError:
@@ -239,6 +239,15 @@ def _warnings_in_one_line() -> Iterator[None]:
         yield
     finally:
         warnings.showwarning = shown
+
+
+def _spelled_out(words: list[str]) -> list[str]:
+    """Return the arguments with `--quick` as `--effort quick`; `folt reproduce` has its own."""
+    if words[:1] == ["reproduce"]:
+        return words
+    end = words.index("--") if "--" in words else len(words)
+    pairs = (["--effort", "quick"] if word == QUICK else [word] for word in words[:end])
+    return [word for pair in pairs for word in pair] + words[end:]
 
 
 def _without_debug(arguments: Sequence[str]) -> tuple[bool, list[str]]:
