@@ -40,10 +40,9 @@ CONFUSED = (
     "signed permutation",  # its signs are those of entries around zero
     "one observation",  # of each two, the data speak of one, wherever the other is
     "sites in NumPyro",
-    "named coords in PyMC",
     "order that confuses rows",
 )
-"""Posteriors whose fold sorts by something in which their components do not differ."""
+"""Posteriors whose fits are sorted by something in which their components do not differ."""
 
 UNDRAWN = (
     "reflection",
@@ -133,7 +132,7 @@ def sample(case: Case) -> None:
     for fit in (case.fit, case.again):
         require_evidence(fit, case.posterior)
         assert fit.draws.shape == (4, DRAWS, case.problem.dim)
-        if not case.problem.naming:
+        if fit.labels == "sorted":
             points = fit.draws.reshape(-1, case.problem.dim)
             assert action_of(case.problem.group).contains(points).all()
         if case.problem.invariant:
