@@ -531,7 +531,7 @@ def test_a_file_keeps_some_of_the_draws_that_nobody_asked_for(fit, tmp_path, mon
 
 
 def test_terms_of_a_thinned_file_are_those_of_its_draws(fit, tmp_path):
-    terms = thinning.TermBlocks(
+    terms = thinning.OfSomeDraws(
         {"y": np.arange(2 * 20 * 5.0).reshape(2, 20, 5)}, np.arange(0, 60, 3)
     )
     loaded = dataclasses.replace(fit, problem=None, log_likelihood=terms)

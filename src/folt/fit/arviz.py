@@ -11,14 +11,13 @@ import dataclasses
 import json
 import math
 import warnings
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple
+from typing import TYPE_CHECKING, Any, Literal
 
 import jax
 import numpy as np
-from jaxtyping import Int
 
 from folt.batching import map_points
-from folt.fit.replicates import observations, replicates, spaced
+from folt.fit.replicates import OfSomeDraws, observations, replicates, spaced
 from folt.problem import Problem
 from folt.problem.named_values import fitting_coords, matching_dims
 from folt.store.private import imported_arviz
@@ -81,19 +80,7 @@ def thinned_fit(fit: Fit, keep: Keep = None) -> Fit:
     )
 
 
-class TermBlocks(NamedTuple):
-    """Pointwise log likelihoods of some draws.
-
-    Attributes:
-        values: `{name: (chain, draw, ...)}`.
-        at: positions of these draws on their chains.
-    """
-
-    values: dict[str, np.ndarray]
-    at: Int[np.ndarray, " draw"]
-
-
-def log_likelihoods(fit: Fit, precision: type[np.floating] = np.float64) -> TermBlocks | None:
+def log_likelihoods(fit: Fit, precision: type[np.floating] = np.float64) -> OfSomeDraws | None:
     """Return the terms of evenly spaced draws, of all where that makes at most `ENTRIES` of them.
 
     They are computed where the problem is known, else those of the file; None where there are none.
@@ -109,7 +96,7 @@ def log_likelihoods(fit: Fit, precision: type[np.floating] = np.float64) -> Term
 
 
 @in_float64
-def _computed(fit: Fit, problem: Problem, precision: type[np.floating]) -> TermBlocks:
+def _computed(fit: Fit, problem: Problem, precision: type[np.floating]) -> OfSomeDraws:
     """Return terms at as many draws as the bound allows, block by block."""
     shapes = jax.eval_shape(problem.log_likelihoods, fit.draws[0, 0])
     terms = max(1, sum(math.prod(shape.shape) for shape in shapes.values()))
@@ -125,12 +112,12 @@ def _computed(fit: Fit, problem: Problem, precision: type[np.floating]) -> TermB
         for name, value in values.items():
             found[name][block] = value
     lead = (len(fit.draws), at.size)
-    return TermBlocks(
+    return OfSomeDraws(
         {name: value.reshape(*lead, *value.shape[1:]) for name, value in found.items()}, at
     )
 
 
-def _thinned_terms(terms: TermBlocks | None, every: int) -> TermBlocks | None:
+def _thinned_terms(terms: OfSomeDraws | None, every: int) -> OfSomeDraws | None:
     """Return those terms of a file whose draws stay."""
     if terms is None:
         return None
@@ -138,7 +125,7 @@ def _thinned_terms(terms: TermBlocks | None, every: int) -> TermBlocks | None:
     if not stays.any():
         return None
     values = {name: value[:, stays] for name, value in terms.values.items()}
-    return TermBlocks(values, terms.at[stays] // every)
+    return OfSomeDraws(values, terms.at[stays] // every)
 
 
 def to_inference_data(

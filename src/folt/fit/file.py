@@ -19,8 +19,9 @@ import xarray
 from folt.certificate.certificate import Certificate
 from folt.certificate.conditions import RULES
 from folt.certificate.learnt import Digests, Learnt
-from folt.fit.arviz import Keep, TermBlocks, attributes, log_likelihoods, say_order, thinned_fit
+from folt.fit.arviz import Keep, attributes, log_likelihoods, say_order, thinned_fit
 from folt.fit.fit import Fit, ReferenceSummary
+from folt.fit.replicates import OfSomeDraws
 from folt.fit.section import Section, require_harmless
 from folt.fit.serial import (
     NotStorableError,
@@ -184,12 +185,12 @@ def _read(data: bytes) -> tuple[Fit, Document]:
     return fit, certificate["status"]
 
 
-def _terms(data: bytes) -> TermBlocks | None:
+def _terms(data: bytes) -> OfSomeDraws | None:
     """Return the pointwise log likelihoods of a file, where it has any."""
     if "log_likelihood" not in group_names(data):
         return None
     group = read_group(data, "log_likelihood")
-    return TermBlocks({str(name): group[name].values for name in group}, group["draw"].values)
+    return OfSomeDraws({str(name): group[name].values for name in group}, group["draw"].values)
 
 
 def _in_order(posterior: xarray.Dataset) -> list[str]:
@@ -217,7 +218,7 @@ def _sample_stats(fit: Fit) -> xarray.Dataset:
     return xarray.Dataset(variables, coords=_coordinates(fit))
 
 
-def _log_likelihood(terms: TermBlocks) -> xarray.Dataset:
+def _log_likelihood(terms: OfSomeDraws) -> xarray.Dataset:
     variables = {
         name: (
             ["chain", "draw", *(f"{name}_dim_{i}" for i in range(values.ndim - 2))],

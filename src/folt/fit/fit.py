@@ -18,9 +18,10 @@ from folt.certificate.diagnostics.evidence import Evidence
 from folt.certificate.learnt import Learnt
 from folt.chains import Chains, Proposals, continue_chains
 from folt.fit.analysis import Analysis
-from folt.fit.arviz import Keep, TermBlocks
+from folt.fit.arviz import Keep
 from folt.fit.by_name import ByName
 from folt.fit.relabelling import SIGNS_BY, SORTED_BY, labelled, likely_image, random_image
+from folt.fit.replicates import OfSomeDraws
 from folt.groups import Group
 from folt.problem import Problem
 from folt.problem.cards import Card
@@ -106,7 +107,7 @@ class Fit(Analysis):
     coords: dict[str, np.ndarray] = dataclasses.field(default_factory=dict)
     exchanged: dict[str, tuple[int, ...]] = dataclasses.field(default_factory=dict)
     sections: tuple[Section, ...] = ()
-    log_likelihood: TermBlocks | None = None
+    log_likelihood: OfSomeDraws | None = None
     learnt: Learnt | None = None
     proposals: Proposals | None = None
     labelled: tuple[str, ...] = ()

@@ -25,8 +25,8 @@ for; of more, those of evenly spaced draws. Of 10 000 observations these are 800
 `arviz.loo` needs, and 64 MB."""
 
 
-class Replicates(NamedTuple):
-    """Data like those observed.
+class OfSomeDraws(NamedTuple):
+    """What was computed at some draws: replicates, or pointwise log likelihoods.
 
     Attributes:
         values: `{name: (chain, draw, ...)}`.
@@ -38,7 +38,7 @@ class Replicates(NamedTuple):
 
 
 @in_float64
-def replicates(fit: Fit, seed: int = 0, draws: int | None = None) -> Replicates:
+def replicates(fit: Fit, seed: int = 0, draws: int | None = None) -> OfSomeDraws:
     """Data like those observed, one set for each of some draws, evenly spaced on every chain.
 
     Args:
@@ -57,7 +57,7 @@ def replicates(fit: Fit, seed: int = 0, draws: int | None = None) -> Replicates:
     points, lead = chosen.reshape(-1, fit.group.dim), chosen.shape[:2]
     keys = jax.random.split(jax.random.key(seed), len(points))
     values = map_points(_replicated, problem, (keys, points))
-    return Replicates(
+    return OfSomeDraws(
         {name: value.reshape(*lead, *value.shape[1:]) for name, value in values.items()}, at
     )
 
