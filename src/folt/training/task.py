@@ -157,8 +157,8 @@ LEAST_CHANCE = 0.04
 
 
 DEEPEST, GUARDED = 3.0, 3.0
-"""Nats below the middle of h from which on fresh proposals count alike, since none of them is
-accepted; and standard deviations of the number of guard draws beyond it that are left out as the
+"""Nats below the middle of h from which on fresh proposals count alike: at most one in twenty
+is accepted. And standard deviations of the number of guard draws beyond it that are left out as the
 guard's. Those may lie ten thousand nats down, which hid all that a mixture had gained."""
 
 
